@@ -1,1 +1,1 @@
-"""How chats are remembered: conversations and responses behind one store protocol."""
+"""Storage: history of conversations and responses behind one store protocol."""

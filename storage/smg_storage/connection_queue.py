@@ -1,7 +1,8 @@
-"""Who has a connection, and who waits for one.
+"""Connection queue: which operations have a connection, and which wait for one.
 
-A pool gives its connections to whoever came first. So what there is to know follows from when operations came, when
-they were served, and when they were done, and no pool has to be asked.
+A pool gives its connections in the order in which operations come. So what there is to know follows
+from when operations came, when they were served, and when they were done, and no pool has to be
+asked.
 """
 
 from time import monotonic
@@ -12,7 +13,7 @@ from smg_storage.records import PoolFigures
 
 
 class Place:
-    """One operation's place: in line from here on, until what is inside is over."""
+    """Place of one operation: in line from here on, until what is inside is over."""
 
     __slots__ = ("_came_s", "_line", "_served_s", "_waits")
 
@@ -43,7 +44,7 @@ class Place:
 
 
 class Line:
-    """The line before so many connections. All but `Place.served` is for one thread."""
+    """Line of operations before so many connections. All but `Place.served` is for one thread."""
 
     def __init__(self, size: int) -> None:
         self._size: Final = size

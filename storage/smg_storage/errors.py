@@ -1,10 +1,10 @@
-"""The one way in which a store fails."""
+"""Store errors: the one way in which a store fails, by kind."""
 
 from enum import Enum
 
 
 class StoreErrorKind(Enum):
-    """What is wrong, as far as whoever asked has to know."""
+    """Kind of failure, as far as the caller has to know."""
 
     UNAVAILABLE = "unavailable"
     """The store does not answer, in time or at all, or takes no writes. Whether a write was done is unknown: it may
@@ -33,7 +33,9 @@ class StoreError(Exception):
 
 
 class OldTablesError(StoreError):
-    """The tables lack what this code needs: somebody has to bring them up to date; nothing else is wrong."""
+    """The tables lack what this code needs: an operator has to bring them up
+    to date; nothing else is wrong.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(StoreErrorKind.UNAVAILABLE, message)

@@ -1,4 +1,4 @@
-"""Hooks: what an operator's own code has to say about what is kept, before and after.
+"""Hooks around a store: an operator's own code, called before and after what is kept.
 
 A hook sees operations under 17 names. A turn, which is one unit, shows itself as `store_response`, then `create_item`
 for each new item, then `link_items`; it is written when all hooks have agreed to all of that, or not at all. Before a
@@ -72,7 +72,7 @@ _log: Final = logging.getLogger("smg_storage.hooks")
 
 
 class HookContext(msgspec.Struct, frozen=True):
-    """On whose behalf it is done; `headers` are those that the operator lets hooks see."""
+    """Caller of an operation; `headers` are those that the operator lets hooks see."""
 
     tenant: str
     principal: str
@@ -81,21 +81,21 @@ class HookContext(msgspec.Struct, frozen=True):
 
 
 class Links(msgspec.Struct, frozen=True):
-    """What `link_items` is about."""
+    """Subject of `link_items`."""
 
     conversation_id: str
     item_ids: Sequence[str]
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """What `update_conversation` is about."""
+    """Subject of `update_conversation`."""
 
     conversation_id: str
     metadata: bytes
 
 
 class Ids(msgspec.Struct, frozen=True):
-    """What all other operations are about."""
+    """Subject of all other operations."""
 
     ids: Sequence[str]
 
@@ -116,18 +116,18 @@ class Replace(msgspec.Struct, frozen=True):
 
 
 class StorageHook(Protocol):
-    """What the operator's code is. An entry point of the group `smg.storage_hooks` names what makes one."""
+    """Interface of a hook. An entry point of the group `smg.storage_hooks` names what makes one."""
 
     async def before(
         self, operation: str, context: HookContext, payload: Payload
     ) -> Reject | Replace | None:
-        """Say what is to become of it; None lets it go on."""
+        """Decide what is to become of an operation; None lets it go on."""
         ...
 
     async def after(
         self, operation: str, context: HookContext, payload: Payload, result: object
     ) -> None:
-        """Hear what became of it."""
+        """Learn what became of an operation."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Ids: when, of which thread, and chance.
+"""Ids of records: when each was made, of which thread it is, and chance.
 
     resp_ 0198c0ffee00 5eed5eed5eed 0123456789abcdef01234567
           time         thread       chance
@@ -23,7 +23,7 @@ _ANY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:\-]{0,63}")
 
 
 class Chance(Protocol):
-    """Where bits come from; `random.SystemRandom` fits."""
+    """Source of random bits; `random.SystemRandom` fits."""
 
     def getrandbits(self, k: int, /) -> int:
         """Return so many of them."""
@@ -65,5 +65,5 @@ def made_ms(any_id: str) -> int | None:
 
 
 def is_id(text: str) -> bool:
-    """Return whether this can be an id of anything, whoever made it."""
+    """Return whether this can be an id of anything, of any origin."""
     return _ANY.fullmatch(text) is not None

@@ -1,4 +1,6 @@
-"""The item that a location means: a piece of a response's own documents, byte for byte."""
+"""Located item: the item that a location means: a piece of a
+response's own documents, byte for byte.
+"""
 
 import msgspec
 

@@ -1,4 +1,6 @@
-"""Bring the tables of a store to the shape that this code needs. Only who migrates imports this: Alembic takes long.
+"""Migration of a store's tables to the revision that this code needs, or back (Alembic).
+
+Only callers that migrate import this: Alembic takes long to load.
 
 Everything is a plain function of a connection, in `smg_migrations`; here is what connects. SQLite works in a thread;
 servers are waited for by their own driver, under the event loop that is there (`asyncio.run` where there is none).

@@ -1,4 +1,4 @@
-"""No history at all: nothing is there, and nothing can be kept.
+"""No store: history where nothing is there, and nothing can be kept.
 
 A node asks `kind` before it promises a client to keep something. What still gets here is refused, because a client
 that was told "kept" would come back for it.
@@ -186,7 +186,7 @@ class _NoRuns:
         return None
 
     async def renew_run(self, access: Access, lease: Lease, *, until_us: int) -> Lease:
-        """Say that it is nobody's."""
+        """Refuse: no response is run here."""
         raise StoreError(StoreErrorKind.CONFLICT, f"response {lease.response_id} is not run here")
 
     async def release_run(self, access: Access, lease: Lease) -> None:
@@ -262,7 +262,7 @@ class NoStore(_NoConversations, _NoResponses, _NoRuns):
         return StoreFigures(conversations=0, items=0, responses=0, bytes=0)
 
     async def tenant_figures(self, access: Access) -> StoreFigures:
-        """Return that nobody has anything."""
+        """Return that there is nothing."""
         return StoreFigures(conversations=0, items=0, responses=0, bytes=0)
 
     def pool(self) -> PoolFigures | None:

@@ -1,4 +1,4 @@
-"""The door of this floor: from a URL to a store.
+"""Opening of a store by its URL: a registry of kinds, each with the factory that makes it.
 
 What is built in and what others bring comes in the same way: a name, the scheme of the URL, and where its factory is.
 Nothing is imported before a URL asks for it, so a node whose history is in memory loads no driver. Others register
@@ -29,7 +29,7 @@ _BUILT_IN: Final[Mapping[str, str]] = {
 
 
 class StoreFactory(Protocol):
-    """How a store is made; it connects when it is started, not before."""
+    """Factory of stores; a store connects when it is started, not before."""
 
     def __call__(self, url: StoreUrl, options: StoreOptions, now_us: Clock, /) -> HistoryStore:
         """Return a store that has not been started."""

@@ -1,4 +1,4 @@
-"""Every number of every store, with its default; the node's configuration fills it in."""
+"""Options of every store: every number, with its default; the node's configuration fills them in."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ _MIB: Final = 1 << 20
 
 
 class TableNames(msgspec.Struct, frozen=True):
-    """What a table and its columns are called in somebody's own database, and what else is in it."""
+    """Names of a table and its columns in an operator's own database, and what else is in it."""
 
     table: str = ""
     """Empty: our own name."""
@@ -23,7 +23,7 @@ class TableNames(msgspec.Struct, frozen=True):
 
 
 class SchemaNames(msgspec.Struct, frozen=True):
-    """Whose tables they are, and what they are called."""
+    """Names of the schema and of all its tables."""
 
     owner: str = ""
     """A schema of the database, or the prefix of all keys in Redis; empty: the default of either."""
@@ -31,7 +31,7 @@ class SchemaNames(msgspec.Struct, frozen=True):
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """How much a store in memory keeps before the oldest thread goes."""
+    """Bounds of a store in memory, beyond which the oldest thread goes."""
 
     responses_max: int = 10_000
     items_max: int = 100_000
@@ -41,7 +41,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class StoreOptions(msgspec.Struct, frozen=True):
-    """How a store is used, whichever it is; each store reads what concerns it."""
+    """Options of a store, of any kind; each store reads what concerns it."""
 
     application_name: str = "smg-node"
     """What the server of a database is told about who is connected."""

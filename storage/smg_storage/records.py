@@ -1,4 +1,4 @@
-"""What a store keeps, and what it answers: frozen values.
+"""Records of a store: what it keeps, and what it answers: frozen values.
 
 A *document* is JSON as UTF-8 bytes, and comes back byte for byte. Times are microseconds since 1970, UTC. Whatever
 is over (`expires_us`) counts as missing at once, whether it is still there or not.
@@ -26,7 +26,9 @@ def later_end(one_us: int, other_us: int) -> int:
 
 
 class Access(msgspec.Struct, frozen=True):
-    """On whose behalf something is done, and how long it may take. Of other tenants nothing is seen or changed."""
+    """Caller of an operation, and how long it may take. Of other
+    tenants nothing is seen or changed.
+    """
 
     tenant: str = NO_TENANT
     timeout_s: float = 5.0
@@ -39,7 +41,7 @@ class Access(msgspec.Struct, frozen=True):
 
 
 class Status(Enum):
-    """What a response is. The last four are final: nothing ever changes them."""
+    """Status of a response. The last four are final: nothing ever changes them."""
 
     QUEUED = "queued"
     IN_PROGRESS = "in_progress"
@@ -79,7 +81,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
-    """A response: what was asked, what came of it, and who is at it.
+    """A response: what was asked, what came of it, and which node runs it.
 
     `input` is a list of items, each with its id; `response` the whole object as it was answered, with its output.
     """
@@ -107,14 +109,14 @@ class StoredResponse(msgspec.Struct, frozen=True):
 
 
 class Side(Enum):
-    """On which side of a response an item is."""
+    """Side of a response that an item is on."""
 
     INPUT = 0
     OUTPUT = 1
 
 
 class Location(msgspec.Struct, frozen=True):
-    """Where the document of an item is: the `index`-th of a response's input or output."""
+    """Location of an item's document: the `index`-th of a response's input or output."""
 
     item_id: str
     response_id: str
@@ -123,7 +125,7 @@ class Location(msgspec.Struct, frozen=True):
 
 
 class Idempotency(msgspec.Struct, frozen=True):
-    """A key of the client's choice, and what it stands for: 16 bytes over the request."""
+    """Idempotency key of a client, and what it stands for: 16 bytes over the request."""
 
     key: str
     digest: bytes
@@ -133,9 +135,10 @@ class Idempotency(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct, frozen=True):
     """All that one response leaves behind; it is written as one, or not at all.
 
-    `items` are new rows, `links` the ids of items that are appended to the response's conversation, in order; what is
-    linked there already stays where it is. `token` is the lease under which it was made, 0 for a response that
-    nobody else can have: with a token of before, or over a final status, it is a conflict.
+    `items` are new rows, `links` the ids of items that are appended to the response's conversation,
+    in order; what is linked there already stays where it is. `token` is the lease under which it
+    was made, 0 for a response that no other node can have: with a token of before, or over a final
+    status, it is a conflict.
     """
 
     response: StoredResponse
@@ -149,14 +152,18 @@ class Turn(msgspec.Struct, frozen=True):
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What became of a turn: the positions of its links, in their order, and whether it had been there already."""
+    """Result of a turn: the positions of its links, in their order, and
+    whether it had been there already.
+    """
 
     positions: Sequence[int] = ()
     again: bool = False
 
 
 class PageAsk(msgspec.Struct, frozen=True):
-    """Which part of a list is wanted: `limit` of them after an id, from the newest or from the oldest."""
+    """Page of a list that is wanted: `limit` of them after an id, from
+    the newest or from the oldest.
+    """
 
     limit: int = 20
     after: str = ""
@@ -192,7 +199,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 
 class Patch(msgspec.Struct, frozen=True):
-    """What changes of a response that is not final; None stays as it is."""
+    """Changes of a response that is not final; None stays as it is."""
 
     status: Status | None = None
     response: bytes | None = None
@@ -201,7 +208,9 @@ class Patch(msgspec.Struct, frozen=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """Who runs a response, until when, and under which token: a later owner has a larger one."""
+    """Lease of a response: its owner, until when, and under which token:
+    a later owner has a larger one.
+    """
 
     tenant: str
     response_id: str
@@ -220,7 +229,7 @@ class EventBlob(msgspec.Struct, frozen=True):
 
 
 class KeyState(Enum):
-    """What a key of the client's choice turns out to be."""
+    """State of an idempotency key when it is reserved."""
 
     NEW = "new"
     SAME = "same"
@@ -235,7 +244,7 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class StoreFigures(msgspec.Struct, frozen=True):
-    """How much there is; -1 where a store does not know."""
+    """Figures of a store: how much there is; -1 where it does not know."""
 
     conversations: int = -1
     items: int = -1
@@ -244,7 +253,9 @@ class StoreFigures(msgspec.Struct, frozen=True):
 
 
 class PoolFigures(msgspec.Struct, frozen=True):
-    """How busy the connections of a store are: of `size`, how many are in use, and who waits for one."""
+    """Figures of a store's connections: of `size`, how many are in
+    use, and how many operations wait.
+    """
 
     size: int
     in_use: int

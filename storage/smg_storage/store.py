@@ -1,8 +1,9 @@
-"""The protocol of everything that remembers chats. Every store passes the same tests, unchanged.
+"""Store protocol of history: conversations, responses and runs. Every store
+passes the same tests, unchanged.
 
-Each method takes on whose behalf it is first, answers frozen records, raises only `StoreError`, and starts no task.
-A write that is done again with the same ids does nothing and answers the same; with other content it is a conflict. A record
-of another tenant is not there.
+Each method takes its caller's `Access` first, answers frozen records, raises only `StoreError`, and
+starts no task. A write that is done again with the same ids does nothing and answers the same; with
+other content it is a conflict. A record of another tenant is not there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -179,7 +180,7 @@ class ResponseStore(Protocol):
 
 
 class RunStore(Protocol):
-    """Who is at which response, and what its stream said."""
+    """Runs of responses: owners, what their streams said, and keys of clients."""
 
     async def claim_run(
         self, access: Access, response_id: str, owner: str, *, now_us: int, until_us: int
@@ -188,11 +189,13 @@ class RunStore(Protocol):
         ...
 
     async def renew_run(self, access: Access, lease: Lease, *, until_us: int) -> Lease:
-        """Stay the owner, and learn whether somebody wants it cancelled; CONFLICT for who is not the owner any more."""
+        """Stay the owner, and learn whether a cancel was requested; CONFLICT for a
+        node that is no longer the owner.
+        """
         ...
 
     async def release_run(self, access: Access, lease: Lease) -> None:
-        """Be the owner no longer; nothing happens to who is not."""
+        """Be the owner no longer; nothing happens if this one is not."""
         ...
 
     async def orphan_runs(self, *, now_us: int, limit: int, timeout_s: float) -> Sequence[Lease]:
@@ -200,7 +203,9 @@ class RunStore(Protocol):
         ...
 
     async def request_cancel(self, access: Access, response_id: str) -> StoredResponse | None:
-        """Note that somebody wants it cancelled, unless it is final; return it as it is, None if it is not there."""
+        """Note that a cancel was requested, unless it is final; return it as
+        it is, None if it is not there.
+        """
         ...
 
     async def append_events(

@@ -1,4 +1,4 @@
-"""What is asked of a store, as something that can be looked at; and what every store around another stands on."""
+"""Store call: an operation of a store as a value; and the base of every store around another."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What is asked of a store: on whose behalf (None: of all tenants), and about which ids."""
+    """Call of a store: on whose behalf (None: of all tenants), and about which ids."""
 
     operation: str
     access: Access | None
@@ -41,7 +41,7 @@ def ids_of(turn: Turn) -> tuple[str, ...]:
 
 
 class StoreWrapperBase:
-    """What goes around a store, `inner`."""
+    """Base of what goes around a store, `inner`."""
 
     def __init__(self, inner: HistoryStore) -> None:
         self.inner = inner

@@ -1,7 +1,9 @@
-"""A store around a store: every operation goes through one method, which may count it, delay it or refuse it.
+"""Store wrapper: a store around a store: one method sees every
+operation, to count, delay or refuse it.
 
-Whoever wants something of all operations (a breaker, a stopwatch) overrides `_through`; whoever wants something of
-one of them overrides that one. What is not overridden is done by the store inside.
+A subclass that wants something of all operations (a breaker, a stopwatch) overrides `_through`; one
+that wants something of one of them overrides that one. What is not overridden is done by the store
+inside.
 """
 
 from collections.abc import Mapping, Sequence
@@ -239,7 +241,7 @@ class ResponsesWrapper(StoreWrapperBase):
 
 
 class RunsWrapper(StoreWrapperBase):
-    """Who is at which response, and what its stream said."""
+    """Runs of responses, their events, and keys of clients."""
 
     async def claim_run(
         self, access: Access, response_id: str, owner: str, *, now_us: int, until_us: int
@@ -332,7 +334,7 @@ class RunsWrapper(StoreWrapperBase):
 
 
 class StoreWrapper(ConversationsWrapper, ResponsesWrapper, RunsWrapper):
-    """All of it, and the store itself."""
+    """Wrapper of a whole store."""
 
     async def ping(self, *, timeout_s: float) -> None:
         """See `HistoryStore`."""

@@ -1,4 +1,4 @@
-"""What the URL of a store says, taken apart and checked; its password is in nothing that is printed.
+"""URL of a store, taken apart and checked; its password is in nothing that is printed.
 
 memory:                      sqlite:///history.db  (relative)   sqlite:////var/lib/smg/history.db  (absolute)
 none:                        postgresql://user:password@host:5432/database?pgbouncer=true
@@ -39,7 +39,7 @@ class StoreUrlError(ValueError):
 
 
 class StoreUrl(msgspec.Struct, frozen=True):
-    """Where a store is. `repr()` is that of `redacted()`: without passwords."""
+    """Place of a store. `repr()` is that of `redacted()`: without passwords."""
 
     kind: str
     """memory, none, sqlite, postgresql, oracle, redis, or the scheme of a plug-in."""

@@ -1,1 +1,1 @@
-"""History in memory: bounded, forgotten with the process, for tests and for nodes that need none."""
+"""Memory store: history in memory: bounded, forgotten with the process, for tests and small nodes."""

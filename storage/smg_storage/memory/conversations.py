@@ -1,4 +1,4 @@
-"""Conversations and items in memory.
+"""Conversations in memory, with their items: created, linked, listed, and deleted.
 
 No method awaits anything, so each is one step for all others.
 """
@@ -29,7 +29,7 @@ from smg_storage.records import (
 
 
 class MemoryConversations:
-    """The part of a store in memory that is about conversations."""
+    """Conversations and items of a store in memory."""
 
     def __init__(self, shelf: RowStore, now_us: Callable[[], int]) -> None:
         self._shelf = shelf

@@ -33,7 +33,7 @@ from smg_storage.records import (
 
 
 class MemoryResponses(MemoryConversations):
-    """The part of a store in memory that is about responses."""
+    """Responses of a store in memory."""
 
     async def commit_turn(self, access: Access, turn: Turn) -> Committed:
         """Write all that a response leaves behind as one unit; its id makes a repetition harmless."""

@@ -1,4 +1,4 @@
-"""All rows of a store in memory, and the room they take.
+"""Row store: all rows of a store in memory, and the room they take.
 
 Rows belong to threads. A thread is forgotten whole, because half a chain is worth nothing: when it has not been
 written to for long, and when room is needed for others, the one that was written to longest ago first. What cannot
@@ -34,7 +34,7 @@ _COUNTS_AS_ITEM: Final = (Kind.ITEM, Kind.LOCATION)
 
 
 class RowStore:
-    """The rows. Whatever changes them goes through here, so that the sums stay right."""
+    """Rows of one store. Whatever changes them goes through here, so that the sums stay right."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds

@@ -1,4 +1,4 @@
-"""What a store in memory keeps of each thing, and which thread it goes with."""
+"""Rows of a store in memory: what it keeps of each thing, and which thread that goes with."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,7 +16,7 @@ ROW_BYTES: Final = 1_500
 
 
 class Kind(Enum):
-    """What a row is about."""
+    """Kind of thing that a row is about."""
 
     CONVERSATION = "conversation"
     ITEM = "item"
@@ -39,7 +39,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Row:
-    """What all rows have: the thread they are forgotten with, what they cost, and when they are over."""
+    """Base of all rows: the thread they are forgotten with, what they cost, and when they are over."""
 
     thread: Key
     bytes: int
@@ -75,7 +75,7 @@ class ResponseRow(Row):
 
 @dataclass(slots=True)
 class LocationRow(Row):
-    """Where an item is that has no row."""
+    """Place of an item that has no row."""
 
     record: Location
 
@@ -98,7 +98,7 @@ class KeyRow(Row):
 
 @dataclass(slots=True)
 class Thread:
-    """What goes together when there is no room."""
+    """Thread of rows that go together when there is no room."""
 
     touched_us: int
     bytes: int = 0

@@ -1,4 +1,4 @@
-"""Runs in memory, with their event logs and the keys of clients."""
+"""Runs in memory: leases of responses, their event logs, and the keys of clients."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ from smg_storage.records import (
 
 
 class MemoryRuns(MemoryResponses):
-    """The part of a store in memory that is about who is at a response."""
+    """Runs of a store in memory."""
 
     async def claim_run(
         self, access: Access, response_id: str, owner: str, *, now_us: int, until_us: int
@@ -36,7 +36,9 @@ class MemoryRuns(MemoryResponses):
         return self._own(key, row, owner, row.record.lease_token + 1, until_us)
 
     async def renew_run(self, access: Access, lease: Lease, *, until_us: int) -> Lease:
-        """Stay the owner, and learn whether somebody wants it cancelled; CONFLICT for who is not the owner any more."""
+        """Stay the owner, and learn whether a cancel was requested; CONFLICT for a
+        node that is no longer the owner.
+        """
         key = access.tenant, lease.response_id
         row = self._owned(key, lease)
         if row is None or row.record.status.is_final:
@@ -44,7 +46,7 @@ class MemoryRuns(MemoryResponses):
         return self._own(key, row, lease.owner, lease.token, until_us)
 
     async def release_run(self, access: Access, lease: Lease) -> None:
-        """Be the owner no longer; nothing happens to who is not."""
+        """Be the owner no longer; nothing happens if this one is not."""
         key = access.tenant, lease.response_id
         row = self._owned(key, lease)
         if row is not None and not row.record.status.is_final:
@@ -63,7 +65,9 @@ class MemoryRuns(MemoryResponses):
         return found
 
     async def request_cancel(self, access: Access, response_id: str) -> StoredResponse | None:
-        """Note that somebody wants it cancelled, unless it is final; return it as it is, None if it is not there."""
+        """Note that a cancel was requested, unless it is final; return it as
+        it is, None if it is not there.
+        """
         key = access.tenant, response_id
         row = self._response(key, self._begin())
         if row is None:

@@ -1,4 +1,4 @@
-"""A list that stays sorted.
+"""Sorted list: distinct entries in ascending order; found by binary search, added by a shift.
 
 Finding is a binary search. Adding and taking out move the pointers behind the place, at most as many as a store in
 memory may have rows: for a hundred thousand that is less than a tenth of a millisecond, and almost everything is

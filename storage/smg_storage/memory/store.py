@@ -1,4 +1,4 @@
-"""A store in memory: the whole protocol, bounded, and gone with the process.
+"""Memory store: the whole protocol in memory, bounded, and gone with the process.
 
 It is for tests and for nodes whose history need not last: 10,000 responses, 100,000 items and 512 MiB, a day long. What
 is the oldest thread goes first. Other nodes see nothing of it.

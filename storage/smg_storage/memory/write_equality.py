@@ -1,4 +1,4 @@
-"""Which records are the same one again, and what they cost: pure."""
+"""Write equality: which records are the same one again, and what they cost. Pure."""
 
 from collections.abc import Mapping
 from typing import Final

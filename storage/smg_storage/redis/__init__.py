@@ -1,4 +1,4 @@
-"""History in Redis or Valkey: functions on the server, one slot for all of a thread.
+"""Redis or Valkey store: history by functions on the server, one slot for all of a thread.
 
 What belongs together has one thread (`ids.thread_of`) and so lies in one slot, where a function of the server does each
 operation as one step and in one round trip. A single server has every key within reach, and then that holds for
@@ -9,7 +9,7 @@ written around it, in this order:
     1 its key is taken              a crash leaves a key without a response: the same request may be tried again
     2 items of other threads        a crash leaves rows that no list has
     3 the row                       from here on the turn is there; if its conversation is in another slot, the row
-                                    carries what has to be appended, and whoever reads it does so first
+                                    carries what has to be appended, and any reader does so first
     4 the conversation, lists, places; only then it is acknowledged
 
 Each step does nothing when done again, so a repetition of the whole heals whatever was cut off. Deleting goes the other way:

@@ -1,4 +1,4 @@
-"""How records look inside the server: packed, with long documents deflated.
+"""Codec of records inside the server: packed, with long documents deflated.
 
 A document begins with one byte: whether the rest is deflated. Numbers are decimal text, as the functions read them.
 """
@@ -116,7 +116,7 @@ def item_digest(item: Item) -> str:
 
 
 def response_digest(record: StoredResponse) -> str:
-    """Return the digest of what makes a response the same: not who is at it, nor how long it is kept."""
+    """Return the digest of what makes a response the same: not its owner, nor how long it is kept."""
     return digest(
         record.status,
         record.model,
@@ -209,14 +209,14 @@ async def open_response(response_id: str, row: Sequence[Any]) -> StoredResponse:
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Who is at a response that is not final, and since when it is there."""
+    """Run of a response that is not final: its owner, and since when it is there."""
 
     lease: Lease
     created_us: int
 
 
 def open_run(tenant: str, response_id: str, row: Sequence[Any]) -> Run | None:
-    """Return who is at a response in the background; None if nobody has to be."""
+    """Return the run of a response in the background; None if it needs none."""
     status, owner, token, until, cancel, head = row
     try:
         rest = msgspec.msgpack.decode(head, type=_Head)

@@ -1,4 +1,4 @@
-"""Conversations and items in Redis."""
+"""Conversations in Redis, with their items: created, linked, listed, deleted, and swept."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -34,7 +34,7 @@ PAGE_MAX: Final = 2_000
 
 
 class RedisConversations(Appending):
-    """The conversations of a store."""
+    """Conversations and items of a store in Redis."""
 
     async def create_conversation(self, access: Access, record: Conversation) -> Conversation:
         """Keep a new conversation; one that is there and the same is answered as it is."""

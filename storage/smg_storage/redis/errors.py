@@ -1,4 +1,4 @@
-"""The one door from the driver's exceptions to the store's: they say what is wrong, and nothing of what was sent."""
+"""Errors of the driver as errors of the store: what is wrong, and nothing of what was sent."""
 
 import asyncio
 from collections.abc import AsyncIterator

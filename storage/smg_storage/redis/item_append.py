@@ -1,4 +1,4 @@
-"""Items into a conversation, wherever they lie.
+"""Item append: adds items to a conversation, wherever they lie.
 
 With all in one slot it is one call. In a cluster, rows of other threads are made and held first, each thread in one step; then
 the conversation takes all of them at once. What was held in vain is let go again; after a crash in between it stays
@@ -19,7 +19,7 @@ from smg_storage.redis.store_part import Part, by_thread, found, link
 
 
 class Additions(msgspec.Struct, frozen=True):
-    """What a conversation gets: new rows, and which ids are linked in which order."""
+    """Additions to a conversation: new rows, and which ids are linked in which order."""
 
     conversation_id: str
     items: Sequence[Item]
@@ -30,7 +30,9 @@ class Additions(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct):
-    """What was done in other slots for a conversation: rows that were made, and others that it holds now."""
+    """Work done in other slots for a conversation: rows that were
+    made, and others that it holds now.
+    """
 
     made: list[str]
     added: list[str]

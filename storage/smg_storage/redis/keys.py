@@ -1,10 +1,10 @@
-"""How keys are called: everything of a thread has its tag, and so one slot.
+"""Keys of a store in Redis: everything of a thread has its tag, and so one slot.
 
     smg:<tenant>:{<thread>}:<kind>:<id>     kinds: conv items trash item refs loc resp ev ex
     smg:<tenant>:safety:<digest>            a person's responses
     smg:<tenant>:idem:<digest>              a key of the client's choice
     smg:<tenant>:used                       how much a tenant has
-    smg:runs                                background responses that somebody has to be at
+    smg:runs                                background responses that need an owner
 
 A tenant is escaped, so no name of one can look like another's key or bring a tag of its own.
 """
@@ -56,7 +56,7 @@ class Keys:
         return f"{self.base(tenant)}used"
 
     def run(self, tenant: str, response_id: str) -> str:
-        """Return how a response is called among those that somebody has to be at."""
+        """Return how a response is called among those that need an owner."""
         return f"{quote(tenant, safe='')} {response_id}"
 
     def swept(self, key: str) -> tuple[str, str, str] | None:

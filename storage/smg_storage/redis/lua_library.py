@@ -1,4 +1,4 @@
-"""The functions that run inside the server, as a library of functions and as scripts.
+"""Lua library: the functions that run inside the server, as a library of functions and as scripts.
 
 A library is called by the digest of its text, so nodes of two versions use one server without touching each other's, and
 a node never has to ask which version is there. Where functions are missing (Redis before 7), and in a cluster, whose
@@ -31,7 +31,7 @@ end
 
 
 class Effect(Enum):
-    """What a call may do, as the server has to know it."""
+    """Effect of a call, as the server has to know it."""
 
     READ = "no-writes"
     WRITE = ""

@@ -1,4 +1,4 @@
-"""The door of the room: how the floor makes a store of a URL."""
+"""Opening of a store in Redis by its URL."""
 
 from collections.abc import Callable
 

@@ -31,7 +31,7 @@ _CHAIN_ROW: Final = 12
 
 
 class RedisResponses(RedisTurns):
-    """The responses of a store."""
+    """Responses of a store in Redis."""
 
     async def get_response(self, access: Access, response_id: str) -> StoredResponse | None:
         """Return a response."""

@@ -1,7 +1,8 @@
-"""Who is at which response, and what its stream said, in Redis.
+"""Runs in Redis: leases of responses, their event logs, and the keys of clients.
 
-The set of background responses is only where to look: each of them is in it from its first row on, scored by a time before
-which nobody need look at it. Whether one has an owner says its own row, so claiming and renewing touch nothing else.
+The set of background responses is only where to look: each of them is in it from its first row on,
+scored by a time before which no node need look at it. Whether one has an owner says its own row, so
+claiming and renewing touch nothing else.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,7 @@ _LOOK: Final = 100
 
 
 class RedisRuns(Part):
-    """The runs of a store."""
+    """Runs of a store in Redis."""
 
     async def claim_run(
         self, access: Access, response_id: str, owner: str, *, now_us: int, until_us: int
@@ -55,7 +56,9 @@ class RedisRuns(Part):
             return Lease(access.tenant, response_id, owner, int(token), until_us, cancel == b"1")
 
     async def renew_run(self, access: Access, lease: Lease, *, until_us: int) -> Lease:
-        """Stay the owner, and learn whether somebody wants it cancelled; CONFLICT for who is not the owner any more."""
+        """Stay the owner, and learn whether a cancel was requested; CONFLICT for a
+        node that is no longer the owner.
+        """
         async with door(access.timeout_s):
             ask = self._ask("renew", access.tenant, lease.response_id, id=lease.response_id)
             ask.arguments |= {
@@ -76,7 +79,7 @@ class RedisRuns(Part):
             )
 
     async def release_run(self, access: Access, lease: Lease) -> None:
-        """Be the owner no longer; nothing happens to who is not."""
+        """Be the owner no longer; nothing happens if this one is not."""
         async with door(access.timeout_s):
             ask = self._ask("release", access.tenant, lease.response_id, id=lease.response_id)
             ask.arguments |= {"owner": lease.owner, "token": lease.token}
@@ -97,7 +100,9 @@ class RedisRuns(Part):
         return [lease for _, lease in orphans[:limit]]
 
     async def request_cancel(self, access: Access, response_id: str) -> StoredResponse | None:
-        """Note that somebody wants it cancelled, unless it is final; return it as it is, None if it is not there."""
+        """Note that a cancel was requested, unless it is final; return it as
+        it is, None if it is not there.
+        """
         async with door(access.timeout_s):
             ask = self._ask("cancel", access.tenant, response_id, id=response_id)
             answer = await self._server.call(Effect.WRITE, ask)

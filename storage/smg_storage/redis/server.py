@@ -1,9 +1,10 @@
-"""The server, or the cluster, and how its functions are called.
+"""Redis server, or cluster of them: its connections, and calls of its functions.
 
-A call is one command: what is asked as JSON, then what is binary. Functions that are not there are loaded, once per call:
-a server that was replaced by its copy, or emptied, heals with the first call. A server that has become a copy is left,
-and the call is tried once more on a new connection, which the name of the service leads elsewhere. Nothing else
-is tried again here: whether a write was done when a connection broke nobody knows, and the caller may repeat it.
+A call is one command: what is asked as JSON, then what is binary. Functions that are not there are
+loaded, once per call: a server that was replaced by its copy, or emptied, heals with the first
+call. A server that has become a copy is left, and the call is tried once more on a new connection,
+which the name of the service leads elsewhere. Nothing else is tried again here: whether a write was
+done when a connection broke is not known, and the caller may repeat it.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ Client = Redis | RedisCluster
 
 
 class Ask:
-    """A call of a function: which, at which slot, for whom, and with what."""
+    """Call of a function: which, at which slot, for which tenant, and with what."""
 
     def __init__(
         self, function: str, key: str, base: str, thread: str = "", **arguments: object

@@ -1,4 +1,4 @@
-"""What a server's own settings mean for history that has to last, said at start."""
+"""Server checks at start: what a server's settings mean for history that has to last."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""History in Redis or Valkey: all parts together."""
+"""Redis store: history in Redis or Valkey, all parts together."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""What every part of the store stands on: the server, and how records become what is asked."""
+"""Store part: what every part of a store in Redis has: the server, and how records become calls."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar

@@ -1,4 +1,4 @@
-"""Everything that one response leaves behind, written as one.
+"""Turns in Redis: everything that one response leaves behind, written as one.
 
 Where all of it lies in one slot, or on one server, that is one function. Else the order in the room's own description is kept:
 what is needed by others first, the row, then what only leads to it.
@@ -27,7 +27,7 @@ from smg_storage.redis.store_part import by_thread, found, link
 
 
 class RedisTurns(Appending):
-    """Writes turns."""
+    """Turns of a store in Redis."""
 
     async def commit_turn(self, access: Access, turn: Turn) -> Committed:
         """Write all that a response leaves behind as one unit; its id makes a repetition harmless."""

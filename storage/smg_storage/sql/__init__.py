@@ -1,1 +1,1 @@
-"""Histories in tables: SQLite, PostgreSQL and Oracle over one set of statements."""
+"""SQL store: history in tables: SQLite, PostgreSQL and Oracle over one set of statements."""

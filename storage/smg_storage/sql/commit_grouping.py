@@ -1,9 +1,10 @@
-"""Turns that come at the same time are committed together.
+"""Commit grouping: turns that come at the same time are committed together (group commit).
 
-A commit costs the same for one turn as for many: a flush to a disk, a few round trips. So while one is under way, the
-turns that come meanwhile wait, and the first of them then commits for all. Nobody waits for company: with nothing under
-way, a turn goes at once, with those that were ready in the same wake-up of the event loop. There is no task for
-this: whoever is first in line does the work, and hands it on when its own turn is done, when it is cancelled too.
+A commit costs the same for one turn as for many: a flush to a disk, a few round trips. So while one
+is under way, the turns that come meanwhile wait, and the first of them then commits for all. No
+turn waits for company: with nothing under way, a turn goes at once, with those that were ready in
+the same wake-up of the event loop. There is no task for this: the turn that is first in line does
+the work, and hands it on when its own turn is done, when it is cancelled too.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ class _Waiting:
 
 
 class Grouping:
-    """The line of turns, and who commits them."""
+    """Line of turns, and the commits that lead it."""
 
     def __init__(self, write: WriteGroup, *, turns_max: int, lanes: int) -> None:
         self._write = write
@@ -122,7 +123,9 @@ class Grouping:
         self._leaders -= 1
 
     def _leave(self, mine: _Waiting) -> None:
-        """Take who does not wait any longer out of the line; who was just called to lead hands on."""
+        """Take a turn that does not wait any longer out of the line;
+        one just called to lead hands on.
+        """
         if mine in self._line:
             self._line.remove(mine)
         called = mine.future.done() and not mine.future.cancelled() and mine.future.result() is None

@@ -1,4 +1,4 @@
-"""From a URL to connections, set up the way each database wants it.
+"""Database URLs: from a URL to connections, set up the way each database wants it.
 
 SQLite: a write-ahead log, so that readers and the one writer do not wait for each other; every writing transaction
 takes the right to write when it begins, because one that has read first cannot get it any more. PostgreSQL: through a
@@ -75,7 +75,7 @@ def _pragmas(options: StoreOptions, *, writes: bool) -> tuple[str, ...]:
 
 
 def journal_mover(path: str) -> Callable[[], None]:
-    """Return what moves the journal of a file into it, as far as nobody has to wait for that.
+    """Return what moves the journal of a file into it, as far as no operation has to wait for that.
 
     What cannot be moved now is later; the connection that writes does it if all else fails.
     """

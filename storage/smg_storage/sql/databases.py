@@ -1,4 +1,5 @@
-"""Where operations run: in threads over SQLite, or on the event loop over a pool of connections.
+"""Databases: run operations in threads over SQLite, or on the event
+loop over a pool of connections.
 
 SQLite is a library, and blocks: one thread writes, a few read, each operation from beginning to end in one go. (A
 driver that hands every single call to a thread and back would cost four hand-overs per statement.) What was written
@@ -32,7 +33,7 @@ MOVE_EVERY_S: Final = 0.5
 
 
 class Database(Protocol):
-    """Where operations run. Whatever goes wrong there comes out as a StoreError."""
+    """Database that runs operations. Whatever goes wrong there comes out as a StoreError."""
 
     async def read(self, asked: Asked, operation: Operation[T], *, timeout_s: float) -> T:
         """Run an operation that only reads."""
@@ -62,7 +63,9 @@ class Threads:
         readers_max: int,
         move: Callable[[], None] | None = None,
     ) -> None:
-        """Use these; `move` brings what was written from the journal into the file, beside whoever writes."""
+        """Use these; `move` brings what was written from the journal into
+        the file, beside other writes.
+        """
         self._writer = writer
         self._readers = readers
         self._move = move

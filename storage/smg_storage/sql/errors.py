@@ -1,4 +1,4 @@
-"""What a driver says went wrong, as the one way in which a store fails.
+"""Errors of database drivers, as the one way in which a store fails.
 
 Messages of drivers have SQL, values and addresses in them, so none is passed on: what is told is which database, which
 code of it, and what that means.

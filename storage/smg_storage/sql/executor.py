@@ -1,4 +1,4 @@
-"""The way from a store's methods to the database: whose work it is, and until when it may take."""
+"""Executor: runs a store's operations on its database, for one tenant and within a time."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Executor:
-    """What runs operations. There is a database behind it from the start of the store to its end."""
+    """Executor of operations. There is a database behind it from the start of the store to its end."""
 
     def __init__(
         self, open_database: Callable[[], Database], say: Statements, now_us: Callable[[], int]

@@ -1,4 +1,4 @@
-"""From a URL to a store in tables."""
+"""Opening of a store in tables by its URL."""
 
 import asyncio
 from collections.abc import Callable

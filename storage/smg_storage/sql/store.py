@@ -1,4 +1,4 @@
-"""The store over tables."""
+"""SQL store: the store over tables."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

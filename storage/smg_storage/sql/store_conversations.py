@@ -1,4 +1,4 @@
-"""The part of the store that is about conversations."""
+"""Store part of conversations and their items, in tables."""
 
 from collections.abc import Mapping, Sequence
 

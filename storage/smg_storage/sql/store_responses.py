@@ -1,4 +1,4 @@
-"""The part of the store that is about responses; turns are `store`'s own."""
+"""Store part of responses and chains, in tables; turns are `store`'s own."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The part of the store that is about who is at which response, and what its stream said."""
+"""Store part of runs, in tables: leases of responses, their event logs, and keys of clients."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""One operation, one transaction: run until it is kept, or until it is clear that it will not be.
+"""Transaction of one operation: run until it is kept, or until it is clear that it will not be.
 
-An operation that ran into somebody else's write is undone and begins again, carefully; one whose connection was gone
-before anything could have been kept begins again on another. What fails while it is being committed is not repeated
-here: whether it is kept is unknown, and whoever asked decides.
+An operation that ran into another's write is undone and begins again, carefully; one whose
+connection was gone before anything could have been kept begins again on another. What fails while
+it is being committed is not repeated here: whether it is kept is unknown, and the caller decides.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ RACES_MAX: Final = 6
 
 
 class Asked:
-    """What a transaction is for: whose, and when."""
+    """Request of a transaction: its tenant, and its time."""
 
     __slots__ = ("now_us", "say", "tenant")
 

@@ -1,8 +1,9 @@
-"""One transaction's view of the tables: what an operation is written against.
+"""Unit of work: one transaction's view of the tables: what an operation is written against.
 
-Operations are plain functions of a `Work`. Nothing in them waits: a store runs them where waiting is somebody else's,
-in a thread (SQLite) or under a driver that does it for them (PostgreSQL, Oracle). An operation may be run again from
-its beginning, after nothing of it was kept: `careful` is set then, and it looks before it writes.
+Operations are plain functions of a `Work`. Nothing in them waits: a store runs them where waiting
+is done elsewhere, in a thread (SQLite) or under a driver that does it for them (PostgreSQL,
+Oracle). An operation may be run again from its beginning, after nothing of it was kept: `careful`
+is set then, and it looks before it writes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ _NO_ROWS: Final[Sequence[Row[Any]]] = ()
 
 
 class Work:
-    """What can be done within a transaction, for one tenant."""
+    """Work within a transaction, for one tenant."""
 
     def __init__(
         self, connection: Connection, say: Statements, tenant: str, now_us: int, *, careful: bool
@@ -72,7 +73,9 @@ class Work:
             self.connection.execute(statement, rows)
 
     def change_each(self, statement: Executable, ids: Sequence[str], **values: Any) -> None:
-        """Run a statement for each id, in the order of ids: all who lock several do it in that order."""
+        """Run a statement for each id, in the order of ids: all operations that
+        lock several do it in that order.
+        """
         filled = {"of_tenant": self.tenant, **values}
         self.change_all(statement, [{**filled, "of_id": each} for each in sorted(ids)])
 

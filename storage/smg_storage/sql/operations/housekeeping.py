@@ -1,4 +1,4 @@
-"""Operations of housekeeping, over all tenants."""
+"""Housekeeping over all tenants: purge, figures, revision and creation of tables."""
 
 from collections.abc import Sequence
 from typing import Any, Final

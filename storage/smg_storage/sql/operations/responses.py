@@ -130,7 +130,7 @@ def get_chain(work: Work, response_id: str, items_max: int, bytes_max: int) -> C
 
 
 def list_responses(work: Work, identifier: str, page: PageAsk) -> ResponsePage:
-    """Read a part of the responses made for somebody."""
+    """Read a part of the responses made for a person."""
     say = work.say.responses
     since = None
     if page.after:
@@ -152,7 +152,7 @@ def list_responses(work: Work, identifier: str, page: PageAsk) -> ResponsePage:
 
 
 def delete_responses(work: Work, identifier: str) -> int:
-    """Delete all responses made for somebody; return how many of them were not over."""
+    """Delete all responses made for a person; return how many of them were not over."""
     alive = 0
     while True:
         rows = work.rows(work.say.responses.made_for, identifier=identifier, up_to=_DELETED_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Operations on runs: who is at which response, and what its stream said."""
+"""Operations on runs: leases of responses, their event logs, and the keys of clients."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -75,7 +75,7 @@ def release_run(work: Work, lease: Lease) -> None:
 
 
 def orphan_runs(work: Work, now_us: int, limit: int) -> Sequence[Lease]:
-    """Read whose owners are gone, of all tenants."""
+    """Read the runs of all tenants whose owners are gone."""
     rows = work.rows(work.say.runs.orphans, as_of=now_us, up_to=limit)
     return tuple(
         Lease(
@@ -133,7 +133,8 @@ def append_events(
 def _log(work: Work, response_id: str, token: int) -> Row[Any] | None:
     """Return where a log begins and ends, None if there is none.
 
-    Whoever has a token holds the response from here to the end of the transaction; CONFLICT for who does not.
+    With a token, the response is held from here to the end of the transaction; CONFLICT if it is
+    another's.
     """
     if not token:
         return work.row(work.say.events.log, of_id=response_id)

@@ -1,4 +1,5 @@
-"""What several turns change together: decided from what is there, before anything is written.
+"""Turn plan: what several turns change together, decided from what is
+there, before anything is written.
 
 A group of turns is one transaction. Each is looked at by itself, against what is there and what those before it in
 the group will have written; one that cannot be says why, and leaves no trace in what the others do.
@@ -34,7 +35,7 @@ class Growing:
 
 
 class Growth:
-    """What a conversation gets: `items` are new rows, `links` what is appended to it, in order."""
+    """Growth of a conversation: `items` are new rows, `links` what is appended to it, in order."""
 
     __slots__ = ("conversation_id", "ends_us", "items", "links", "now_us")
 
@@ -57,7 +58,9 @@ class Growth:
 
 @dataclass(slots=True)
 class Seen:
-    """What is there, of one tenant, as far as it matters. What is over is in `over`, and else missing."""
+    """Rows that are there, of one tenant, as far as they matter. What is over
+    is in `over`, and else missing.
+    """
 
     conversations: dict[str, Growing] = field(default_factory=dict)
     responses: dict[str, StoredResponse] = field(default_factory=dict)
@@ -74,7 +77,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Writes:
-    """What is to be done, in this order."""
+    """Writes to be done, in this order."""
 
     responses_over: list[str] = field(default_factory=list)
     new_responses: list[StoredResponse] = field(default_factory=list)

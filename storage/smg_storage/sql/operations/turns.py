@@ -1,4 +1,4 @@
-"""Turns as writes: what a plan needs to know is read, and what it decided is written.
+"""Turns as writes: reads what a plan needs to know, and writes what it decided.
 
 Rows are locked in one order everywhere, conversations before responses before items, each by their ids, so that two
 groups wait for each other in one direction only. The first time a turn is assumed to be new, as nearly all are: what

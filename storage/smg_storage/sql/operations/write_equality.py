@@ -1,4 +1,6 @@
-"""Whether what is there is what was to be written: then a write had been done before."""
+"""Write equality: whether what is there is what was to be written, so
+that the write was done before.
+"""
 
 from collections.abc import Collection
 from typing import Final

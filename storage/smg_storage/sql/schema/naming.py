@@ -1,4 +1,4 @@
-"""What tables and columns are called where somebody else has a say in it.
+"""Naming of tables and columns, where an operator has other names than this code.
 
 Logical names are those of this code, physical ones those in the database. Names are always quoted, so that they mean
 the same everywhere (Oracle would turn them into capitals). What cannot work is refused when it is said, not when the

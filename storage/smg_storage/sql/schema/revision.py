@@ -1,4 +1,4 @@
-"""Which shape of the tables this code needs."""
+"""Revision of the tables that this code needs."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Records as rows, and back. Logical names on both sides."""
+"""Row mapping: records as rows, and back, with logical names on both sides."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -137,7 +137,7 @@ def location_values(record: Location) -> Values:
 
 
 def of_tenant(tables: Tables, table: str, tenant: str, rows: Sequence[Values]) -> list[Values]:
-    """Return rows for an INSERT: somebody's, and without columns that are not there."""
+    """Return rows for an INSERT: a tenant's, and without columns that are not there."""
     skipped = tables.naming.of(table).skip_columns
     return [
         {"tenant": tenant, **{key: value for key, value in row.items() if key not in skipped}}

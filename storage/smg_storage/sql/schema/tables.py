@@ -1,4 +1,4 @@
-"""The tables, under whatever names they have.
+"""Tables of history, under whatever names they have.
 
 A column's key is its logical name, so that statements are the same under every naming. There are no foreign keys: what
 is over may go in any order, and a table may lack what another one points at. Oracle gets BLOBs that are checked to be

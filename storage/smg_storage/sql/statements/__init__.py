@@ -1,1 +1,1 @@
-"""Every statement, once; each with the tenant in it."""
+"""Statements of the SQL store: every statement, once; each with the tenant in it."""

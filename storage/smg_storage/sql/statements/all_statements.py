@@ -1,4 +1,4 @@
-"""All statements of a database."""
+"""All statements of a database, in one dialect."""
 
 from smg_storage.sql.schema.tables import Tables
 from smg_storage.sql.statements.conversations import ConversationStatements, ItemStatements
@@ -8,7 +8,9 @@ from smg_storage.sql.statements.runs import EventStatements, KeyStatements, RunS
 
 
 class Statements:
-    """What can be said to the tables, in one dialect; made once, and compiled once each by whoever runs them."""
+    """Statements to the tables, in one dialect; made once, and compiled once
+    each by the code that runs them.
+    """
 
     def __init__(self, tables: Tables, dialect: str) -> None:
         self.tables = tables

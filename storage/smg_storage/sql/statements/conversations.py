@@ -37,7 +37,7 @@ from smg_storage.sql.statements.expressions import (
 
 
 class ConversationStatements:
-    """Of conversations themselves."""
+    """Statements about conversations themselves."""
 
     def __init__(self, tables: Tables) -> None:
         table, links, items = tables.conversations, tables.links, tables.items
@@ -80,7 +80,7 @@ class ConversationStatements:
 
 
 class ItemStatements:
-    """Of items, and of their places in conversations."""
+    """Statements about items, and about their places in conversations."""
 
     def __init__(self, tables: Tables) -> None:
         table, links = tables.items, tables.links

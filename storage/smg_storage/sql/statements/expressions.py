@@ -1,4 +1,4 @@
-"""What statements are put together from.
+"""Expressions that statements are put together from: conditions, parameters and columns.
 
 Names of parameters are never those of columns: SQLAlchemy keeps these for what an UPDATE or INSERT sets.
 """
@@ -45,7 +45,7 @@ _MISSING: Final[dict[str, ColumnElement[Any]]] = {
 
 
 def own(table: FromClause) -> ColumnElement[bool]:
-    """Say whose rows they are: in every statement that is about somebody's."""
+    """Say which tenant's rows are meant: in every statement that is about a tenant's."""
     return table.c.tenant == bindparam("of_tenant", type_=String())
 
 
@@ -106,7 +106,9 @@ def shown(tables: Tables, name: str) -> Sequence[ColumnElement[Any]]:
 
 
 def insert_missing(table: Table, dialect: str) -> Insert:
-    """Return an INSERT that leaves alone what is there; on Oracle it fails, and whoever asked looks first next time."""
+    """Return an INSERT that leaves alone what is there; on Oracle it fails, and
+    the caller looks first next time.
+    """
     if dialect == "postgresql":
         return postgresql.insert(table).on_conflict_do_nothing()
     if dialect == "sqlite":

@@ -1,4 +1,4 @@
-"""Statements of housekeeping: what is over, and how much there is. They are about all tenants, and the only such."""
+"""Housekeeping statements: what is over, and how much there is; the only ones about all tenants."""
 
 from typing import Any, Final
 
@@ -19,7 +19,9 @@ from smg_storage.sql.statements.expressions import given, now, own, small
 
 
 class UpkeepStatements:
-    """Of purging and counting; what is to be removed is found for all, and removed by its tenant."""
+    """Statements of purging and counting; what is to be removed is found for
+    all, and removed by its tenant.
+    """
 
     def __init__(self, tables: Tables, dialect: str) -> None:
         keys, events, items = tables.keys, tables.events, tables.items
@@ -67,7 +69,9 @@ def _sampled(table: Table, name: str) -> Label[int]:
 
 
 def _expired(dialect: str, table: Table, key: str, *more: str) -> Select[Any]:
-    """The oldest that are over; what somebody else is just removing is left to them, where that can be said."""
+    """The oldest that are over; what another node is just removing is left
+    to it, where that can be said.
+    """
     expires = table.c.expires_at
     oldest = (
         select(table.c.tenant, table.c[key].label("key"), *(table.c[name] for name in more))

@@ -45,7 +45,7 @@ PATCHED: Final = ("status", "completed_at", "expires_at")
 
 
 class ResponseStatements:
-    """Of responses, and of where items are in them."""
+    """Statements about responses, and about where items are in them."""
 
     def __init__(self, tables: Tables, dialect: str) -> None:
         table, places, events = tables.responses, tables.locations, tables.events

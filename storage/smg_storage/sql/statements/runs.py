@@ -1,4 +1,4 @@
-"""Statements about who is at which response, what its stream said, and keys of the client's choice."""
+"""Statements about runs: leases of responses, events of their streams, and keys of clients."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ from smg_storage.sql.statements.expressions import (
 
 
 class RunStatements:
-    """Of leases."""
+    """Statements about leases."""
 
     def __init__(self, tables: Tables) -> None:
         table = tables.responses
@@ -96,7 +96,7 @@ class RunStatements:
 
 
 class EventStatements:
-    """Of what streams said."""
+    """Statements about events of streams."""
 
     def __init__(self, tables: Tables, dialect: str) -> None:
         events, responses = tables.events, tables.responses
@@ -200,7 +200,7 @@ def _read(tables: Tables, dialect: str) -> Select[Any]:
 
 
 class KeyStatements:
-    """Of keys that make a request happen once."""
+    """Statements about keys that make a request happen once."""
 
     def __init__(self, tables: Tables) -> None:
         table = tables.keys
