@@ -1,1 +1,1 @@
-"""The shape of the history tables, version by version."""
+"""Migrations of the history tables: their shape, version by version."""

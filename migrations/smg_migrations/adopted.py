@@ -1,4 +1,4 @@
-"""SMG's rows as ours: what it keeps of a conversation, an item and a response, said in our documents.
+"""Adopted rows: SMG's conversations, items and responses as rows of ours, with our documents.
 
 An item is kept there without its id, type, role and status; of a message that leaves its content, of anything else all
 of it. What a response was asked is a list of items already; one without an id gets one that follows from where it is,

@@ -1,9 +1,10 @@
-"""From the tables of SMG (Shepherd Model Gateway, version 3 of its PostgreSQL schema) to ours.
+"""Adopting of SMG's tables (Shepherd Model Gateway, version 3 of its PostgreSQL schema) into ours.
 
-They have our names and fewer columns, so they are renamed, ours are made in their place, and what is in them is
-copied, a page at a time. Every row would have to be written again either way (an item there is kept in parts, a link
-has no position), and what was there stays as it was: going back gives it back. It is one transaction: nobody ever
-sees half of it, and what fails leaves SMG's tables alone.
+They have our names and fewer columns, so they are renamed, ours are made in their place, and what
+is in them is copied, a page at a time. Every row would have to be written again either way (an item
+there is kept in parts, a link has no position), and what was there stays as it was: going back
+gives it back. It is one transaction: no reader ever sees half of it, and what fails leaves SMG's
+tables alone.
 
 All of it belongs to no tenant. Chains, conversations and the order of their items are kept; ids as well.
 """
@@ -78,7 +79,9 @@ Row = dict[str, Any]
 
 
 class Aside:
-    """SMG's tables under their new names, with the columns that they have, by our words for them."""
+    """Aside tables: SMG's under their new names, with the columns that
+    they have, by our words for them.
+    """
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._tables = tables
@@ -112,7 +115,7 @@ def _shown(table: Table, key: str) -> Any:
 
 
 def set_aside(op: Operations, names: Names, wanted: Sequence[str]) -> Aside | None:
-    """Rename SMG's tables, if they are where ours are to be. MigrationError if anybody else's are."""
+    """Rename SMG's tables, if they are where ours are to be. MigrationError if other tables are."""
     if op.get_context().as_sql:
         # What is not there to be looked at is taken to be empty.
         return None

@@ -1,4 +1,4 @@
-"""What columns are in each database, for revisions: types that never change their meaning once one has used them."""
+"""Kinds of columns in each database, for revisions: fixed in meaning once a revision has used them."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""One migrates, the others wait: whoever comes second finds nothing left to do.
+"""Locks of migrations: one process migrates, the others wait and find nothing left to do.
 
 The right is held by a connection of its own, so that it outlasts the transactions of the steps (in Oracle every DDL
 statement ends one; in PostgreSQL an index that is made beside running work needs to be outside of any). SQLite has one

@@ -1,7 +1,7 @@
-"""What the tables are called where they are made: revisions are written in logical names alone.
+"""Names of tables where they are made: revisions are written in logical names alone.
 
-Whoever runs a migration says what a table and its columns are called there; the same mapping is read by the statements
-of the store, so that renamed tables migrate as well.
+The caller of a migration says what a table and its columns are called there; the same mapping is
+read by the statements of the store, so that renamed tables migrate as well.
 """
 
 from collections.abc import Mapping

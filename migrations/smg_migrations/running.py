@@ -1,4 +1,5 @@
-"""Bring tables from one revision to another, or say which statements would.
+"""Running of migrations: brings tables from one revision to another,
+or says which statements would.
 
 This is Alembic without its `env.py`: that one is found through variables of a module, so that two threads of a process
 could not migrate two databases. Here everything is handed over, to each revision as well: `upgrade(op=…, names=…)`.
@@ -39,7 +40,9 @@ _TABLES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """From where to where the tables were brought; a revision is empty where there are no tables."""
+    """Result of a migration: from which revision to which; a revision is
+    empty where there are no tables.
+    """
 
     found: str
     reached: str
@@ -62,7 +65,9 @@ class History:
         return self.revisions[-1]
 
     def named(self, revision: str) -> str:
-        """Return the revision that somebody names, empty for none at all; MigrationError if there is no such."""
+        """Return the revision that was named, empty for none at all;
+        MigrationError if there is no such.
+        """
         if revision in (BASE, ""):
             return ""
         if revision == HEAD:
@@ -176,7 +181,9 @@ def stamp(connection: Connection, names: Names, *, to: str) -> Moved:
 
 
 def statements(dialect: str, names: Names, *, found: str = "", to: str = HEAD) -> str:
-    """Return the statements that bring tables of one revision to another, to be run by somebody else."""
+    """Return the statements that bring tables of one revision to another,
+    to be run by an administrator.
+    """
     history = History()
     start, wanted = history.named(found), history.named(to)
     up = history.goes_up(start, wanted)

@@ -1,1 +1,3 @@
-"""Our own words on the wire between nodes; engine contracts come from `smg-grpc-proto`."""
+"""Proto: messages of our own between nodes, on the wire; engine
+contracts come from `smg-grpc-proto`.
+"""

@@ -160,7 +160,7 @@ class Migrations:
 
 
 def _file_engine(path: str) -> Engine:
-    """One connection whose transactions keep everybody else from writing from their beginning on."""
+    """One connection whose transactions keep all others from writing from their beginning on."""
     engine = create_engine(
         URL.create("sqlite", database=path),
         poolclass=NullPool,

@@ -43,7 +43,7 @@ def same_item(one: Item, other: Item) -> bool:
 
 
 def same_response(one: StoredResponse, other: StoredResponse) -> bool:
-    """Return whether they say the same, whoever runs them."""
+    """Return whether they say the same, whichever node runs them."""
     replace = msgspec.structs.replace
     return replace(one, **_EPHEMERAL) == replace(other, **_EPHEMERAL)
 

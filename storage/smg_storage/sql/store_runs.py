@@ -44,7 +44,7 @@ class SqlRuns:
         )
 
     async def request_cancel(self, access: Access, response_id: str) -> StoredResponse | None:
-        """Note that somebody wants it cancelled."""
+        """Note that a cancel was requested."""
         return await self._door.write(access, lambda work: runs.request_cancel(work, response_id))
 
     async def append_events(
