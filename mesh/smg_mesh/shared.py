@@ -108,7 +108,7 @@ _log: Final = logging.getLogger("smg_mesh.shared")
 
 
 class Shared:
-    """What this node shares. `before` are data dirs of the same node under other circumstances."""
+    """State that this node shares. `before` are its data dirs under other circumstances."""
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class Shared:
     # ── Secrets ──────────────────────────────────────────────────────────────
 
     def seal(self, secret: str) -> bytes:
-        """Return a secret as it may be written: for members with a keyring to read, and only those."""
+        """Return a secret as it may be written: for members with a keyring to read only."""
         return self._vault.seal(secret)
 
     def open_secret(self, sealed: bytes) -> str | None:

@@ -2,6 +2,6 @@
 
 
 class MigrationError(Exception):
-    """It cannot be done, and nothing was changed; the message says
+    """A migration that cannot be done; nothing was changed. The message says
     what an operator has to do first.
     """

@@ -1,4 +1,4 @@
-"""Kinds of columns in each database, for revisions: fixed in meaning once a revision has used them."""
+"""Kinds of columns in each database, for revisions: fixed in meaning once one has used them."""
 
 from collections.abc import Mapping
 from typing import Any

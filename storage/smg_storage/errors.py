@@ -22,7 +22,9 @@ class StoreErrorKind(Enum):
 
 
 class StoreError(Exception):
-    """What every method of a store may raise, and nothing else. `message` has neither documents nor secrets."""
+    """Error that every method of a store may raise, and nothing else. `message` has
+    neither documents nor secrets.
+    """
 
     def __init__(self, kind: StoreErrorKind, message: str, *, missing: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Options of every store: every number, with its default; the node's configuration fills them in."""
+"""Options of every store: all numbers, with defaults; the node's configuration fills them in."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

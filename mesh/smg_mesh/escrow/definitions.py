@@ -18,7 +18,7 @@ class Limits(Protocol):
 
 
 class NoLimits:
-    """Nothing is limited."""
+    """Definitions without any limit."""
 
     def get(self, key: str) -> Limit | None:
         """Return nothing."""

@@ -58,7 +58,7 @@ NOTHING: Final = bytes(8)
 
 
 class Escrow(Parts):
-    """One life of one node; every method returns what is to be done, in order."""
+    """Rights of one life of one node; every method returns what is to be done, in order."""
 
     # ── Inputs ───────────────────────────────────────────────────────────────
 
@@ -120,7 +120,7 @@ class Escrow(Parts):
         self._ledger.hear(now_ms)
 
     def members(self, alive: Sequence[Life], left: Sequence[str], *, now_ms: int) -> None:
-        """Learn which members live, sorted by name, this node among them, and which said goodbye."""
+        """Learn which members live, sorted, this node among them, and which said goodbye."""
         self._sight.see(alive)
         self._keeper.members(alive, left, now_ms=now_ms)
         self._lending.members(alive, now_ms=now_ms)

@@ -134,7 +134,7 @@ class Roster(msgspec.Struct, frozen=True):
         return len(self.names) // 2 + 1
 
     def divisor(self, name: str) -> int:
-        """Return what `name` divides by when it knows this roster; 0 if it has no standing right."""
+        """Return what `name`, knowing this roster, divides by; 0 if it has no standing right."""
         if name not in self.names or not self.divisors[self.names.index(name)]:
             return 0
         return len(self.names)

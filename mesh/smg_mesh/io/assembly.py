@@ -266,7 +266,7 @@ class _Wiring:
         )
 
     def _remember(self) -> None:
-        """Bring the memory up to date: members that live are kept, those that said goodbye are not."""
+        """Bring the memory up to date: living members are kept, those that said goodbye are not."""
         now_ms, me = self._surface.wall_ms(), self._swim.name
         others = [member for member in self._swim.members() if member.name != me]
         living = [KeptPeer(one.name, one.address, now_ms) for one in others if not one.rank.gone]

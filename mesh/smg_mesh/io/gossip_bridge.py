@@ -1,4 +1,4 @@
-"""Gossip bridge: carries what shared state says to the gossip, and which members live back to it."""
+"""Gossip bridge: carries what shared state says to the gossip, and which members live, back."""
 
 import asyncio
 import logging

@@ -21,7 +21,7 @@ from smg_mesh.sync.exchange.exchange_machine import WIRE_VERSION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """One life of one node."""
+    """Parts of one life of one node."""
 
     swim: Swim
     driver: Driver | None

@@ -4,10 +4,11 @@ worthless everywhere once revoked.
 A key is one entry, written twice in its life: when it is made and when it is revoked. What is kept of its
 secret is a digest. A revoked key stays for a while, so that it can be listed, and then goes.
 
-**Closed or open.** As long as there is no admin key the cluster is open to those beside it. The entry of an
-admin key closes it, also when that key is revoked or has expired: were it otherwise, a node that heard of
-the revocation of the old key before it heard of the new one would be open in between, and so would all
-of them on the day the last one expires. Only `open_again` opens it, and only because an operator says so.
+**Closed or open.** As long as there is no admin key the cluster is open to those beside it. The
+entry of an admin key closes it, also when that key is revoked or has expired: were it otherwise, a
+node that heard of the revocation of the old key before it heard of the new one would be open in
+between, and so would all of them on the day the last one expires. Only `open_again` opens it, and
+only because an operator says so.
 """
 
 from collections.abc import Sequence

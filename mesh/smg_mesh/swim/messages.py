@@ -84,7 +84,7 @@ class News(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ping(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """Asks for an ACK. `claim` is what the sender holds against the target, so that it can refute."""
+    """Asks for an ACK. `claim` is held against the target by the sender, so that it can refute."""
 
     nonce: U64
     target: Name

@@ -81,7 +81,7 @@ class WireError(Exception):
 
 
 class Header(NamedTuple):
-    """What travels in the clear before every body."""
+    """Header that travels in the clear before every body."""
 
     version: int
     flags: int

@@ -58,7 +58,7 @@ class _Peer:
 
 
 class HintSessions:
-    """What this node publishes and what it follows. `store` and `contents` belong to the index."""
+    """Hints that this node publishes and follows. `store` and `contents` belong to the index."""
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 It holds it
 
     at once        where there is no peer to ask
-    after a while  (the join grace) where expected peers are missing: no member lives that could be asked.
+    after a while  (the join grace) where expected peers are missing: no member lives to be asked.
                    What this node has is all there is, and a cluster that comes later is merged with as any
     by one         after a full exchange with a peer that holds it
     by all         after full exchanges with every living member (with eight, of many) if all of them are
@@ -25,7 +25,7 @@ ASK_APART_MAX_MS: Final = 30_000
 
 
 class Arrival:
-    """One life's arrival. The wiring sets `nobody`, which tells whether there is no peer to ask."""
+    """Arrival of one life. The wiring sets `nobody`, which tells whether there is no peer to ask."""
 
     def __init__(self, me: str, *, grace_ms: int, now_ms: Callable[[], int]) -> None:
         self.nobody: Callable[[], bool] = _somebody

@@ -23,7 +23,7 @@ _NUMBER_CHARS_MAX: Final = 6
 
 
 class NamespaceState(msgspec.Struct, frozen=True):
-    """What a node holds of one kind of shared state; equal digests mean that the same counts."""
+    """State of one kind of shared state on one node; equal digests mean that the same counts."""
 
     name: str
     digest: str

@@ -23,7 +23,7 @@ TABLE: Final = "t."
 
 
 class RumorReceiver:
-    """Takes rumors in."""
+    """Receiver of rumors about shared state."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Memory store: history in memory: bounded, forgotten with the process, for tests and small nodes."""
+"""Memory store: history in memory: bounded, gone with the process, for tests and small nodes."""

@@ -39,7 +39,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Row:
-    """Base of all rows: the thread they are forgotten with, what they cost, and when they are over."""
+    """Base of all rows: the thread they are forgotten with, their cost, and when they are over."""
 
     thread: Key
     bytes: int

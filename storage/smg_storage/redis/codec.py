@@ -116,7 +116,7 @@ def item_digest(item: Item) -> str:
 
 
 def response_digest(record: StoredResponse) -> str:
-    """Return the digest of what makes a response the same: not its owner, nor how long it is kept."""
+    """Return the digest of what makes a response the same: not its owner, nor its end."""
     return digest(
         record.status,
         record.model,

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Executor:
-    """Executor of operations. There is a database behind it from the start of the store to its end."""
+    """Executor of operations. It has a database from the start of the store to its end."""
 
     def __init__(
         self, open_database: Callable[[], Database], say: Statements, now_us: Callable[[], int]

@@ -58,7 +58,7 @@ class Deltas(_Word, frozen=True, tag=0):
 
 
 class Digest(msgspec.Struct, frozen=True, array_like=True):
-    """Of one subject: how many hashes, and all of them by XOR."""
+    """Digest of one subject: how many hashes, and all of them by XOR."""
 
     subject: Subject
     count: _U64
@@ -66,7 +66,9 @@ class Digest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Digests(_Word, frozen=True, tag=1):
-    """Of the subjects after `after` by name, as many as there are; of all the rest if `last`."""
+    """Digests of the subjects after `after` by name, as many as there
+    are; of all the rest if `last`.
+    """
 
     stream: _U64
     upto: _U64
@@ -77,7 +79,7 @@ class Digests(_Word, frozen=True, tag=1):
 
 
 class AskDigests(_Word, frozen=True, tag=2):
-    """Something was missed."""
+    """Asks for digests: something was missed."""
 
     stream: _U64
 
@@ -103,7 +105,7 @@ class Part(_Word, frozen=True, tag=4):
 
 
 class Busy(_Word, frozen=True, tag=5):
-    """This publisher serves others just now."""
+    """Tells that this publisher serves others just now."""
 
     stream: _U64
     subject: Subject

@@ -107,7 +107,7 @@ class _Peer:
 
 
 class HintStream:
-    """This node's own hints. `contents(subject)` names its hashes.
+    """Stream of this node's own hints. `contents(subject)` names its hashes.
 
     `stream` is larger in every life; 0, until `begin`, is that of a node that is told nothing yet.
     """

@@ -35,7 +35,9 @@ class RegisterError(ValueError):
 
 
 class Register(msgspec.Struct, frozen=True, gc=False):
-    """What `owner` says about (kind, key), heard at `heard_ms` and good for `ttl_ms` from then on."""
+    """A register of `owner` under (kind, key), heard at `heard_ms` and
+    good for `ttl_ms` from then on.
+    """
 
     owner: str
     kind: str

@@ -38,7 +38,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Sum:
-    """One key and window over all rows that there are of it."""
+    """Sum of one key and window over all rows that there are of it."""
 
     place: Place
     amount: int = 0

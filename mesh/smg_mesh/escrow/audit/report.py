@@ -6,7 +6,7 @@ import msgspec
 
 
 class Report(msgspec.Struct, frozen=True):
-    """One limit in the window of this moment, as this node knows it.
+    """Report of one limit in the window of this moment, as this node knows it.
 
     `minted`, `pool` and `given` are known to the owner only, and -1 or empty elsewhere.
     """

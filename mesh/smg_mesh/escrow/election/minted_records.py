@@ -94,7 +94,7 @@ class Records:
         return record
 
     def remember(self, key: str, window: int, total: int, *, durable: int, now_ms: int) -> None:
-        """Take what is known from a disk or from another voter, of a term that is no longer known."""
+        """Take what a disk or another voter knows, of a term that is no longer known."""
         record = self._records.get((key, window)) or self._made(Minted(key, window, 0), now_ms)
         if record is None:
             return

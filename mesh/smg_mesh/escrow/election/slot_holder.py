@@ -47,7 +47,7 @@ COUNTER_SHIFT: Final = 16
 
 
 class Holder:
-    """One slot in use, as far as this life of this node wants to own it."""
+    """Holder of one slot in use, as far as this life of this node wants to own it."""
 
     def __init__(self, slot: int, me: Life, wished: Callable[[], object] | None = None) -> None:
         """`wished` is called when there is something to be minted."""

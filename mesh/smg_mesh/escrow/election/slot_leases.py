@@ -1,4 +1,4 @@
-"""Slot leases of one node: of the slots in which a node it knows of wants something, and no others."""
+"""Slot leases of one node: of slots in which a node it knows of wants something, and no others."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final

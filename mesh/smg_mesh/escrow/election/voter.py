@@ -91,7 +91,9 @@ class _Spell(NamedTuple):
 
 
 class Voter:
-    """One life of one node, for all slots. `roster`, `basis`, `adopted_ms` and `founder` are set by its owner."""
+    """Voter of one life of one node, for all slots. `roster`, `basis`, `adopted_ms` and
+    `founder` are set by its owner.
+    """
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Messages: what nodes say to each other of leases and rights, as packets, and effects of the core."""
+"""Messages: what nodes say to each other of leases and rights, their packets, and core effects."""

@@ -16,7 +16,7 @@ those of one (node, boot, term, key, window).
     FoundVote    ◀──  yes or no
     LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use
     LoanGive     ◀──  so many of mine you hold, and so many you may keep
-    LoanLook     ──▶  every name of the roster, after a life of which nothing is known: what do you hold of mine?
+    LoanLook     ──▶  every name of the roster, of lives before: what do you hold of mine?
     LoanTell     ◀──  this, page by page
 """
 
@@ -55,7 +55,9 @@ class Minted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """What a voter has stored of a window: `base` of that is older than the term of the ask that it answers."""
+    """Row that a voter has stored of a window: `base` of that is older than the
+    term of the ask that it answers.
+    """
 
     key: _Key
     window: _U64
@@ -127,7 +129,7 @@ class AskRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RightsAsk(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """What a node has of some keys, and needs."""
+    """Asks an owner for rights to some keys: what a node has of them, and needs."""
 
     name: _Name
     boot: _U64
@@ -147,7 +149,7 @@ class GiveRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RightsGive(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """What an owner gives to one life of a node."""
+    """Answer of an owner to one life of a node: what it gives."""
 
     owner: _Name
     boot: _U64
@@ -169,7 +171,8 @@ class RecordsAsk(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class RecordsTell(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """One page of that, in order of (key, window); `more` if it is not the last one.
+    """One page of what a voter has stored, in order of (key, window);
+    `more` if it is not the last one.
 
     `blind_short_ms` and `blind_long_ms`: of windows (shorter than 10 s, and others) that began before these moments
     the teller may have forgotten something itself; of short ones for `blind_short_for_ms` yet. `synced`: it has what was stored under earlier rosters.
@@ -245,7 +248,9 @@ class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
 
 
 class RosterWant(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """This is the roster that `name` goes by, of so many names (0: none): say so if there is a better one."""
+    """Tells which roster `name` goes by, of so many names (0: none), and asks
+    for a better one if there is any.
+    """
 
     name: _Name
     roster: _RosterId
@@ -271,7 +276,9 @@ class FoundVote(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class LoanRow(msgspec.Struct, frozen=True, array_like=True):
-    """Of this key the speaker holds `level` of the lender, by the `number` it was given last; it could use more."""
+    """Loan of one key: the speaker holds `level` of the lender, by the `number` it was
+    given last; it could use more.
+    """
 
     key: _Key
     number: _U64
@@ -280,7 +287,9 @@ class LoanRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LoanAsk(msgspec.Struct, frozen=True, array_like=True, tag=13):
-    """What one life holds of a lender, of whose lives it has heard of `lender_boot` as the largest."""
+    """Tells what one life holds of a lender, of whose lives it has heard
+    of `lender_boot` as the largest.
+    """
 
     name: _Name
     boot: _U64
@@ -289,7 +298,7 @@ class LoanAsk(msgspec.Struct, frozen=True, array_like=True, tag=13):
 
 
 class LentRow(msgspec.Struct, frozen=True, array_like=True):
-    """Of this key the other holds `level`, and should keep `keep`; `free` could be lent now."""
+    """Loan of one key: the other holds `level`, and should keep `keep`; `free` could be lent now."""
 
     key: _Key
     number: _U64
@@ -299,7 +308,9 @@ class LentRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LoanGive(msgspec.Struct, frozen=True, array_like=True, tag=14):
-    """What a lender lends to one life of a borrower; 0: it has not heard of one yet."""
+    """Answer of a lender to one life of a borrower, with what it lends;
+    0: it has not heard of one yet.
+    """
 
     name: _Name
     boot: _U64
@@ -316,7 +327,8 @@ class LoanLook(msgspec.Struct, frozen=True, array_like=True, tag=15):
 
 
 class LoanTell(msgspec.Struct, frozen=True, array_like=True, tag=16):
-    """One page of that, in order of keys, `more` if it is not the last one.
+    """One page of what a name holds of a lender, in order of keys,
+    `more` if it is not the last one.
 
     `width`: so many names the speaker divides by, or has in mind of rosters before.
     """

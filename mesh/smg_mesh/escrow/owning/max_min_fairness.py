@@ -1,4 +1,4 @@
-"""Max-min fairness: splits a short amount: small needs are met whole, the others get equal parts."""
+"""Max-min fairness: splits a short amount: small needs are met whole, others get equal parts."""
 
 from collections.abc import Sequence
 

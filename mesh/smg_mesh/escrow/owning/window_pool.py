@@ -66,7 +66,7 @@ class Customer:
 
 
 class Pool:
-    """One key and window, under one term (0: alone, without a lease)."""
+    """Pool of one key and window, under one term (0: alone, without a lease)."""
 
     def __init__(
         self, limit: Limit, window: int, term: int, *, before: "Pool | None" = None
@@ -245,7 +245,7 @@ class Pool:
         return fed
 
     def row_for(self, life: Life) -> GiveRow:
-        """Return what to say to that node: its total, and all that there may still be for any node."""
+        """Return what to say to that node: its total, and all that may still be there for any."""
         customer = self.customers.get(life)
         window_ms = self.limit.window_ms
         return GiveRow(

@@ -1,7 +1,7 @@
 """Permit exchange: a node that is short asks others for free permits, and
 gives back what it does not need.
 
-    short      asks one name at a time, first one known to have some free; what it once lent, it wants back
+    short      asks one name at a time, first one with some free; what it once lent, it wants back
     gives back what it has not needed for a second, and what is wanted back as soon as it is free
     renews     says every second what it holds, while it holds anything; unanswered for 5 s, it admits nothing on that
 

@@ -176,7 +176,7 @@ class Lender:
     # ── As time goes by ──────────────────────────────────────────────────────
 
     def tend(self, key: str, lent: dict[str, Lent], now_ms: int) -> bool:
-        """Ask borrowers that are silent, take back by the mode, and see to what is not on disk yet."""
+        """Ask silent borrowers, take back by the mode, and see to what is not on disk yet."""
         hurry = False
         for name, one in lent.items():
             one.heard_ms = one.heard_ms or now_ms

@@ -78,7 +78,7 @@ class Lent:
         self.dirty = False
 
     def take_back(self) -> None:
-        """Count nothing as lent any more: a borrower that still has it is told so when it speaks."""
+        """Count nothing as lent any more: a borrower that has some is told so when it speaks."""
         self.level = self.needed = 0
         self.number += 1
         self.dirty = True

@@ -56,7 +56,9 @@ Out = list[tuple[str, RosterMessage]]
 
 
 class RosterKeeper:
-    """One life of one node. Step it only while there is something to be limited: else it sends for nothing."""
+    """Roster keeper of one life of one node. Step it only while there is something to be
+    limited: else it sends for nothing.
+    """
 
     def __init__(
         self, me: Life, *, expect: int, roster: Roster | None, rng: Rng, now_ms: int, wall_ms: int

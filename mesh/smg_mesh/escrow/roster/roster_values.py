@@ -1,7 +1,7 @@
 """Roster values: a first roster, one step at a time, the better one of
 two, and wire pieces. Values only.
 
-    join   one more name. Names that know divide what stands by one more; the newcomer has nothing yet
+    join   one more name. Names that know divide by one more; the newcomer has nothing yet
     grow   every name goes by the roster before: now the newcomers have their part too
     leave  one name less; the others divide by one less
 

@@ -1,4 +1,4 @@
-"""Check interval of a key: how long it may go without a look: not longer than until it may be low."""
+"""Check interval of a key: how long it may go without a look: until it may be low, at most."""
 
 from typing import Final
 

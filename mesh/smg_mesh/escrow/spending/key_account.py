@@ -55,7 +55,7 @@ Called = Callable[["Account"], object]
 
 
 class Account:
-    """One key; `share` is what admission sees of it."""
+    """Account of one key; `share` is what admission sees of it."""
 
     def __init__(
         self, limit: Limit, footing: Footing, visited: Visited, call: Called, *, now_ms: int

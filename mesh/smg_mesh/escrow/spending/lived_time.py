@@ -32,7 +32,7 @@ _RANGES_MAX: Final = 16
 
 
 class LivedTime:
-    """Lived time of one life. `known`: the disk has where its clock is; before that nothing stands."""
+    """Lived time of one life. `known`: the disk has where its clock is; nothing stands before."""
 
     def __init__(
         self,

@@ -51,7 +51,7 @@ def slices_of(window_ms: int) -> int:
 
 
 class Accrual:
-    """Accrual of a right in one window: `total` never exceeds the right, whenever its rate shrinks."""
+    """Accrual of a right in one window: `total` never exceeds it, whenever its rate shrinks."""
 
     __slots__ = ("_rate", "_slices", "_sum", "total")
 

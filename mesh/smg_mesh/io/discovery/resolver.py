@@ -29,7 +29,7 @@ class ResolveError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Where a place is; `stale` says why the answer is an older one, or is empty."""
+    """Addresses of a place; `stale` says why the answer is an older one, or is empty."""
 
     addresses: tuple[Address, ...]
     stale: str = ""

@@ -88,7 +88,7 @@ def load_keys(options: MeshOptions) -> Keyring:
 def stream_credentials(
     options: MeshOptions, keyring: Keyring, monotonic_s: Callable[[], float]
 ) -> Credentials:
-    """Return this node's identity on streams: the operator's files, or made from the ring, or none."""
+    """Return this node's identity on streams: the operator's files, made from the ring, or none."""
     name, label = options.name, options.label
     if options.tls is not None:
         files = FileMaterial(options.tls, name=name, label=label, monotonic_s=monotonic_s)

@@ -57,7 +57,7 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What an earlier life left. `minted` is None where it may not be all."""
+    """Contents that an earlier life left. `minted` is None where it may not be all."""
 
     minted: Mapping[Total, int] | None
     roster: Roster | None

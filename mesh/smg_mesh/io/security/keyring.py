@@ -70,7 +70,7 @@ class KeyringUnsavedError(OSError):
 
 
 class Fingerprints(NamedTuple):
-    """What a ring holds, as people may see it: 8 hexadecimal digits per key."""
+    """Fingerprints of a ring's keys, as people may see them: 8 hexadecimal digits per key."""
 
     primary: str
     all: tuple[str, ...]

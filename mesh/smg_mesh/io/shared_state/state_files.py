@@ -48,7 +48,7 @@ class StateInUseError(Exception):
 
 
 class When(msgspec.Struct, frozen=True):
-    """When the folder was last known to be up to date (Unix time), and the boot of that life."""
+    """Time when the folder was last known to be up to date (Unix time), and the boot of that life."""
 
     version: int
     wall_ms: int

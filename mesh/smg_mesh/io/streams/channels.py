@@ -31,7 +31,7 @@ _KEEPALIVE_ANSWER_MS: Final = 5_000
 
 @dataclass(slots=True, eq=False)
 class Channel:
-    """One channel and who uses it."""
+    """One channel, and the calls that use it."""
 
     grpc: grpc.aio.Channel
     version: int

@@ -1,4 +1,4 @@
-"""Limit records: the rules of limits as one node holds them, read when they change, found by scope."""
+"""Limit records: the rules of limits as one node holds them, read on change, found by scope."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

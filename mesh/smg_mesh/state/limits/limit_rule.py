@@ -81,7 +81,9 @@ class Older(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LimitRule(msgspec.Struct, frozen=True):
-    """What is allowed to whom. `standing` is the part that stands with nodes, reachable or not."""
+    """Rule of what is allowed to whom. `standing` is the part that
+    stands with nodes, reachable or not.
+    """
 
     tenant: str = ""
     key: str = ""

@@ -165,7 +165,7 @@ class LimitsView:
             raise LimitError("scope", str(error)) from error
 
     def read(self, scope: str, body: Mapping[str, Any], *, durable: bool) -> LimitRule:
-        """Return the rule that a body in words says for that scope; see `limit_parser.read_rule`."""
+        """Return the rule that a body says for that scope; see `limit_parser.read_rule`."""
         try:
             return read_rule(read_scope(scope), body, durable=durable)
         except ScopeError as error:

@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class Statement(Generic[V]):
-    """All that one register says."""
+    """Contents of one register."""
 
     __slots__ = ("register", "values", "whole")
 

@@ -32,7 +32,7 @@ _HEAD_BYTES: Final = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often a sheet is said."""
+    """Intervals at which a sheet is said."""
 
     apart_ms: int
     apart_max_ms: int

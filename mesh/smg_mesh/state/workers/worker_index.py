@@ -1,4 +1,4 @@
-"""Worker index: what is held about every worker, read once and kept current, one worker a change."""
+"""Worker index: what is held about every worker, read once and kept current worker by worker."""
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence

@@ -55,7 +55,9 @@ SameKey = Callable[[bytes, bytes], bool]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What a listing did, as ids, sorted. `held_back`: an operator removed them, and they stay away."""
+    """Result of a listing, as ids, sorted. `held_back`: an operator
+    removed them, and they stay away.
+    """
 
     added: tuple[str, ...]
     removed: tuple[str, ...]

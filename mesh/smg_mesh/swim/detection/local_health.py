@@ -8,8 +8,8 @@ every probe that went well. From "Lifeguard: Local Health Awareness for More Acc
 Detection" (2018).
 
 *Isolated* is a node most of whose last ten probes failed while none of the relays it asked said
-anything: then it is the one that is cut off, and it accuses no member until three probes went well. A
-failed probe for which there was no relay to ask proves nothing.
+anything: then it is the one that is cut off, and it accuses no member until three probes went well.
+A failed probe for which there was no relay to ask proves nothing.
 """
 
 from collections import deque

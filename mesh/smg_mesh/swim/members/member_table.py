@@ -2,8 +2,8 @@
 
 A row joins two things, each of which only grows:
 
-- `order` = (boot, incarnation, rank): the state. Any member may raise the rank; only the member itself
-  raises boot and incarnation.
+- `order` = (boot, incarnation, rank): the state. Any node may raise the rank; only the member
+  itself raises boot and incarnation.
 - `detail` = (boot, incarnation) of the address and meta we know. The member alone says them, and a
   packet's header can make `order` run ahead of them; an equal or even an older state that brings a
   newer detail is therefore not a repetition.

@@ -78,7 +78,7 @@ _PIECES: Final = slice(8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What follows from one frame: frames to send in this order, rows to merge now."""
+    """Result of one frame: frames to send in this order, rows to merge now."""
 
     send: tuple[Frame, ...] = ()
     learned: tuple[Claim, ...] = ()

@@ -1,1 +1,1 @@
-"""Schema of the SQL store: tables, columns and types, and the names that a database has for them."""
+"""Schema of the SQL store: tables, columns and types, and their names in a database."""

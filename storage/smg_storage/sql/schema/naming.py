@@ -101,7 +101,7 @@ class NamingError(ValueError):
 
 
 class Naming(msgspec.Struct, frozen=True):
-    """What all tables are called: nothing said is our own names in the connection's own schema."""
+    """Naming of all tables: nothing said is our own names in the connection's own schema."""
 
     schema: SchemaNames = SchemaNames()
 

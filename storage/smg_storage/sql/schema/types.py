@@ -2,8 +2,9 @@
 
 What is awkward about each:
 
-- Times are microseconds, UTC. Oracle has no zone in what SQLAlchemy calls a DateTime (it becomes DATE, and loses the
-  fraction as well), and its driver drops the zone of what it fetches: sessions there are in UTC (see `database_urls`).
+- Times are microseconds, UTC. Oracle has no zone in what SQLAlchemy calls a DateTime (it becomes
+  DATE, and loses the fraction as well), and its driver drops the zone of what it fetches: sessions
+  there are in UTC (see `database_urls`).
 - Documents come back byte for byte. PostgreSQL's JSONB orders keys, rewrites numbers and refuses a NUL; JSON keeps the
   text. Oracle's text types cannot hold it in UTF-8 under every database character set; a BLOB can.
 - An empty string is NULL in Oracle, so an empty word is NULL everywhere.
