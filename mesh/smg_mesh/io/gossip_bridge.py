@@ -1,4 +1,4 @@
-"""Gossip bridge: carries what shared state says to the gossip, and which members live, back."""
+"""Gossip bridge: carries effects of shared state to the gossip, and living members back to it."""
 
 import asyncio
 import logging

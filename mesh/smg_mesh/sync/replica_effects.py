@@ -1,4 +1,4 @@
-"""Replica effects: what replicated state asks of its driver; none is urgent enough to fail."""
+"""Replica effects: what replicated state asks of its driver. None is urgent enough to fail loudly."""
 
 from typing import Literal, TypeAlias
 

@@ -1,5 +1,4 @@
-"""Upkeep schedule: when documents are tidied up: after a change, when
-they ask, and now and then all.
+"""Upkeep schedule of documents: soon after a change, when they ask, and now and then all of them.
 
 A few at a time, because the loop that runs this has other work, and never a document twice for one burst
 of changes.

@@ -1,1 +1,1 @@
-"""Memory store: history in memory: bounded, gone with the process, for tests and small nodes."""
+"""Memory store: bounded history in memory, for tests and nodes whose history need not last."""

@@ -16,7 +16,7 @@ those of one (node, boot, term, key, window).
     FoundVote    ◀──  yes or no
     LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use
     LoanGive     ◀──  so many of mine you hold, and so many you may keep
-    LoanLook     ──▶  every name of the roster, of lives before: what do you hold of mine?
+    LoanLook     ──▶  every name, after lives that are not remembered: what do you hold of mine?
     LoanTell     ◀──  this, page by page
 """
 

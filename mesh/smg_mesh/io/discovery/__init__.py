@@ -1,1 +1,1 @@
-"""Discovery: finds peers by seeds, DNS and peers of an earlier life, and its own address."""
+"""Discovery: finds peers by seeds, DNS and earlier peers, and this node's own address."""
