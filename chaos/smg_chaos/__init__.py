@@ -1,1 +1,1 @@
-"""The weather: simulated engines, faults on purpose and load."""
+"""Chaos: simulated engines, faults on purpose, load, benchmarks and simulations for smg-node."""

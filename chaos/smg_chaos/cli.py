@@ -1,8 +1,9 @@
-"""`smg-chaos`: simulated engines, load, and the weather.
+"""Command line of `smg-chaos`: a table of commands, each of whose modules is imported when it is
+used.
 
-A command is one line in `_COMMANDS`: its name, the module that has it, and what it does. The module is
-imported when the command is used, so `smg-chaos --help` stays quick however many there are. A module
-offers `app`, a `typer.Typer` with one command, or with several: then the name is a group.
+A command is one line in `_COMMANDS`: its name, the module that has it, and what it does. The module
+is imported when the command is used, so `smg-chaos --help` stays quick however many there are. A
+module offers `app`, a `typer.Typer` with one command, or with several: then the name is a group.
 """
 
 from importlib import import_module
@@ -42,7 +43,7 @@ _COMMANDS: Final = {
 
 
 class LazyCommands(TyperGroup):
-    """A group that knows its commands by name and imports the one that is used."""
+    """A Typer group that knows its commands by name and imports the one that is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the commands' names."""

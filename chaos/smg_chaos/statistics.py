@@ -1,4 +1,6 @@
-"""What a scenario brought: named numbers, each with the target it has to meet."""
+"""Statistics of a scenario: named figures with the targets they have to meet, percentiles and
+medians.
+"""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +12,9 @@ Unit: TypeAlias = Literal["s", "", "B/s", "packets/s", "%", "MB", "per 60 s"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number. `value` None: it never happened. `limit`: the most it may be; None: only told."""
+    """One number. `value` None: it was never measured. `limit`: the most it may be; None: it has no
+    target.
+    """
 
     metric: str
     value: float | None
@@ -38,7 +42,9 @@ def times(
     p50_max: float | None = None,
     p99_max: float | None = None,
 ) -> list[Figure]:
-    """Return median and 99th percentile of some seconds; None among them is one that never came."""
+    """Return median and 99th percentile of durations in seconds; None among them is one that never
+    ended.
+    """
     missing = sum(value is None for value in values)
     came = [math.inf if value is None else value for value in values]
     says = f"{missing} of {len(values)} never" if missing else ""

@@ -1,1 +1,3 @@
-"""`smg-chaos bench`: what a gateway costs and how long it keeps people waiting, beside its peers."""
+"""Benchmarks: CPU per request and token, latency and memory of gateways, alone and side by side
+(`smg-chaos bench`).
+"""

@@ -1,10 +1,12 @@
-"""The whole run: engines and gateways up, rounds interleaved, everything down again.
+"""Bench: starts engines and gateways, measures workloads in interleaved rounds, and stops
+everything.
 
-Two groups, one after the other: workloads at full speed, then those with paced streams, for an engine
-has one pace. Inside a group all gateways run at once and idle except for the one that is measured, and
-every workload goes round all gateways before the next one: A B A B, in an order that turns from round
-to round. A round may have several laps, between which the other rounds have theirs: where a machine is slow for
-minutes, all rounds have a part of that. Whatever happens, all that was started is stopped.
+Two groups, one after the other: workloads at full speed, then those with paced streams, for an
+engine has one pace. Inside a group all gateways run at once and idle except for the one that is
+measured, and every workload goes round all gateways before the next one: A B A B, in an order that
+turns from round to round. A round may have several laps, between which the other rounds have
+theirs: where a machine is slow for minutes, all rounds have a part of that. Whatever happens, all
+that was started is stopped.
 """
 
 import asyncio
@@ -35,7 +37,7 @@ _FIRST_ROUND: Final = 900
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure. With `target` that gateway is loaded and nothing is started."""
+    """Plan of a benchmark. With `target` that gateway is loaded and nothing is started."""
 
     workloads: Sequence[Workload]
     gateways: Sequence[Wanted]
@@ -77,7 +79,7 @@ class Bench:
         return len(self.plan.workloads) * self.plan.rounds * self.plan.laps * gateways_count
 
     def kill_rest(self) -> None:
-        """End what `run` started and was too hurried to stop."""
+        """End what `run` started and was interrupted before it had stopped."""
         for child in (*self._started, *self._clients.children):
             if not child.died():
                 child.kill()
@@ -143,7 +145,9 @@ class Bench:
         return running
 
     async def _first_run(self, running: Sequence[Gateway], step_ms: int) -> None:
-        """Load every gateway once before anything counts: imports, pools and caches come to be."""
+        """Load every gateway once before anything counts: it imports modules and fills pools and
+        caches.
+        """
         if step_ms or not self.plan.first_run:
             return
         for gateway in running:
@@ -210,7 +214,7 @@ class Bench:
 
 
 def turned(running: Sequence[Gateway], number: int) -> Sequence[Gateway]:
-    """Return the gateways in the order of a round: everyone begins as often as the others."""
+    """Return the gateways in the order of a round: each is first as often as the others."""
     turn = number % len(running)
     return [*running[turn:], *running[:turn]]
 

@@ -1,4 +1,4 @@
-"""Processes that the bench starts: each in a session of its own, its output in a file, its end certain."""
+"""Child processes of the benchmark: one session each, output in a file, always stopped."""
 
 import asyncio
 import os
@@ -17,11 +17,11 @@ _ANSWER_MAX: Final = 1 << 20
 
 
 class BenchError(Exception):
-    """Something the bench needs cannot be had; the message says what to do."""
+    """A precondition of the benchmark is not met; the message says what to do."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback interface that nobody listened on a moment ago."""
+    """Return ports of the loopback interface on which nothing listened a moment ago."""
     with ExitStack() as stack:
         ports = []
         for _ in range(count):
@@ -33,7 +33,7 @@ def free_ports(count: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A process that runs. Signals of the terminal do not reach it: `stop` ends it."""
+    """A running process. Signals of the terminal do not reach it: `stop` ends it."""
 
     name: str
     command: Sequence[str]
@@ -46,7 +46,7 @@ class Child:
         return self.process.pid
 
     def died(self) -> str:
-        """Return what there is to say about its end, or nothing while it runs."""
+        """Return a description of its end, or nothing while it runs."""
         code = self.process.poll()
         return "" if code is None else f"{self.name} ended with code {code}\n{self.last_words()}"
 
@@ -64,7 +64,7 @@ class Child:
             self.process.send_signal(signal.SIGTERM)
 
     async def stop(self) -> None:
-        """End it: politely, then with everything it left behind in its session."""
+        """End it: SIGTERM first, then SIGKILL to everything it left behind in its session."""
         self.terminate()
         try:
             for _ in range(int(_STOP_S / 0.05)):
@@ -94,7 +94,8 @@ def spawn(
 ) -> Child:
     """Start a process; BenchError if there is no such program.
 
-    With `pipes` it is talked to, and whoever reads its stdout closes it.
+    With `pipes` its stdin and stdout are connected to the caller, which closes stdout after reading
+    it.
     """
     end = subprocess.PIPE if pipes else None
     with log.open("wb") as output:
@@ -123,7 +124,7 @@ async def fetch(
     headers: Mapping[str, str] | None = None,
     timeout_s: float = 5.0,
 ) -> tuple[int, bytes]:
-    """Return status and body of one HTTP request; OSError if nobody answers in time."""
+    """Return status and body of one HTTP request; OSError if no answer comes in time."""
     more = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
     head = (
         f"{method} {path} HTTP/1.1\r\nhost: {host}:{port}\r\nconnection: close\r\n"

@@ -1,4 +1,4 @@
-"""`smg-chaos bench`: the command line of the benchmark."""
+"""CLI of `smg-chaos bench`, the side-by-side benchmark of gateways."""
 
 import sys
 from pathlib import Path

@@ -1,13 +1,14 @@
-"""One call of `smg-chaos compare`: this gateway as it is operated, held to its goals beside others.
+"""Comparison of gateways (`smg-chaos compare`): this gateway, secured as in production, against its
+cost goals.
 
     goals       all gateways but litellm in one interleaved run, then this one and litellm in another; what has no result,
                 because rounds spread by more than a fifth, once more at the end of each
     growth      this gateway alone, over streams, clients, prompts and workers
     profile     this gateway alone, each workload once, under Python's profiler
 
-What is published is written before anything is judged, so that a run that falls short can be read as well. Every row is
-kept in the folder of the run as soon as it is measured, so what was measured may be judged again, and what a run that was
-stopped has brought as well.
+What is published is written before anything is judged, so that a run that falls short can be read
+as well. Every row is kept in the folder of the run as soon as it is measured, so what was measured
+may be judged again, and what a run that was stopped has brought as well.
 """
 
 import asyncio
@@ -59,7 +60,9 @@ _STOPPED: Final = 130
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted beside the goals; `page` is where the published page goes, None for nowhere."""
+    """Parts of the comparison that are run beside the goals; `page` is the path of the published
+    page, None for none.
+    """
 
     page: Path | None
     growth: bool = True
@@ -229,7 +232,9 @@ def _weather_of(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _again(options: Options, path: Path, wish: Wish) -> int:
-    """Judge the rows of a run before, and write its page. ValueError for a file that is not of one."""
+    """Judge the rows of an earlier run, and write its page. ValueError for a file that no run
+    wrote.
+    """
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=_Content)
         facts = kept.facts

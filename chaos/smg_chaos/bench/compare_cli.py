@@ -1,4 +1,4 @@
-"""`smg-chaos compare`: the command line of the comparison with goals."""
+"""Command line of `smg-chaos compare`, the comparison of gateways with cost goals."""
 
 import shlex
 import sys

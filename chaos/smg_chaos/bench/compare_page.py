@@ -1,4 +1,6 @@
-"""The page that a comparison publishes: goals, how costs grow, and on what all of it was measured."""
+"""Page that a comparison publishes: goals and results, how costs grow, and the machine it was
+measured on.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ checked against what the engine said.
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What goes on it."""
+    """Contents of the published page."""
 
     at: datetime
     facts: Mapping[str, Any]
@@ -99,7 +101,9 @@ def _weather(facts: Mapping[str, Any]) -> str:
 
 
 def _neighbours(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what is told of others on the same host: figures of an hour in which they were busy are other figures."""
+    """Return the lines about other load on the same host: figures of an hour in which it was high
+    are not comparable.
+    """
     steps = facts.get("weather", {}).get("step_ns")
     if not steps:
         return []

@@ -1,9 +1,10 @@
-"""A crowd on one gateway: thousands of streams that say little, many that say much, and others who want their turn.
+"""Crowd on one gateway: thousands of slow streams, many fast ones, short probes, and clients with
+long prompts.
 
-Two engines stand behind this gateway, one that is slow to speak and one that is quick. All streams are open while it
-is measured, and each is read to its end and held against the engine's script: a stream that starves, or loses one
-token, is an error. Beside them short probes tell how long a newcomer waits for its first token, and a closed loop of
-32 KB prompts is what they all share the gateway with.
+Two engines stand behind this gateway, one slow and one fast. All streams are open while it is
+measured, and each is read to its end and compared with the engine's script: a stream that starves,
+or loses one token, is an error. Beside them short probes measure how long a new request waits for
+its first token, and a closed loop of 32 KB prompts loads the gateway that all of them share.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ _MB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How large the crowd is, and at which pace it is spoken to."""
+    """Size of the crowd, and the pace of its streams."""
 
     idle: int = 10_000
     active: int = 1_000
@@ -63,7 +64,7 @@ class Wish:
 
     @property
     def streams(self) -> int:
-        """How many streams are open at once."""
+        """Number of streams that are open at once."""
         return self.idle + self.active
 
     @property
@@ -78,7 +79,7 @@ class Wish:
 
 
 class Found(msgspec.Struct, kw_only=True):
-    """What a crowd did to the gateway; memory in MB of the whole process tree, CPU in seconds."""
+    """Results of a crowd; memory in MB of the gateway's whole process tree, CPU in seconds."""
 
     processes: int
     idle: int
@@ -107,11 +108,11 @@ class Found(msgspec.Struct, kw_only=True):
 
     @property
     def stream_kb(self) -> float:
-        """What a stream takes, in KB."""
+        """Memory of a stream, in KB."""
         return (self.steady_mb - self.base_mb) * 1024 / max(1, self.open)
 
     def short(self) -> list[str]:
-        """Return what should not have been, nothing if all went well."""
+        """Return the violated expectations, nothing if there are none."""
         reasons = [f"{self.errors} errors"] if self.errors else []
         if self.whole < self.idle + self.active:
             reasons.append(f"{self.idle + self.active - self.whole} streams were not whole")
@@ -138,7 +139,7 @@ def raise_files(wanted: int) -> None:
 
 
 def flows_of(wish: Wish, script: Script) -> tuple[Flow, ...]:
-    """Return what the crowd does; a kind of stream of which none is wanted is left out."""
+    """Return the flows of the crowd; a kind of stream of which none is asked for is left out."""
 
     def held(name: str, count: int, step_s: float, model: str, first: int) -> Flow:
         tokens = wish.tokens(step_s)
@@ -209,7 +210,7 @@ class Crowd:
             return await self._measure(gateway, script)
 
     def kill_rest(self) -> None:
-        """End what `run` started and was too hurried to stop."""
+        """End what `run` started and was interrupted before it had stopped."""
         for child in (*self._children, *self._streams.children, *self._others.children):
             if not child.died():
                 child.kill()
@@ -350,7 +351,9 @@ def found_of(
     counted: dict[str, Tally],
     whole: dict[str, Tally],
 ) -> Found:
-    """Return what tallies say; `memory` is before, while all was open, and at the end; `files` before and while."""
+    """Return the results of tallies; `memory` is before, while all was open, and at the end;
+    `files` before and while.
+    """
     idle, active = (whole.get(name, Tally()) for name in ("idle", "active"))
     probes = counted.get("probes", Tally())
     base, steady, end = memory

@@ -1,4 +1,4 @@
-"""`smg-chaos crowd`: the command line of a crowd on one gateway."""
+"""Command line of `smg-chaos crowd`: thousands of streams at once on one gateway."""
 
 import asyncio
 import shlex
@@ -117,7 +117,7 @@ def _say(what: str) -> None:
 
 
 def told(found: "Found") -> str:
-    """Return what was found, a line each."""
+    """Return the results, a line each."""
     per_token_us = found.gateway_cpu_s / found.tokens * 1e6 if found.tokens else 0.0
     lines = [
         f"streams            {found.idle:,} idle, {found.active:,} active; {found.open:,} open at once; {found.whole:,} whole",

@@ -1,4 +1,6 @@
-"""What this gateway may cost beside the reference gateway, and whether it does: ratios of one interleaved run."""
+"""Goals: limits on this gateway's cost as a ratio to the reference gateway, judged on one
+interleaved run.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ Verdict: TypeAlias = Literal["stretch", "pass", "short", "no result"]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A ratio to another gateway that must not be exceeded, and one that is wished for."""
+    """A ratio to another gateway that must not be exceeded, and one that is aimed at."""
 
     axis: str
     workload: str
@@ -53,7 +55,7 @@ GOALS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A goal, and what a run said of it. `ours` and `theirs` are medians; `spread` is the larger of both."""
+    """Judged goal. `ours` and `theirs` are medians; `spread` is the larger of both."""
 
     goal: Goal
     verdict: Verdict
@@ -69,14 +71,14 @@ class Judged:
 
     @property
     def short(self) -> bool:
-        """Whether what must be is not so, or nobody knows."""
+        """Whether the required ratio is missed or unknown."""
         return self.verdict in ("short", "no result")
 
 
 def judged(
     goals: Sequence[Goal], figures: Mapping[str, Sequence[Figure]], ours: str
 ) -> list[Judged]:
-    """Return what runs say of goals; `figures` are by the gateway that their ratios are to."""
+    """Return the verdicts on goals; `figures` are by the gateway that their ratios are to."""
     return [_judged(goal, figures.get(goal.base, ()), ours) for goal in goals]
 
 

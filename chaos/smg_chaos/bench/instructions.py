@@ -1,7 +1,9 @@
-"""`smg-chaos instructions`: how many instructions of the interpreter a request takes, function by function.
+"""Instructions per request (`smg-chaos instructions`): counts the interpreter's bytecode
+instructions by function.
 
-CPU time spreads by a fifth from run to run; this number repeats to the percent, on a busy machine as well. So it is what to watch
-while the way of a request is made shorter, and what a test can hold.
+CPU time spreads by a fifth from run to run; this number repeats to the percent, on a busy machine
+as well. So it is the number to watch while the path of a request is made shorter, and one that a
+test can assert.
 """
 
 import asyncio
@@ -27,7 +29,7 @@ _ROOTS: Final = ("/site-packages/", "/node/", "/mesh/", "/storage/", "/lib/pytho
 
 
 def counted(wanted: Wanted, path: Path, *, warm: int = WARM, count: int = COUNT) -> Wanted:
-    """Return that gateway of this tree so that it writes what it counted to `path`."""
+    """Return that gateway of this tree with the counts written to `path`."""
     kind = wanted.kind
 
     def command(place: Place) -> list[str]:

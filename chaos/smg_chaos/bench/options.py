@@ -1,4 +1,4 @@
-"""What `smg-chaos bench` was told."""
+"""Options of `smg-chaos bench`."""
 
 from dataclasses import dataclass
 from pathlib import Path

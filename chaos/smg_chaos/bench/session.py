@@ -1,4 +1,4 @@
-"""One call of `smg-chaos bench`: from its options to a table and a file of rows."""
+"""Session of `smg-chaos bench`: from its options to a printed table and a file of rows."""
 
 import asyncio
 import shlex
@@ -36,7 +36,7 @@ _DEFAULT_PEER: Final = "smg"
 def run(options: Options) -> int:
     """Measure, print, write; return the exit code: 0 if every row counts, else 1.
 
-    ValueError where the options ask for something that does not exist.
+    ValueError where the options name something that does not exist.
     """
     clock: Clock = SystemClock()
     console = Console(stderr=True)
@@ -144,7 +144,7 @@ def bundle_of(folder: Path | None) -> Bundle:
 
 
 def facts_of(options: Options, plan: Plan) -> dict[str, Any]:
-    """Return what stands beside the figures."""
+    """Return the facts that stand beside the figures."""
     told = plan.bundle.size
     return {
         "machine": machine.describe(),

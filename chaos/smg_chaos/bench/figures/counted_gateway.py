@@ -1,10 +1,12 @@
-"""Runs a gateway of this tree and counts the interpreter's instructions between one request and a later one.
+"""Counted gateway: runs a node of this tree and counts interpreter instructions from one request to
+a later one.
 
     python -m smg_chaos.bench.figures.counted_gateway FILE WARM COUNT -- the node's arguments
 
-From the request behind the first WARM on, COUNT requests are counted, and what was counted is in FILE (see `Counted`) as soon as
-the last of them begins. Only what the loop's thread executes counts, and only in functions that were called meanwhile.
-A traced node is twenty times slower, so whatever it does by the clock is counted twenty times as often.
+From the request behind the first WARM on, COUNT requests are counted, and what was counted is in
+FILE (see `Counted`) as soon as the last of them begins. Only what the loop's thread executes
+counts, and only in functions that were called meanwhile. A traced node is twenty times slower, so
+whatever it does by the clock is counted twenty times as often.
 """
 
 import sys
@@ -21,7 +23,9 @@ _AWAY: Final = 5
 
 
 class Function(msgspec.Struct, frozen=True):
-    """What one function did: `calls` (a coroutine's each time it goes on), and instructions of its own."""
+    """Counts of one function: `calls` (of a coroutine, its resumptions), and instructions of its
+    own.
+    """
 
     file: str
     line: int
@@ -31,7 +35,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """What so many requests took."""
+    """Counts of all functions over a number of requests."""
 
     requests: int
     functions: list[Function]
@@ -73,7 +77,9 @@ class Tracer:
 def counting(
     serve: Callable[..., Awaitable[bool]], file: Path, warm: int, count: int
 ) -> Callable[..., Awaitable[bool]]:
-    """Return `serve`, which answers one request, so that it counts and writes down what was counted."""
+    """Return a wrapper of `serve`, which answers one request, that counts and writes the counts to
+    a file.
+    """
     counter = Tracer()
     seen = 0
 

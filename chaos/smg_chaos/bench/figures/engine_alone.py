@@ -1,8 +1,8 @@
-"""The engine alone: how long its first token takes when nobody stands before it.
+"""Engine alone: its time to the first token over gRPC, one request at a time, without a gateway.
 
-What a gateway adds to the time to the first token is what is left without this. The engine is asked over gRPC for one token,
-one request at a time, in messages that are ready and are not read: whoever asks costs as little as can be, on the same kind of
-event loop as those who ask gateways.
+The share of a gateway in the time to the first token is what remains after subtracting this. The
+engine is asked for one token at a time, in messages that are ready and are not read: this client
+costs as little as can be, on the same kind of event loop as the clients of gateways.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def first_tokens(
 
 
 class _Asked:
-    """An engine that is asked the same again and again."""
+    """An engine that is sent the same request again and again."""
 
     def __init__(self, contract: Contract, port: int, bundle: Bundle, name: str) -> None:
         self._wire = WIRES[contract]()

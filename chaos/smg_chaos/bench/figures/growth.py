@@ -1,7 +1,8 @@
-"""How this gateway's costs grow: with streams, with clients, with the length of a prompt, with the number of workers and of processes.
+"""Growth of this gateway's costs with streams, clients, prompt length, workers and processes: one
+table each.
 
-Each table goes over one number and leaves all else alone. What costs the same per request and per token at every
-number has no pile that it walks through.
+Each table varies one number and leaves all else alone. Where the cost per request and per token is
+the same at every number, nothing in the gateway scans all entries.
 """
 
 from collections.abc import Sequence
@@ -64,7 +65,9 @@ def growths(arguments: Sequence[str] = (), processes: Sequence[int] = PROCESSES)
 
 
 def with_processes(count: int, arguments: Sequence[str] = ()) -> Wanted:
-    """Return this gateway with so many data processes beside its control process; 0: all in one."""
+    """Return this gateway with so many data processes beside its control process; 0: all in one
+    process.
+    """
     return Wanted(f"processes-{count}", KINDS[EQUIPPED], (*arguments, "--processes", str(count)))
 
 

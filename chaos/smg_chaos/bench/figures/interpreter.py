@@ -1,8 +1,11 @@
-"""How quick this Python is: builds of one version differ by a third, and so does what a request costs.
+"""Interpreter speed: CPU nanoseconds of a plain Python step, and the version the figures were
+measured with.
 
-One that was built with profile-guided optimisation, as distributions and the official images have it, does a plain step
-in 130 to 150 ns where one that was not takes 200, on the same quiet machine. Its build flags do not always tell, so it is
-measured. So is how busy the neighbours on a host are: beside them the same Python takes up to twice as long.
+Builds of one version differ by a third, and so does what a request costs. A build with
+profile-guided optimisation, as distributions and the official images have it, does a plain step in
+130 to 150 ns where one without takes 200, on the same quiet machine. Its build flags do not always
+tell, so it is measured. The load of other guests on a host shows as well: beside them the same
+Python takes up to twice as long.
 """
 
 import platform
@@ -20,7 +23,7 @@ def step_ns(clock_s: Callable[[], float] = process_time) -> float:
 
 
 def told(machine: dict[str, object]) -> str:
-    """Return which Python something was measured with, in words."""
+    """Return the Python version and its speed, in words."""
     step = machine.get("python_step_ns")
     version = machine.get("python", platform.python_version())
     return f"{version} ({step} ns a plain step)" if step else str(version)
@@ -33,7 +36,7 @@ def _tried(clock_s: Callable[[], float]) -> float:
 
 
 def _steps() -> int:
-    """Do what interpreters are busy with: look up, call, allocate, add."""
+    """Execute a plain mix of interpreter work: look up, call, allocate, add."""
     kept: dict[int, int] = {}
     total = 0
     for number in range(_STEPS):

@@ -1,4 +1,6 @@
-"""On what and under which weather it was measured: without that, figures are gossip."""
+"""Machine description beside every table: CPU model, load, CPU pressure, steal time, commit of this
+source.
+"""
 
 import os
 import platform
@@ -36,7 +38,9 @@ def load_average() -> float:
 
 
 def pressure() -> float:
-    """Return for how much of the last ten seconds somebody waited for a CPU, in per cent; 0 if untold."""
+    """Return the per cent of the last ten seconds in which a task waited for a CPU; 0 where the
+    kernel does not say.
+    """
     line = _first_line("/proc/pressure/cpu")
     for word in line.split():
         if word.startswith("avg10="):
@@ -45,13 +49,17 @@ def pressure() -> float:
 
 
 def stolen_s() -> float:
-    """Return the seconds, of all CPUs together, that a virtual machine's host has given to others; 0 if untold."""
+    """Return the steal time in seconds, of all CPUs together: what a virtual machine's host gave to
+    others; 0 if unknown.
+    """
     fields = _first_line("/proc/stat").split()
     return int(fields[_STOLEN]) / os.sysconf("SC_CLK_TCK") if len(fields) > _STOLEN else 0.0
 
 
 def cpu_model(told: Path = Path("/proc/cpuinfo")) -> str:
-    """Return the name of the first CPU, with family and model where told: one name may stand for several generations."""
+    """Return the name of the first CPU, with family and model if known: one name may stand for
+    several generations.
+    """
     try:
         lines = told.read_text(errors="replace").splitlines()
     except OSError:
@@ -95,7 +103,7 @@ def _version(name: str) -> str:
 
 
 def describe() -> dict[str, Any]:
-    """Return what should stand beside every table."""
+    """Return the description that stands beside every table."""
     source = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
     return {
         "cpu": cpu_model(),

@@ -1,4 +1,6 @@
-"""One measurement: one workload on one gateway, its CPU read at the borders of what is counted."""
+"""Measurement of one workload on one gateway: loads it and reads its CPU at the borders of the
+counted time.
+"""
 
 import asyncio
 import os
@@ -23,27 +25,29 @@ _PACED_WARMUP_S: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long a measurement warms up, and how long it counts."""
+    """Durations of the warm-up and of the counted time."""
 
     warmup_s: float = 1.0
     duration_s: float = 4.0
     laps: int = 1
 
     def of_one(self, laps: int) -> "Lengths":
-        """Return what one lap of so many has."""
+        """Return the lengths of one lap of so many."""
         return replace(self, laps=laps)
 
     def warmup(self, workload: Workload) -> float:
-        """Return the warm-up of a workload: streams need time to be all there."""
+        """Return the warm-up of a workload: paced streams need time until all of them are open."""
         return max(self.warmup_s, _PACED_WARMUP_S) if workload.paced else self.warmup_s
 
     def counts_s(self, workload: Workload) -> float:
-        """Return for how long a workload counts; of paced streams, which use little, each lap does for as long as a round."""
+        """Return the counted time of a workload; for paced streams, which use little CPU, each lap
+        is as long as a round.
+        """
         laps = 1 if workload.paced and workload.longer == 1 else self.laps
         return max(self.duration_s * workload.longer / laps, workload.least_s)
 
     def held_s(self, workload: Workload) -> float:
-        """Return for how long held streams of a workload last."""
+        """Return the duration of the held streams of a workload."""
         return self.warmup(workload) + self.counts_s(workload) + SLACK_S
 
 

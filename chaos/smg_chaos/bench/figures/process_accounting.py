@@ -1,8 +1,9 @@
-"""What a process tree used, from the kernel's own accounting.
+"""Process accounting: CPU time and memory of a whole process tree, as the Linux kernel counts them.
 
-CPU time is what the CPU clock of every process of a tree says, in nanoseconds, threads that have ended included, and
-`cutime + cstime` of `/proc/PID/stat`: what children used that have ended meanwhile. So nothing is lost and nothing
-counted twice. The kernel tells the latter in ticks of 10 ms, and a process's own as well where nobody may ask its clock.
+CPU time is the sum of the CPU clocks of all processes of a tree, in nanoseconds, threads that have
+ended included, and `cutime + cstime` of `/proc/PID/stat`: the time of children that have ended
+meanwhile. So nothing is lost and nothing counted twice. The kernel counts the latter in ticks of 10
+ms, and a process's own time as well where its clock may not be read.
 """
 
 import os
@@ -24,7 +25,7 @@ _SCHEDULED: Final = 2
 
 
 class AccountingError(Exception):
-    """The kernel does not tell what a process used (it does on Linux)."""
+    """The kernel does not report what a process used (it does on Linux)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def _stat(pid: int, proc: Path) -> list[str] | None:
 
 
 def tree_of(pid: int, proc: Path = PROC) -> list[int]:
-    """Return the process, its descendants, and whoever is in the session it leads, sorted.
+    """Return the process, its descendants, and all members of the session it leads, sorted.
 
     The session catches a daemon that its parent left behind.
     """
@@ -101,9 +102,10 @@ def tree_cpu_s(pid: int, proc: Path = PROC) -> float:
 
 
 def tree_scheduled_s(pid: int, proc: Path = PROC) -> float:
-    """Return the CPU seconds of all living threads of a tree, as the scheduler has them: in nanoseconds.
+    """Return the CPU seconds of all living threads of a tree, as the scheduler has them: in
+    nanoseconds.
 
-    What ended threads used is not among it; `tree_cpu_s` has that as well.
+    The time of threads that have ended is missing; `tree_cpu_s` includes it.
     """
     total_ns = 0
     for one in tree_of(pid, proc):

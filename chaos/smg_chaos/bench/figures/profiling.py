@@ -1,4 +1,6 @@
-"""A gateway of this tree under Python's profiler, and what that found: where the time of each workload goes."""
+"""Profiling: runs a gateway of this tree under cProfile, and lists the functions with the most own
+time.
+"""
 
 import io
 import pstats
@@ -13,7 +15,9 @@ LINES: Final = 60
 
 
 def profiled(wanted: Wanted, path: Path) -> Wanted:
-    """Return that gateway so that it writes what it did to `path` when it ends; it is two to three times slower."""
+    """Return that gateway with a profile written to `path` when it ends; it is two to three times
+    slower.
+    """
     kind = wanted.kind
 
     def command(place: Place) -> list[str]:
@@ -25,7 +29,7 @@ def profiled(wanted: Wanted, path: Path) -> Wanted:
 
 
 def said_of(path: Path) -> str:
-    """Return the functions that took most of the time by themselves; why there is nothing, if there is nothing."""
+    """Return the functions with the most own time; the reason if there is no profile."""
     said = io.StringIO()
     try:
         stats = pstats.Stats(str(path), stream=said)

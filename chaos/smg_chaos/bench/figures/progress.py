@@ -1,4 +1,4 @@
-"""What one sees while a benchmark runs: a line that moves on a terminal, a line per row elsewhere."""
+"""Progress of a benchmark: a moving line on a terminal, a line per finished row elsewhere."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from smg_chaos.bench.load.workloads import Workload
 
 
 class Progress:
-    """Says what happens, on a console of its own (stderr, so that results can be piped)."""
+    """Shows progress on a console of its own (stderr, so that results can be piped)."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -32,19 +32,19 @@ class Progress:
         self._status = None
 
     def doing(self, what: str) -> None:
-        """Say what happens now."""
+        """Show the current activity."""
         if self._status is None:
             self._console.print(escape(what), soft_wrap=True)
         else:
             self._status.update(escape(f"[{self._done}/{self._all}] {what}"))
 
     def measuring(self, workload: Workload, gateway: str, number: int, rounds: int) -> None:
-        """Say which measurement has begun; silent where lines cannot be taken back."""
+        """Show which measurement has begun; silent where lines cannot be overwritten."""
         if self._status is not None:
             self.doing(f"round {number + 1} of {rounds}: {workload.name} on {gateway}")
 
     def measured(self, row: Row, workload: Workload) -> None:
-        """Say what a measurement brought."""
+        """Show the result of a measurement."""
         self._done += 1
         line = (
             f"{self._done}/{self._all}  round {row.round + 1}{_letter(row.lap)} "
@@ -61,7 +61,7 @@ def _letter(lap: int) -> str:
 
 
 def in_a_line(row: Row, workload: Workload) -> str:
-    """Return the most telling figures of a row."""
+    """Return the most important figures of a row, in one line."""
     told = f"{row.requests} requests, {row.tokens} tokens in {row.seconds:.1f} s"
     if row.gateway_cpu_s and workload.unit == "token" and not workload.less:
         told += f"; {row.token_us():.1f} µs per token"

@@ -1,4 +1,4 @@
-"""What was measured: one row per gateway, workload and round; and the figures made of rows."""
+"""Rows of measurements, one per gateway, workload and round, and the figures computed from them."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -89,10 +89,10 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
-    """Return why a row does not count: wrong answers, or somebody else was the bottleneck.
+    """Return why a row does not count: wrong answers, or the bottleneck was not the gateway.
 
-    Who uses more CPU than the gateway takes it away from it only on a machine that has not plenty: it does not count
-    where all of them together had half of its `cores` left.
+    A process that uses more CPU than the gateway takes it away from it only on a machine with
+    little to spare: it does not count where all of them together had half of its `cores` left.
     """
     reasons = []
     if row.errors:
@@ -114,7 +114,7 @@ def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
 
 
 class Figure(msgspec.Struct, kw_only=True):
-    """What all rounds together say of a gateway in a workload; `values` of the rounds that count."""
+    """Figure of a gateway in a workload over all rounds; `values` of the rounds that count."""
 
     workload: str
     gateway: str
@@ -252,7 +252,7 @@ def _notes(figure: Figure, rows: Sequence[Row]) -> list[str]:
 
 
 def _alone(workload: Workload, rows: Sequence[Row]) -> list[str]:
-    """Return what to say of the engine alone, whose time is no gateway's."""
+    """Return the line about the engine alone, whose time is no gateway's."""
     times = [
         row.ttft_ms.p50 for row in rows if (row.workload, row.gateway) == (workload.name, ALONE)
     ]

@@ -1,4 +1,4 @@
-"""The table at the end: a block per workload, a line per gateway, plain text that can be pasted."""
+"""Table of results: a block per workload, a line per gateway, as plain text that can be pasted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -29,7 +29,7 @@ def table(
     base: str | None,
     facts: Mapping[str, Any],
 ) -> str:
-    """Return the whole table, what it was measured on, and what to know about its lines."""
+    """Return the whole table, a description of the machine, and notes on its lines."""
     lines = list(_about(facts))
     for workload in workloads:
         own = [figure for figure in figures if figure.workload == workload.name]
@@ -90,7 +90,7 @@ def _cells(figure: Figure) -> tuple[str, ...]:
 
 
 def _short(value: float) -> str:
-    """Return a number with as many digits as it deserves."""
+    """Return a number with as many digits as are significant."""
     if not value:
         return "-"
     if value >= 100:

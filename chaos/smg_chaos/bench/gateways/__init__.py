@@ -1,1 +1,3 @@
-"""Gateways."""
+"""Gateways: the processes under comparison, with their engines, and how each is started and
+secured.
+"""

@@ -1,4 +1,4 @@
-"""The engines behind the gateways: they say the same, one over gRPC and one over HTTP."""
+"""Engines behind the gateways: one over gRPC and one over HTTP, both generating the same text."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ _READY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """How the engines are started; `pace` is when streams get their tokens, see `smg-chaos engine`.
+    """Options of the engines; `pace` is when streams get their tokens, see `smg-chaos engine`.
 
     `host`: at all addresses of the loopback interface (0.0.0.0) one engine is as many workers.
     """
@@ -35,7 +35,7 @@ class EngineChoice:
 
 
 def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int) -> list[str]:
-    """Return the command of the simulated engine: no limits, no cache, no prefill, no surprises."""
+    """Return the command of the simulated engine: no limits, no cache, no prefill, no faults."""
     command = [
         *(sys.executable, "-m", "smg_chaos.cli", "engine"),
         *("--server", choice.server, "--contract", choice.contract, "--pace", choice.pace),
@@ -80,7 +80,9 @@ def start_http(script: Script, folder: Path, *, step_ms: int) -> tuple[Child, in
 
 
 async def listening(child: Child, clock_s: Callable[[], float]) -> None:
-    """Return once the engine says that it listens; BenchError if it ends, or says nothing for long."""
+    """Return once the engine reports that it listens; BenchError if it ends, or reports nothing for
+    long.
+    """
     end_s = clock_s() + _READY_S
     while b"listening on" not in child.log.read_bytes():
         if said := child.died():

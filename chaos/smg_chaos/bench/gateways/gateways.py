@@ -1,4 +1,4 @@
-"""The gateways that can be compared, each one row: how to start it, and what it stands on."""
+"""Gateways that can be compared, one row each: start command, environment, needed files."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ _VERSION_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a gateway is started: its ports, its engine, a folder for what it writes."""
+    """Surroundings of a gateway: its ports, its engine, a folder for what it writes."""
 
     port: int
     metrics_port: int
@@ -124,7 +124,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A gateway as it was asked for: [LABEL:]KIND [ARGUMENT…]."""
+    """A gateway as the command line asked for it: [LABEL:]KIND [ARGUMENT…]."""
 
     label: str
     kind: Kind
@@ -132,7 +132,7 @@ class Wanted:
 
 
 def wanted_of(spec: str) -> Wanted:
-    """Return what a `--gateway` asks for; BenchError names the kinds there are."""
+    """Return the gateway that a `--gateway` asks for; BenchError names the kinds there are."""
     words = shlex.split(spec)
     label, colon, name = words[0].partition(":") if words else ("", "", "")
     name = name if colon else label
@@ -156,7 +156,7 @@ def check_installed(wanted: Sequence[Wanted], peers: Path) -> None:
 
 
 def version_of(kind: Kind, peers: Path) -> str:
-    """Return the version of a gateway, as its own environment knows it."""
+    """Return the version of a gateway, as the packages of its own environment say."""
     python = str(peers / kind.peer / "bin" / "python") if kind.peer else sys.executable
     name = kind.peer or OURS
     code = f"import importlib.metadata as m; print(m.version({name!r}))"
@@ -171,7 +171,7 @@ def version_of(kind: Kind, peers: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A gateway that runs, or one that ran before we came (`child` is None, `pid` may be 0)."""
+    """A running gateway; one that the bench did not start has `child` None, and `pid` may be 0."""
 
     label: str
     host: str
@@ -184,11 +184,11 @@ class Gateway:
     key: str = ""
 
     def died(self) -> str:
-        """Return what there is to say about its end, or nothing while it runs."""
+        """Return a description of its end, or nothing while it runs."""
         return "" if self.child is None else self.child.died()
 
     def headers(self) -> dict[str, str]:
-        """Return what a request needs to be let in."""
+        """Return the headers that authorize a request."""
         return {"authorization": f"Bearer {self.key}"} if self.key else {}
 
 
@@ -206,7 +206,7 @@ def start(wanted: Wanted, engine: Child, engine_port: int, folder: Path, peers: 
 
 
 async def equipped(gateway: Gateway, kind: Kind, clock_s: Callable[[], float]) -> Gateway:
-    """Return the gateway with what it needs to be asked; BenchError if it cannot be had."""
+    """Return the gateway with the credentials requests need; BenchError if it cannot be had."""
     if kind.equip is None:
         return gateway
     return replace(gateway, key=await kind.equip(gateway, clock_s))

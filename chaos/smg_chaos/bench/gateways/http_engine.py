@@ -1,8 +1,10 @@
-"""An engine with an OpenAI HTTP face, for gateways that are proxies to one (litellm): prepared bytes.
+"""HTTP engine with an OpenAI API, for gateways that are proxies to one (litellm): its answers are
+prepared bytes.
 
-It says the same text as the simulated gRPC engine, and costs a few microseconds per request. It is no
-imitation of a real server: prompts are not tokenised (a prompt counts a token per four bytes), only
-`max_tokens`, `stream` and `stream_options` are understood. One wheel of 1 ms paces all streams.
+It generates the same text as the simulated gRPC engine, and costs a few microseconds per request.
+It does not imitate a real server: prompts are not tokenised (a prompt counts a token per four
+bytes), only `max_tokens`, `stream` and `stream_options` are understood. One timer wheel of 1 ms
+paces all streams.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ _START: Final = (
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What the engine is started with: the text of every token, and the seconds between two."""
+    """Start parameters of the engine: the text of every token, and the seconds between two."""
 
     model: str
     pieces: tuple[str, ...]
@@ -52,7 +54,7 @@ def _chunk(event: bytes) -> bytes:
 
 
 class Words:
-    """Every byte the engine may send, made once."""
+    """Prepared bytes: everything the engine may send, made once."""
 
     def __init__(self, said: Said) -> None:
         self._start = _START + msgspec.json.encode(said.model)
@@ -110,7 +112,7 @@ class Wheel:
         self._timer: asyncio.TimerHandle | None = None
 
     def put(self, stream: "_Stream") -> None:
-        """Let the stream go on when it is due."""
+        """Schedule the stream's next token for its due time."""
         self._ticks.setdefault(round(stream.due_s / _TICK_S), []).append(stream)
         if self._timer is None:
             self._arm()
@@ -131,7 +133,7 @@ class Wheel:
 
 
 class _Stream:
-    """A paced answer on its way."""
+    """A paced answer in progress."""
 
     def __init__(self, face: "Face", prompt: int, tokens: int, *, usage: bool) -> None:
         self._face = face
@@ -159,7 +161,7 @@ class _Stream:
 
 
 class Face(asyncio.Protocol):
-    """One connection. Requests on it are answered one after the other."""
+    """One client connection. Requests on it are answered one after the other."""
 
     def __init__(self, words: Words, wheel: Wheel) -> None:
         self.words = words
@@ -170,11 +172,11 @@ class Face(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether anybody listens."""
+        """Whether the client is connected."""
         return self._transport is not None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
 
@@ -183,7 +185,7 @@ class Face(asyncio.Protocol):
         self._transport = None
 
     def write(self, content: bytes) -> None:
-        """Send, if anybody listens."""
+        """Send, if the client is connected."""
         if self._transport is not None:
             self._transport.write(content)
 
@@ -239,7 +241,7 @@ class Face(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int:
-    """Return how long the body is, or -1 if the head does not say it in a way we know."""
+    """Return the length of the body, or -1 if the head does not give it in a known way."""
     lines = head.lower().split(b"\r\n")
     for line in lines:
         name, _, value = line.partition(b":")
@@ -251,7 +253,7 @@ def _length(head: bytes) -> int:
 
 
 async def serve(said: Said, port: int) -> None:
-    """Listen on the port, and say so, until told to end."""
+    """Listen on the port, print that, and serve until SIGTERM."""
     loop = asyncio.get_running_loop()
     words, wheel = Words(said), Wheel(loop, said.step_s)
     server = await loop.create_server(lambda: Face(words, wheel), "127.0.0.1", port, backlog=1024)

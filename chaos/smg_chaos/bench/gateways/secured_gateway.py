@@ -1,7 +1,7 @@
-"""This gateway as it is operated: nobody gets in without a key, and limits apply to whoever has one.
+"""Secured gateway: this gateway as in production, with API keys required and limits on every key.
 
-The limits are far above any load, so that all they do is cost: requests and tokens in windows, and what is open at a
-time. Metrics and the access log are on by default.
+The limits are far above any load, so that all they do is cost: requests and tokens in windows, and
+what is open at a time. Metrics and the access log are on by default.
 """
 
 import asyncio
@@ -21,25 +21,25 @@ _RETRY_S: Final = 0.1
 
 
 class Listening(Protocol):
-    """Where a gateway is, or will be."""
+    """Address of a gateway that listens, or will."""
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """Its name in tables."""
         ...
 
     @property
     def host(self) -> str:
-        """Where it listens."""
+        """Its listen address."""
         ...
 
     @property
     def port(self) -> int:
-        """On which port."""
+        """Its listen port."""
         ...
 
     def died(self) -> str:
-        """Return what there is to say about its end, or nothing while it runs."""
+        """Return a description of its end, or nothing while it runs."""
         ...
 
 

@@ -1,9 +1,10 @@
-"""Is the answer right? A gateway that is fast and wrong has not been measured.
+"""Answer check: compares every streamed or whole answer with the engine's script, since speed
+without it is no result.
 
 Two ways to one verdict. `Judge.quick` looks at the bytes the way a gateway usually writes them: it
-costs a third of a microsecond per token and never says yes to a wrong text, because it compares
-all of it (what it cannot see is nonsense between the events). Where it is not sure, `read_stream` and `read_whole` parse everything, as one answer in
-sixteen is anyway.
+costs a third of a microsecond per token and never accepts a wrong text, because it compares all of
+it (garbage between the events is all it cannot see). Where it is not sure, `read_stream` and
+`read_whole` parse everything, as one answer in sixteen is anyway.
 """
 
 from collections.abc import Iterator
@@ -22,12 +23,12 @@ _LENGTH: Final = b'"finish_reason":"length"'
 
 
 class WrongAnswerError(Exception):
-    """An answer that is not what the engine said."""
+    """An answer that differs from what the engine generated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a client understood."""
+    """Contents of an answer as a client reads it."""
 
     text: str
     finish: str
@@ -66,7 +67,9 @@ def events(content: bytes) -> Iterator[bytes]:
 
 
 def read_stream(content: bytes) -> Answer:
-    """Return the answer in a streamed body, chunks taken off; WrongAnswerError says what is the matter."""
+    """Return the answer in a streamed body, chunked framing removed; WrongAnswerError says what is
+    wrong with it.
+    """
     text: list[str] = []
     finish, usage, done = "", None, False
     for payload in events(content):
@@ -88,7 +91,9 @@ def read_stream(content: bytes) -> Answer:
 
 
 def read_whole(content: bytes) -> Answer:
-    """Return the answer in a body that is not streamed; WrongAnswerError says what is the matter."""
+    """Return the answer in a body that is not streamed; WrongAnswerError says what is wrong with
+    it.
+    """
     body = _object(content)
     try:
         choice = body["choices"][0]
@@ -117,7 +122,7 @@ def _answer(text: str, finish: str, usage: dict[str, Any] | None) -> Answer:
 
 
 class Judge:
-    """Knows what a request for `tokens` tokens must bring. Without `text` any text will do."""
+    """Checks answers to requests for `tokens` tokens. Without `text` any text is right."""
 
     def __init__(self, *, tokens: int, stream: bool, text: str | None) -> None:
         self._tokens = tokens

@@ -1,4 +1,6 @@
-"""The load generator's own process: `python -m smg_chaos.bench.load.client`, commands in, tallies out."""
+"""Client process of the load generator (`python -m smg_chaos.bench.load.client`): commands on
+stdin, tallies on stdout.
+"""
 
 import asyncio
 import gc
@@ -21,7 +23,7 @@ _END_S: Final = 45.0
 
 
 class Client:
-    """Does what it is told, one job after the other."""
+    """Executes commands, one job after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, say: Callable[[Reply], None]) -> None:
         self._reader = reader

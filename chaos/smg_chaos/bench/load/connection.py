@@ -1,7 +1,7 @@
-"""A connection of the load generator: HTTP/1.1, one request at a time, as cheap as Python allows.
+"""Connection of the load generator: HTTP/1.1, one request at a time, with minimal CPU per token.
 
-While an answer comes, its bytes are only kept, and its tokens counted at their arrival by looking for
-the bytes that start a token's text. Reading it is the judge's business, after it has ended.
+While an answer comes, its bytes are only kept, and its tokens counted at their arrival by looking
+for the bytes that start a token's text. Reading it is the judge's business, after it has ended.
 """
 
 import asyncio
@@ -73,12 +73,12 @@ class Connection(asyncio.Protocol):
     # ── What the loop calls ──────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End what is open: well, if only the other side's closing could end it."""
+        """End what is open: successfully, if only the closing by the peer could end it."""
         self._transport = None
         if self._exchange is not None:
             whole = self._reading_body and self._wanted < 0 and not self._exchange.chunked
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether something can be asked."""
+        """Whether a request can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def ask(self, request: bytes, asked_s: float) -> None:

@@ -1,8 +1,8 @@
-"""Real documents, as many as a benchmark asks for: pieces of the standard library's source.
+"""Corpus of real documents for long prompts: runs of lines of the standard library's source.
 
 Every machine with a Python has ten megabytes of real code and prose. A document is a run of whole
-lines that starts somewhere else each time, so no two begin alike. What is kept is the text as it
-stands inside a JSON string: making a request out of it is a copy.
+lines that starts at a different place each time, so no two begin alike. The stored text is already
+spelled as inside a JSON string: making a request out of it is a copy.
 """
 
 import sysconfig

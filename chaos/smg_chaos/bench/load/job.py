@@ -1,4 +1,4 @@
-"""What the bench tells its client processes, and what they answer: JSON, one object a line."""
+"""Job messages between the bench and its client processes: JSON, one object a line."""
 
 from typing import Literal
 
@@ -6,11 +6,12 @@ import msgspec
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked: `kind` of prompts, numbered from `first` on so that no two rounds share one.
+    """Prompts of a flow: `kind` of prompts, numbered from `first` on so that no two rounds share
+    one.
 
-    `sizes` are bytes of text: of each long prompt for "cycled" (they are cycled) and "tail" (the first
-    is what all prompts begin with), of a document for "document". `said` is the text of an answer, for
-    the history of "turns".
+    `sizes` are bytes of text: of each long prompt for "cycled" (they are cycled) and "tail" (the
+    first is what all prompts begin with), of a document for "document". `said` is the text of an
+    answer, for the history of "turns".
     """
 
     kind: Literal["short", "cycled", "tail", "document", "turns"]
@@ -43,7 +44,9 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to send which flows, with which API key. `spread_s` is the time over which connections start."""
+    """Target address, flows and API key of a job. `spread_s` is the time over which connections
+    start.
+    """
 
     host: str
     port: int
@@ -62,7 +65,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, kw_only=True):
-    """What a flow has brought; times in seconds, of requests that ended inside the borders."""
+    """Results of a flow; times in seconds, of requests that ended inside the borders."""
 
     requests: int = 0
     tokens: int = 0

@@ -1,4 +1,6 @@
-"""Load on a gateway: connections that ask in a closed loop, at a rate, or once for a long stream."""
+"""Load flows on a gateway: connections that ask in a closed loop, at a rate, or once for a long
+stream.
+"""
 
 import asyncio
 import random
@@ -19,7 +21,7 @@ _RETRY_S: Final = 0.2
 
 
 class Samples:
-    """Values of which a fair choice is kept when there are too many."""
+    """Values of which a uniform random sample is kept when there are too many."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -38,7 +40,7 @@ class Samples:
 
 
 class FlowRun:
-    """One flow while it runs. It owns its connections; the tasks belong to the job's group."""
+    """One running flow. It owns its connections; the tasks belong to the job's group."""
 
     def __init__(self, job: Job, flow: Flow, requests: Requests, *, seed: int) -> None:
         self.flow = flow
@@ -63,7 +65,7 @@ class FlowRun:
     # ── Borders ──────────────────────────────────────────────────────────────
 
     def open(self) -> None:
-        """Begin to count."""
+        """Begin counting."""
         self._recording = True
         self._seen_at_open = self._seen()
 
@@ -90,7 +92,7 @@ class FlowRun:
     # ── Connections ──────────────────────────────────────────────────────────
 
     async def lane(self, number: int) -> None:
-        """Keep one connection, and make it ask, until the flow ends."""
+        """Keep one connection open and send requests on it until the flow ends."""
         await self._rest(self._job.spread_s * number / self.flow.connections)
         loop = asyncio.get_running_loop()
         while not self._stopping:
@@ -133,7 +135,7 @@ class FlowRun:
         self._left[connection.lane].set()
 
     async def arrivals(self) -> None:
-        """Let requests of an open loop come, at random times, until the flow ends."""
+        """Send requests of an open loop, at random times, until the flow ends."""
         due_s = perf_counter()
         while not self._stopping:
             due_s += self._rng.expovariate(self.flow.rate_per_s)
@@ -149,7 +151,7 @@ class FlowRun:
             self._ask(self._idle.pop(), self._waiting.popleft())
 
     def _free(self, connection: Connection) -> None:
-        """Give a connection that has nothing to do something to do."""
+        """Give a free connection the next waiting request."""
         if self.flow.shape == "open":
             self._idle.append(connection)
             self._serve()
@@ -207,7 +209,7 @@ class FlowRun:
     # ── The end ──────────────────────────────────────────────────────────────
 
     async def stop(self, wait_s: float) -> None:
-        """Ask nothing more, let open answers end for so long, and close every connection."""
+        """Send nothing more, let open answers end for so long, and close every connection."""
         self._stopping = True
         if self._busy:
             try:

@@ -1,4 +1,4 @@
-"""The bench's side of its client processes: what one is told, all are told."""
+"""Remote clients: the bench's handle on its client processes; each command goes to all of them."""
 
 import asyncio
 import sys
@@ -94,7 +94,7 @@ class Clients:
 
 
 def share_of(job: Job, number: int, count: int) -> Job:
-    """Return what the client `number` of `count` does of a job: its connections, rate and prompts."""
+    """Return the part of client `number` of `count` in a job: its connections, rate and prompts."""
     if count == 1:
         return job
     flows = []

@@ -1,4 +1,4 @@
-"""Requests as bytes, made in advance as far as they can be."""
+"""Requests of the load generator: HTTP bodies as bytes, prepared as far as possible."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ TURNS: Final = 16
 
 
 class Requests(Protocol):
-    """Makes requests."""
+    """Source of requests."""
 
     def next(self, lane: int) -> bytes:
         """Return the next request of a connection, head and body."""
@@ -96,12 +96,12 @@ class Conversations:
 
 
 def short_text(number: int) -> bytes:
-    """Return a short question, one of its kind."""
+    """Return a short question, different for each number."""
     return b"%010d" % number + _QUESTION
 
 
 def requests_of(job: Job, flow: Flow, corpus: Callable[[], Corpus]) -> Requests:
-    """Return what makes a flow's requests; `corpus` is called only where documents are wanted."""
+    """Return the request source of a flow; `corpus` is called only where documents are wanted."""
     envelope, prompt = envelope_of(job, flow), flow.prompt
     if prompt.kind == "turns":
         return Conversations(envelope, prompt)
@@ -109,7 +109,7 @@ def requests_of(job: Job, flow: Flow, corpus: Callable[[], Corpus]) -> Requests:
 
 
 def writer_of(prompt: Prompt, corpus: Callable[[], Corpus]) -> Callable[[int], bytes]:
-    """Return what makes the text of a numbered prompt, in JSON spelling."""
+    """Return the function that makes the text of a numbered prompt, in JSON spelling."""
     if prompt.kind == "short":
         return short_text
     sizes, document = prompt.sizes, corpus().document

@@ -1,4 +1,6 @@
-"""What the engines say while a benchmark runs, so that every answer can be checked."""
+"""Script of the engines during a benchmark: the fixed text and token pieces that every answer is
+checked against.
+"""
 
 from typing import Final
 
@@ -26,7 +28,7 @@ class Script:
             )
 
     def text(self, tokens: int) -> str:
-        """Return what the first `tokens` tokens say."""
+        """Return the text of the first `tokens` tokens."""
         assert 0 < tokens < len(self._ids), "the script is long enough"
         return self._bundle.decode(self._ids[:tokens])
 

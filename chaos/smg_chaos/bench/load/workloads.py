@@ -1,7 +1,7 @@
-"""The workloads, each one row: what is asked, how, and what is counted.
+"""Workloads of the benchmark, one row each: prompts, load shape, and what is counted.
 
-Closed loops tell what a request costs; they say little about latency, which is their own queue. Times
-to the first token come from "idle" (one client) and "mixed" (everything at once).
+Closed loops measure what a request costs; they say little about latency, which is their own queue.
+Times to the first token come from "idle" (one client) and "mixed" (everything at once).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ Unit: TypeAlias = Literal["request", "token", "first token"]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the command line says of load. `spread_s` is the time over which held streams start."""
+    """Load options of the command line. `spread_s` is the time over which held streams start."""
 
     clients: int = 32
     rate_per_s: float = 0.0
@@ -158,13 +158,13 @@ def paced(streams: int) -> Workload:
 
 
 def clients(count: int) -> Workload:
-    """Return the workload of so many clients that ask short questions, one after the other."""
+    """Return the workload of so many clients that send short prompts, one after the other."""
     flows = _short(_SHORT_TOKENS, stream=False, connections=count)
     return Workload(f"clients-{count}", f"short chats of {count} clients", "request", flows)
 
 
 def prompts(tokens: int) -> Workload:
-    """Return the workload of prompts of about so many tokens, none of which was seen before."""
+    """Return the workload of prompts of about so many tokens, each of them new."""
 
     def flows(load: Load, script: Script | None) -> Sequence[Flow]:
         size = int(tokens * _BYTES_PER_TOKEN)
@@ -237,7 +237,8 @@ WORKLOADS: Final[Mapping[str, Workload]] = {one.name: one for one in _ALL}
 
 
 def chosen(names: Sequence[str], streams: Sequence[int]) -> list[Workload]:
-    """Return the workloads called so, and those they are compared with; ValueError names what exists.
+    """Return the workloads of these names, and those they are compared with; ValueError names what
+    exists.
 
     "paced" means one workload for each number of streams.
     """

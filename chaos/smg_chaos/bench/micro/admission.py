@@ -1,10 +1,12 @@
-"""`smg-chaos admission`: what it costs to let a request in where limits apply to it, in CPU time.
+"""Admission benchmark (`smg-chaos admission`): CPU time of admitting a request under its limits.
 
-An admission is all that every such request pays before it goes on: its limits found by tenant, key and model, its
-ticket made, the request charged to all of them, its tokens reserved. Requests come from some hundred keys, so that
-finding means looking up. Without limits it is what every request pays on a node where none are set.
+An admission is all that every such request pays before it goes on: its limits found by tenant, key
+and model, its ticket made, the request charged to all of them, its tokens reserved. Requests come
+from some hundred keys, so that finding means looking up. Without limits it is what every request
+pays on a node where none are set.
 
-Settling is measured beside it, and so is a refusal. A row's figures are of short bursts; the rows take turns.
+Settling is measured beside it, and so is a refusal. A row's figures are of short bursts; the rows
+take turns.
 """
 
 import json
@@ -104,7 +106,7 @@ class _Share:
 
 
 class Scene:
-    """One case, going on from round to round."""
+    """State of one case, which continues from round to round."""
 
     version = 1
 
@@ -155,7 +157,7 @@ class Scene:
     # ── Time ─────────────────────────────────────────────────────────────────
 
     def burst(self) -> tuple[float, float]:
-        """Let some requests in and settle them; return the CPU time of each, in seconds."""
+        """Admit some requests and settle them; return the CPU time of each, in seconds."""
         contexts = [self._next() for _ in range(_BURST)]
         tickets: list[Ticket] = []
         start_ns = time.thread_time_ns()
@@ -168,7 +170,9 @@ class Scene:
         return (entered_ns - start_ns) / _BURST / 1e9, (ended_ns - entered_ns) / _BURST / 1e9
 
     async def _enter(self, contexts: Sequence[RequestContext], tickets: list[Ticket]) -> None:
-        """Let them in one after the other, as who handles a request does: by awaiting what mostly does not wait."""
+        """Admit them one after the other with `await`, as request handling does; mostly nothing
+        waits.
+        """
         for context in contexts:
             ticket = self._door.ticket(context, "model")
             if ticket is None:
@@ -228,7 +232,7 @@ def measure(
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the figures for people."""
+    """Return the figures as text."""
     lines = ["CPU us of an admission: median of the rounds' medians (best to worst round)"]
     for row in rows:
         spread = f"{row['best_us']:.2f} to {row['worst_us']:.2f}"

@@ -1,18 +1,19 @@
-"""`smg-chaos decision`: what it costs to decide where a request goes, in CPU time.
+"""Decision benchmark (`smg-chaos decision`): CPU time of choosing a worker for a request.
 
-A decision is all that lies between "this request is next" and "this call is counted in": what can be chosen now, the
-prompt's blocks hashed and looked up, the policy, the counting in, and the journey that `smg-admin explain` tells.
-Prompts are of three kinds: *short*, less than a block, so that no index is asked; *new*, 4,600 tokens that nobody
-has; *cached*, 4,600 tokens of which every 16th worker has three quarters.
+A decision is all that lies between "this request is next" and "this call is counted in": what can
+be chosen now, the prompt's blocks hashed and looked up, the policy, the counting in, and the
+journey that `smg-admin explain` shows. Prompts are of three kinds: *short*, less than a block, so
+that no index is asked; *new*, 4,600 tokens that no worker has; *cached*, 4,600 tokens of which
+every 16th worker has three quarters.
 
 The *choice* is the part of it that grows with the fleet: the policy's, with its worker counted in.
 
-Around it, on virtual time, stands a fleet that is half busy: calls get their first token and end, engines say once a
-second how busy they are, and further nodes have as much open everywhere as this one, whose requests that are still
-on their way must be reckoned with. None of that is measured.
+Around it, on virtual time, stands a fleet that is half busy: calls get their first token and end,
+engines report their load once a second, and further nodes have as much open everywhere as this one,
+whose requests that are still on their way must be taken into account. None of that is measured.
 
-A row's figures are of short bursts of decisions, so that looking at the clock counts for little; the rows take turns,
-so that what else the machine does meets all of them alike.
+A row's figures are of short bursts of decisions, so that looking at the clock counts for little;
+the rows take turns, so that what else the machine does meets all of them alike.
 """
 
 import json
@@ -63,7 +64,7 @@ _CLUSTER: Final = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One row: who chooses, among how many, for what kind of prompt."""
+    """One row: the policy, the number of workers, and the kind of prompt."""
 
     policy: str
     workers: int
@@ -79,7 +80,7 @@ class Case:
 
 
 class Scene:
-    """One case, going on from round to round."""
+    """State of one case, which continues from round to round."""
 
     def __init__(self, case: Case, seed: int = 1) -> None:
         self.now_s = 1_000.0
@@ -125,7 +126,7 @@ class Scene:
         return worker
 
     def _cache(self, index: PrefixIndex, *, cached: bool) -> None:
-        """Let every worker have something; with `cached` also some of the prompts."""
+        """Fill every worker's cache; with `cached` also with some of the prompts."""
         root = root_of("bench", self._model.bundle_digest, seed=seed_of(_CLUSTER))
         for worker in self.workers:
             index.stored(
@@ -206,7 +207,7 @@ class Scene:
         return took_s
 
     def _go_on(self, hold: Reservation) -> None:
-        """Let a call speak when its worker comes to it, and end later."""
+        """Deliver a call's first token when its worker comes to it, and end it later."""
         load = hold.worker.load
         self._asked += 1
         first_s = self.now_s + load.wait_s + hold.tokens / load.prefill_rate + _FIRST_S
@@ -219,7 +220,7 @@ class Scene:
         return PlacementRequest(self.now_s + 600, ids, journey=journey)
 
     def _pass(self, seconds: float) -> None:
-        """Let calls speak and end, and engines say how busy they are."""
+        """Deliver first tokens and ends of calls, and load reports of engines."""
         before_s, self.now_s = self.now_s, self.now_s + seconds
         while self._due and self._due[0][0] <= self.now_s:
             at_s, number, hold = heappop(self._due)
@@ -266,7 +267,7 @@ def measure(
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the figures for people."""
+    """Return the figures as text."""
     lines = ["CPU us of a decision: median of the rounds' medians (best to worst round)"]
     for row in rows:
         spread = f"{row['best_us']:.1f} to {row['worst_us']:.1f}"

@@ -1,8 +1,10 @@
-"""`smg-chaos decision-growth`: what placing a call costs as workers and open streams become more, in CPU time.
+"""Decision growth benchmark (`smg-chaos decision-growth`): CPU time of placing a call, over workers
+and open streams.
 
-What is measured is all that placing does for one call: it is decided where it goes and counted in (`decision`), its
-first token comes, it ends, and it is counted out. Around it so many streams are open, spread over all workers, and stay
-so. A row may cost more with more workers, which are looked at one by one; with more streams it may not.
+Everything that placing does for one call is measured: a worker is chosen and the call counted in
+(`decision`), its first token comes, it ends, and it is counted out. Around it so many streams are
+open, spread over all workers, and stay so. A row may cost more with more workers, which are looked
+at one by one; with more streams it may not.
 """
 
 import json
@@ -25,7 +27,7 @@ _ROOM: Final = 2
 
 
 class Crowd(Scene):
-    """Some workers with some open streams, which neither go on nor end."""
+    """Some workers with some open streams, which neither continue nor end."""
 
     def __init__(self, policy: str, workers: int, streams: int) -> None:
         super().__init__(Case(policy, workers, "short", nodes=1))
@@ -87,7 +89,7 @@ def measure(policy: str, *, rounds: int, bursts: int) -> list[dict[str, Any]]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return the figures for people."""
+    """Return the figures as text."""
     lines = ["CPU us of a call's placing, from the decision to its end (best to worst round)"]
     lines += [
         f"  {row['policy']:18} {row['workers']:3} workers, {row['streams']:5} streams "

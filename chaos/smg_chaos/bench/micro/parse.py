@@ -1,9 +1,11 @@
-"""`smg-chaos parse`: what it costs to read thoughts and calls out of what a model prints, in CPU time.
+"""Parse benchmark (`smg-chaos parse`): CPU time of reading reasoning and tool calls out of a
+model's text.
 
-The first table is of a stream: tokens one by one through a detokenizer, the parsers, and on to events, against the
-same stream with nothing to look for; both take turns. The second is of time in the long: texts of one size and
-of a quarter of it, by single characters and in one go, through every format there is. What takes four times as
-long for four times the text is linear; squares would take sixteen.
+The first table is of a stream: tokens one by one through a detokenizer, the parsers, and on to
+events, against the same stream with nothing to look for; both take turns. The second is of growth
+with length: texts of one size and of a quarter of it, by single characters and in one go, through
+every format there is. A parser that takes four times as long for four times the text is linear; a
+quadratic one would take sixteen.
 """
 
 import json
@@ -54,7 +56,7 @@ class _Tokenizer:
 
 
 class Scene:
-    """One answer, told again and again."""
+    """One answer, streamed again and again."""
 
     def __init__(self, speech: Speech, ids: Sequence[int], table: TokenTable) -> None:
         self.speech = speech
@@ -67,7 +69,7 @@ class Scene:
         return self._told(Plain())
 
     def parsed_us(self) -> float:
-        """Return the CPU time of a token where thoughts and calls are."""
+        """Return the CPU time of a token where reasoning and calls are looked for."""
         return self._told(_scanner(self._printing))
 
     def _told(self, parser: Parser) -> float:
@@ -127,7 +129,7 @@ def scenes_of(words: int) -> list[Scene]:
 
 
 def formats() -> dict[str, tuple[Printing, tuple[str, ...]]]:
-    """Return every format by kind and name, with what opens something in it."""
+    """Return every format by kind and name, with the text that opens something in it."""
     found: dict[str, tuple[Printing, tuple[str, ...]]] = {}
     for name in known_thoughts():
         thought = known_thoughts().get(name)
@@ -189,7 +191,7 @@ def _scanner(printing: Printing) -> Parser:
 
 
 def table(rows: Sequence[dict[str, Any]], long: Sequence[dict[str, Any]]) -> str:
-    """Return the figures for people."""
+    """Return the figures as text."""
     lines = ["CPU us of a token: without parsers, and what they add (median; worst round; at most)"]
     lines += [
         f"  {row['case']:24} {row['plain_us']:5.2f} + {row['added_us']:5.2f}"

@@ -1,4 +1,6 @@
-"""Answers to measure parsers with, and a vocabulary that spells them as models do: words with their space before them."""
+"""Parse texts: answers to measure parsers with, and a vocabulary that tokenizes them like a
+model.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -19,7 +21,9 @@ _TOKEN: Final = re.compile(r" ?[^\W\d_]+| ?\d{1,3}|\s+|.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """An answer, and the formats that read it. `target_us` is what they may cost a token, beside nothing at all."""
+    """An answer, and the formats that read it. `target_us` is their CPU budget for a token, beside
+    no parsing at all.
+    """
 
     name: str
     reasoning: str
@@ -73,7 +77,7 @@ CALL_US: Final = 3.0
 
 
 def garbage(openers: Iterable[str], characters: int, seed: int = 1) -> Mapping[str, str]:
-    """Return texts that a format with these openers has most to do with."""
+    """Return the texts that are most expensive for a format with these openers."""
     marks = tuple(openers) or ("<",)
     calls = '{"name": "write", "arguments": {"text": "' + "\\n words, [1] <b> " * (characters // 16)
     return {
@@ -96,7 +100,9 @@ def _lookalikes(words: int, seed: int) -> str:
 
 
 class Vocabulary:
-    """Spells texts; a token is made when it is first needed. Markers are tokens of their own."""
+    """Tokenizes texts into words with their space before them; a token is made when it is first
+    needed. Markers are tokens of their own.
+    """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}

@@ -1,12 +1,13 @@
-"""`smg-chaos prefix-index`: what the prefix index costs, in CPU time and in memory.
+"""Prefix index benchmark (`smg-chaos prefix-index`): CPU time and memory of the prefix-cache index.
 
-The prompts are those of the goal: 4,600 tokens each, in families that share their first 1,216 tokens; what comes after is
-each one's own. Each prompt is hashed, looked up among 16 workers, and then put down as sent to one of them, as a
-request is: the times are of that, prompt by prompt, while the index fills. Then engines tell of the same prompts, in
-events of a whole prompt at a time, and the times are per engine block.
+The prompts are those of the goal: 4,600 tokens each, in families that share their first 1,216
+tokens; the rest is different in each. Each prompt is hashed, looked up among 16 workers, and then
+recorded as sent to one of them, as a request is: the times are of that, prompt by prompt, while the
+index fills. Then engines publish KV events of the same prompts, a whole prompt at a time, and the
+times are per engine block.
 
-Times are CPU times of the thread; memory is what the interpreter allocated (`tracemalloc`), in a run of its own, and the
-pages of the index's table.
+Times are CPU times of the thread; memory is what the interpreter allocated (`tracemalloc`), in a
+run of its own, and the pages of the index's table.
 """
 
 import gc
@@ -38,7 +39,7 @@ ROOT: Final = root_of("bench", "", seed=1)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How many prompts, in how many families."""
+    """Number of prompts, and of families."""
 
     prompts: int
     families: int
@@ -82,7 +83,7 @@ def _fill(index: PrefixIndex, load: Load, note: Callable[[Sequence[int]], object
 
 
 def measure_index(load: Load) -> dict[str, Any]:
-    """Return what the index costs."""
+    """Return the cost of the index."""
     steps: tuple[list[int], ...] = ([], [], [])
     whole: list[int] = []
 
@@ -135,7 +136,7 @@ def _filled(table: BlockTable, load: Load) -> PrefixIndex:
 
 
 def _memory(make: Callable[[], object]) -> int:
-    """Return how many bytes what is made keeps."""
+    """Return how many bytes the result keeps."""
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -148,7 +149,9 @@ def _memory(make: Callable[[], object]) -> int:
 
 
 def _batches(load: Load, size: int) -> Iterator[KvBatch]:
-    """Yield what an engine with blocks of that size would tell of the prompts, one batch a prompt."""
+    """Yield the KV events that an engine with blocks of that size would publish of the prompts, one
+    batch a prompt.
+    """
     name, known = 0, dict[int, tuple[int, int]]()
     for at, ids in enumerate(load.ids()):
         family = at % load.families
@@ -166,7 +169,7 @@ def _batches(load: Load, size: int) -> Iterator[KvBatch]:
 
 
 def measure_follower(size: int, load: Load) -> dict[str, Any]:
-    """Return what following one engine with blocks of that size costs."""
+    """Return the cost of following one engine with blocks of that size."""
     times: list[int] = []
     blocks = 0
     follower = _follower(load, size)
@@ -204,7 +207,7 @@ def _follower(load: Load, size: int) -> KvFollower:
 
 
 def table(indexes: Sequence[dict[str, Any]], followers: Sequence[dict[str, Any]]) -> str:
-    """Return the figures for people."""
+    """Return the figures as text."""
     lines = ["index: CPU us of a prompt, median (p10, p99)"]
     for row in indexes:
         times = "  ".join(

@@ -1,12 +1,14 @@
-"""`smg-chaos rights`: what it costs to have limits that hold for the whole cluster, in CPU time.
+"""Rights benchmark (`smg-chaos rights`): CPU time and datagrams of limits that hold for the whole
+cluster.
 
-Real cores of rights, one for each node, talk to each other in memory and on virtual time: leases, votes, asks and gives,
-encoded and decoded, without sockets and sealing. Some keys are *hot*: asked for all the time, at all nodes alike.
-The others of 10,000 were used once and sleep. Figures are per node: CPU time of its core in percent of one
-processor, without what looking at the clock takes, and datagrams sent. Charging itself is `smg-chaos admission`.
+Real cores of rights, one for each node, talk to each other in memory and on virtual time: leases,
+votes, asks and gives, encoded and decoded, without sockets and sealing. Some keys are *hot*:
+charged all the time, at all nodes alike. The others of 10,000 were used once and are idle. Figures
+are per node: CPU time of its core in percent of one processor, without what looking at the clock
+takes, and datagrams sent. Charging itself is `smg-chaos admission`.
 
-A round of a row is some virtual seconds; the rows take turns, so that what else the machine does meets all of them alike.
-What the keys need of memory is measured apart, for one node.
+A round of a row is some virtual seconds; the rows take turns, so that what else the machine does
+meets all of them alike. What the keys need of memory is measured apart, for one node.
 """
 
 import json
@@ -72,7 +74,7 @@ class _Defined:
 
 
 class _Node:
-    """One core, the time that it took, and when it wants to be ticked."""
+    """One core, its CPU time so far, and the time of its next tick."""
 
     def __init__(self, name: str, scene: "Scene", expect: int) -> None:
         self.name = name
@@ -108,7 +110,7 @@ class _Node:
         self._plan()
 
     def step(self, act: Callable[[int, int], Sequence[Effect]]) -> None:
-        """Let the core do something, and do what it says."""
+        """Feed the core one input, and perform its effects."""
         scene = self._scene
         start_ns = time.thread_time_ns()
         effects = act(scene.now_ms, scene.wall_ms)
@@ -138,7 +140,7 @@ class _Node:
 
 
 class Scene:
-    """One case, going on from round to round."""
+    """State of one case, which continues from round to round."""
 
     def __init__(self, case: Case, limits: _Defined | None = None) -> None:
         self.case = case
@@ -164,11 +166,11 @@ class Scene:
 
     @property
     def wall_ms(self) -> int:
-        """What all clocks on the walls show."""
+        """Time of all wall clocks."""
         return _WALL_MS + self.now_ms
 
     def at(self, at_ms: int, act: Callable[[], None]) -> None:
-        """Let something happen then."""
+        """Schedule something for a time."""
         heappush(self._queue, (at_ms, next(self._order), act))
 
     def post(self, sender: _Node, send: Send) -> None:
@@ -184,7 +186,7 @@ class Scene:
         )
 
     def write(self, node: _Node, token: int) -> None:
-        """Have something on disk."""
+        """Complete a write to disk."""
         self.at(
             self.now_ms + _DISK_MS,
             lambda: node.step(
@@ -219,7 +221,9 @@ class Scene:
 
 
 def _look_ns() -> float:
-    """Return what the clock says to have passed between two looks at it, now: part of all that is measured with it."""
+    """Return the time between two consecutive looks at the clock, now: part of all that is measured
+    with it.
+    """
     found = []
     for _ in range(_LOOKS):
         start_ns = time.thread_time_ns()
@@ -250,7 +254,9 @@ def measure(cases: Sequence[Case], *, rounds: int, seconds: int) -> list[dict[st
 
 
 def memory_mib(case: Case) -> tuple[float, float]:
-    """Return what one node holds while its keys are used, at most, and once they sleep; in MiB, without the limits."""
+    """Return the memory of one node while its keys are used, at most, and once they are idle; in
+    MiB, without the limits.
+    """
     limits = _Defined(case.keys)
     tracemalloc.start()
     try:
@@ -263,7 +269,7 @@ def memory_mib(case: Case) -> tuple[float, float]:
 
 
 def table(rows: Sequence[dict[str, Any]], memory: tuple[float, float] | None) -> str:
-    """Return the figures for people."""
+    """Return the figures as text."""
     lines = [
         "CPU of rights in percent of a processor, per node: median of the rounds (best to worst)"
     ]

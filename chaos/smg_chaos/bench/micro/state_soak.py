@@ -1,17 +1,19 @@
-"""`smg-chaos state-soak`: what a million updates do to one replicated document.
+"""State soak (`smg-chaos state-soak`): a million updates to one replicated CRDT document, their
+cost and its growth.
 
-Every owner and one reader are real; each write goes through `OwnedRegisters.write`, its bytes are heard by
-the reader, and everybody tends as a replica does, so that epochs come as they come. Owners hear each
-other by exchanges, every so often. Reported: what a change and a merge cost, bytes on the wire, the size of
-the document, growth of memory, and the longest single call, which is the longest any loop would have
-stood still: by the clock, and by the thread's CPU, which other processes cannot lengthen.
+Every owner and one reader are real; each write goes through `OwnedRegisters.write`, its bytes are
+merged by the reader, and all of them run their upkeep as a replica does, so that epochs change as
+they would. Owners receive each other's writes by exchanges, at intervals. Reported: what a change
+and a merge cost, bytes on the wire, the size of the document, growth of memory, and the longest
+single call, which is the longest any loop would have stood still: by the clock, and by the thread's
+CPU, which other processes cannot lengthen.
 
-The cyclic collector is off meanwhile: what it takes depends on everything else in a process, and memory that
-stays flat without it shows that nothing here needs it.
+The cyclic collector is off meanwhile: what it takes depends on everything else in a process, and
+memory that stays flat without it shows that nothing here needs it.
 
-A virtual machine may count what its host does to it as the thread's CPU: one call in a million then takes
-30 ms, and another one the next time. One seed is one history, so it is lived twice, and a call counts as
-long as it took in the better of both.
+A virtual machine may count what its host does to it as the thread's CPU: one call in a million then
+takes 30 ms, and another one the next time. One seed is one history, so it is run twice, and a call
+counts as long as it took in the better of both.
 """
 
 import gc
@@ -47,9 +49,10 @@ T = TypeVar("T")
 
 @dataclass
 class Cost:
-    """What calls of one kind took, in seconds: by the clock, or by the thread's CPU if `by_cpu`.
+    """Time of calls of one kind, in seconds: by the clock, or by the thread's CPU if `by_cpu`.
 
-    To ask for the CPU costs up to 100 µs on some machines: it is asked for where calls are few and long.
+    To ask for the CPU costs up to 100 µs on some machines: it is asked for where calls are few and
+    long.
     """
 
     by_cpu: bool = False
@@ -60,7 +63,7 @@ class Cost:
     """Calls that took a millisecond or more, by their number."""
 
     def measure(self, work: Callable[[], T]) -> T:
-        """Call `work` and count what it took."""
+        """Call `work` and count its time."""
         clock = time.thread_time if self.by_cpu else time.perf_counter
         start_s = clock()
         try:
@@ -74,7 +77,9 @@ class Cost:
             self.longest_s = max(self.longest_s, took_s)
 
     def again(self, other: "Cost") -> None:
-        """Take in what the same calls took another time; each counts as long as it took at best."""
+        """Merge the times of the same calls in another run; each call counts with its better
+        time.
+        """
         assert self.calls == other.calls
         self.slow = {
             number: min(took_s, other.slow[number])
@@ -92,7 +97,7 @@ class Cost:
 
 @dataclass
 class Soak:
-    """What came of it."""
+    """Results of the soak."""
 
     updates: int
     owners: int
@@ -124,11 +129,11 @@ class Soak:
 
     @property
     def growth_bytes(self) -> int:
-        """By how much memory grew after the first tenth of the updates."""
+        """Growth of memory after the first tenth of the updates."""
         return self.rss_max_bytes - self.rss_before_bytes
 
     def lines(self) -> list[str]:
-        """Return what a person reads."""
+        """Return the report, line by line."""
         told = [
             f"{self.updates} updates, {self.owners} owners x {self.keys} keys, {self.epochs} epochs",
             f"document  {self.document_bytes} bytes, at most {self.document_bytes_max}",
@@ -144,7 +149,7 @@ class Soak:
 
 
 class _Run:
-    """The owners, the reader, and the time they live in."""
+    """The owners, the reader, and their clock."""
 
     def __init__(self, soak: Soak, seed: int) -> None:
         self.soak = soak
@@ -161,7 +166,7 @@ class _Run:
         return OwnedRegisters("settings/0", name, 1, options=self.options, rng=self.rng)
 
     def update(self) -> None:
-        """One owner changes one of its keys, and the reader hears of it."""
+        """Change one key of one owner, and let the reader merge it."""
         soak, rng = self.soak, self.rng
         self.now_ms += _UPDATE_EVERY_MS
         wall_ms = _WALL_MS + self.now_ms
@@ -179,7 +184,7 @@ class _Run:
         )
 
     def tend(self) -> None:
-        """Everybody tends; what epochs make them write again goes with the next exchange."""
+        """Run the upkeep of all; what epochs make them write again goes with the next exchange."""
         wall_ms = _WALL_MS + self.now_ms
         for registers in (*self.owners, self.reader):
             self.soak.tend.measure(
@@ -203,7 +208,7 @@ class _Run:
             measure(lambda: taker.merge(epoch, update))
 
     def look(self) -> None:
-        """Take the figures that are looked at now and then."""
+        """Take the figures that are sampled at intervals."""
         soak = self.soak
         soak.document_bytes = len(soak.dump.measure(self.reader.dump))
         soak.document_bytes_max = max(soak.document_bytes_max, soak.document_bytes)
