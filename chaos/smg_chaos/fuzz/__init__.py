@@ -1,1 +1,1 @@
-"""Hostile datagrams: thrown at the door of a node, and, with its key, at what is behind."""
+"""Fuzzer of a node's datagram socket: hostile packets without the cluster's key, and with it."""

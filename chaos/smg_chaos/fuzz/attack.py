@@ -1,12 +1,13 @@
-"""The attack and the promises: what a node does with a million datagrams that mean harm.
+"""Attack: a million hostile datagrams against a node, and the properties that have to hold under
+them.
 
-*Outside*, without the key, at `Keyring.open`: each datagram is refused, its reason counted, and nothing
-changes, neither table nor digest. The same against a cluster that is plain on purpose, as far as that can
-promise anything: damage and foreign labels are noticed, forgers are not.
+*Outside*, without the key, at `Keyring.open`: each datagram is refused, its reason counted, and
+nothing changes, neither table nor digest. The same against a cluster without encryption, as far as
+that can be defended: damage and foreign labels are noticed, forgeries are not.
 
-*Inside*, with a valid key, at the decoder and the core: no exception; a packet that does not decode has no
-effect but its counter; everything that the core sends decodes; memory stays bounded. Meanwhile the victim
-goes on living among its neighbours.
+*Inside*, with a valid key, at the decoder and the core: no exception; a packet that does not decode
+has no effect but its counter; everything that the core sends decodes; memory stays bounded.
+Meanwhile the victim stays a member of its cluster.
 """
 
 import gc
@@ -96,7 +97,7 @@ class Attack:
         return "let in"
 
     def _look_afterwards(self, part: str, cluster: Neighbours) -> None:
-        """The victim still knows its neighbours, and goes on hearing them."""
+        """Check that the victim still knows its neighbours, and still receives from them."""
         heard = len(cluster.heard), cluster.heard[-1]
         cluster.advance(cluster.now_ms + _AFTERWARDS_MS)
         states = {member.name: member.rank for member in cluster.victim.core.members()}

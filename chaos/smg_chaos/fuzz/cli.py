@@ -1,4 +1,6 @@
-"""`smg-chaos fuzz`: hostile datagrams against one node's door and, with its key, against its core."""
+"""CLI of `smg-chaos fuzz`: hostile datagrams against one node's socket and, with its key, against
+its core.
+"""
 
 import sys
 import time
@@ -23,7 +25,7 @@ app = typer.Typer(add_completion=False)
 
 
 class Line:
-    """A line that moves on a terminal; elsewhere one line per part."""
+    """A progress line that moves on a terminal; elsewhere one line per part."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()

@@ -1,4 +1,6 @@
-"""What can be sent by someone who holds the key: bodies that break every rule, and some that break none."""
+"""Keyed packets: hostile packet bodies from a sender that holds the key, malformed ones and valid
+ones.
+"""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +54,9 @@ _HUGE: Final = (
 
 
 class Insider:
-    """A member that holds the key: genuine clear packets, lawful lies, and chance."""
+    """Sender that holds the key: mutates genuine clear packets, and makes valid but false ones, at
+    random.
+    """
 
     def __init__(self, cluster: Neighbours, rng: random.Random) -> None:
         self.rng = rng
@@ -62,7 +66,7 @@ class Insider:
         )
 
     def any(self) -> bytes:
-        """Return a clear packet: a genuine one or a lie."""
+        """Return a clear packet: a genuine one or a false one."""
         if self.rng.random() < 0.5:
             return self.rng.choice(self.clear)
         return wire.encode(self.liar.packet())
@@ -73,7 +77,7 @@ def _lie(insider: Insider) -> bytes:
 
 
 def _repeated(insider: Insider) -> bytes:
-    """Genuine words of somebody else, sent once more under a new number."""
+    """Genuine messages of another member, sent once more under a new number."""
     return insider.rng.choice(insider.clear)
 
 
@@ -103,14 +107,14 @@ def _random_body(insider: Insider) -> bytes:
 
 
 def _huge_length(insider: Insider) -> bytes:
-    """A length, or a depth, that nobody could hold."""
+    """A length, or a depth, that exceeds any memory."""
     packet = insider.any()
     at = insider.rng.randrange(HEADER_BYTES, len(packet))
     return _fit(packet[:at] + insider.rng.choice(_HUGE) + packet[at:])
 
 
 def _reshaped(insider: Insider) -> bytes:
-    """Well-formed msgpack in which something somewhere is something else."""
+    """Well-formed msgpack with one value replaced by another somewhere."""
     packet = insider.any()
     body = msgspec.msgpack.decode(packet[HEADER_BYTES:])
     for _ in range(insider.rng.randrange(1, 3)):
@@ -119,7 +123,7 @@ def _reshaped(insider: Insider) -> bytes:
 
 
 def _change(body: list[Any], rng: random.Random) -> None:
-    """Change one thing at some depth, in place."""
+    """Replace one value at some depth, in place."""
     inner = body
     for _ in range(rng.randrange(_DEPTH_MAX)):
         lists = [item for item in inner if isinstance(item, list) and item]

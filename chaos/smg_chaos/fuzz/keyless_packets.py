@@ -1,6 +1,6 @@
-"""What can be sent to a node by someone who has seen its traffic but holds no key.
+"""Keyless packets: hostile datagrams from a sender that has seen a node's traffic but holds no key.
 
-Every maker returns a datagram that is not one of those it was made from, but for `replayed`.
+Every maker returns a datagram that differs from those it was made from, except `replayed`.
 """
 
 import random
@@ -18,7 +18,7 @@ _FLIPS_MAX: Final = 8
 
 
 class Listener:
-    """Who listens on the network: genuine traffic, foreign keys, and chance."""
+    """Sender on the network path: it has genuine traffic, foreign keys, and a random source."""
 
     def __init__(self, cluster: Neighbours, rng: random.Random) -> None:
         self.rng = rng
@@ -66,7 +66,7 @@ def _flipped(listener: Listener) -> bytes:
 
 
 def _spliced(listener: Listener) -> bytes:
-    """The start of one and the end of another: what is cut out is never only what both share."""
+    """The start of one and the end of another: the part cut out is never only what both share."""
     one, other = listener.any().datagram, listener.any().datagram
     cut = listener.rng.randrange(1, min(len(one), len(other)))
     spliced = one[:cut] + other[cut:]

@@ -1,4 +1,6 @@
-"""Packets that decode, from a member that holds the key and means harm: any claim about anybody."""
+"""Lawful packets: they decode, but carry false claims about any member, from a hostile holder of
+the key.
+"""
 
 import random
 from typing import Final
@@ -32,7 +34,7 @@ _NONCES: Final = (0, 1, 1 << 31, _U64)
 
 
 class Liar:
-    """Makes lawful packets out of chance; whom it speaks of, it draws from few names."""
+    """Makes lawful packets at random; the members they are about are drawn from few names."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -1,4 +1,4 @@
-"""How much memory this process has."""
+"""Process memory: the resident bytes of this process."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ _STATM: Final = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process; 0 where the system does not tell."""
+    """Return the resident memory of this process; 0 where the system does not report it."""
     try:
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:

@@ -1,4 +1,4 @@
-"""What an attack came to: outcomes by kind of datagram, and the promises it broke."""
+"""Report of an attack: outcomes by kind of datagram, and the properties that were violated."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ class Report:
         self.outcomes[part, kind, outcome] += 1
 
     def breaks(self, promise: str) -> None:
-        """Remember a broken promise; only the first are kept in words."""
+        """Record a violated property; only the first ones are kept in words."""
         self.broken_count += 1
         if len(self.broken) < BROKEN_SHOWN:
             self.broken.append(promise)
 
     def datagrams(self) -> int:
-        """Return how many were thrown."""
+        """Return how many datagrams were sent."""
         return self.outcomes.total()
 
     def lines(self) -> list[str]:

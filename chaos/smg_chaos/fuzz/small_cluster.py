@@ -1,6 +1,8 @@
-"""A few real cores with real keyrings on virtual time: where genuine traffic comes from, and the victim lives.
+"""Small cluster of real SWIM cores with real keyrings on virtual time: source of genuine traffic,
+with the victim in it.
 
-The network is perfect and takes a millisecond; what is tested here is not the weather but the words.
+The network is perfect and takes a millisecond: packet contents are under test here, not network
+faults.
 """
 
 import random
@@ -39,7 +41,7 @@ _STREAM_MS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """One datagram of genuine traffic and what is in it."""
+    """One datagram of genuine traffic and its content."""
 
     datagram: bytes
     clear: bytes
@@ -47,7 +49,7 @@ class Sealed:
 
 @dataclass(slots=True)
 class Member:
-    """One process."""
+    """One member's process."""
 
     core: Swim
     ring: Keyring
@@ -64,7 +66,7 @@ class _Arrival:
 
 @dataclass(frozen=True, slots=True)
 class _StreamEnd:
-    """A ping or an exchange over TCP that is over by now."""
+    """A ping or an exchange over TCP that has ended."""
 
     asked: StreamPing | OpenExchange
 
@@ -103,7 +105,7 @@ class Neighbours:
 
     @property
     def victim(self) -> Member:
-        """The one that is attacked."""
+        """The member under attack."""
         return self._members[VICTIM]
 
     def member(self, name: str) -> Member:
@@ -115,7 +117,7 @@ class Neighbours:
         return Keyring(self.keys, LABEL, first_counter=1)
 
     def restart(self, name: str) -> None:
-        """Begin a new life of that member; the others find it through each other."""
+        """Restart that member; the others find it through each other."""
         life = next(self._lives)
         rng = random.Random(f"{self._seed}/{name}/{life}")
         me = Identity(name, address_of(name), BOOT + (life << 16), b"\x81\xa1v\x01")
@@ -125,7 +127,7 @@ class Neighbours:
         self.perform(name, member.core.greet(others, now_ms=self.now_ms))
 
     def advance(self, until_ms: int) -> None:
-        """Let everything happen that is due by then."""
+        """Process everything that is due by then."""
         while self._queue and self._queue[0][0] <= until_ms:
             self.now_ms, _, name, happening = heappop(self._queue)
             member = self._members[name]
@@ -134,7 +136,7 @@ class Neighbours:
         self.now_ms = until_ms
 
     def perform(self, name: str, effects: list[Effect]) -> None:
-        """Do what the core of that member asked for."""
+        """Perform the effects that the core of that member asked for."""
         for effect in effects:
             match effect:
                 case SendDatagram(to, packet):
@@ -179,7 +181,9 @@ class Neighbours:
         return member.core.handle_datagram(clear, arrival.source, now_ms=self.now_ms)
 
     def _stream_end(self, member: Member, asked: StreamPing | OpenExchange) -> list[Effect]:
-        """Both sides of an exchange learn the other's rows; a ping is answered by whom it asks for."""
+        """Complete an exchange, after which both sides have the other's rows, or a ping, which the
+        asked member answers.
+        """
         peer_name = self._places.get(asked.address)
         peer = None if peer_name is None else self._members[peer_name]
         there = peer is not None and not peer.asleep and peer_name == asked.name
@@ -197,7 +201,7 @@ class Neighbours:
 
 
 def lived_in(seed: int, *, sealed: bool = True) -> Neighbours:
-    """Return a cluster that has seen joining, news, changes, a crash, a restart and a farewell."""
+    """Return a cluster that has seen joining, news, changes, a crash, a restart and a leave."""
     cluster = Neighbours(seed, sealed=sealed)
     cluster.advance(3_000)
     for turn, name in enumerate(NAMES * 4):

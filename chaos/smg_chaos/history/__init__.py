@@ -1,1 +1,3 @@
-"""`smg-chaos history`: what a response that is remembered costs, store by store."""
+"""History benchmark (`smg-chaos history`): the cost of a stored response, for each kind of
+store.
+"""

@@ -1,4 +1,4 @@
-"""`smg-chaos history`: the command line of what it costs to remember."""
+"""CLI of `smg-chaos history`, the benchmark of stored responses."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,9 @@
-"""How many turns a second a store takes, and for how long each waits: in SQLite, within this process.
+"""Commits a second: turns that SQLite takes in this process at a given rate, and the time each
+waits.
 
-Turns come when they are due, so many a second, whether those before them are written or not; a turn's time is from when it
-was due until it is durable. Three of four stand alone, the fourth is one more of a conversation.
+Turns come when they are due, so many a second, whether those before them are written or not; a
+turn's time is from when it was due until it is durable. Three of four stand alone, the fourth is
+one more of a conversation.
 """
 
 import asyncio
@@ -30,7 +32,7 @@ _MS: Final = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What came of asking for so many turns a second."""
+    """Results at one rate of turns a second."""
 
     wanted_per_s: float
     seconds: float

@@ -1,8 +1,10 @@
-"""One measurement: the same node asked with `store:false` and with `store:true`, turn about, and what the second costs more.
+"""Measurement of storing: the same node asked with `store:false` and `store:true` in turn, and the
+difference.
 
-CPU is the scheduler's account of all threads of the node's processes (and of the store's server) over a slice, per answer;
-latency is from the request's first byte to the answer's last. A slice is cut into parts of a quarter of a second, in
-which the two kinds take turns, each as often first as the other, so that what else the machine does meets both alike.
+CPU is the scheduler's account of all threads of the node's processes (and of the store's server)
+over a slice, per answer; latency is from the request's first byte to the answer's last. A slice is
+cut into parts of a quarter of a second, in which the two kinds take turns, each as often first as
+the other, so that what else the machine does meets both alike.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,7 @@ _MS: Final = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Which store, how asked, and by how many at once."""
+    """One case: which store, how requests are sent, and by how many clients at once."""
 
     store: str
     streamed: bool
@@ -32,7 +34,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What some seconds of one kind came to, per answer."""
+    """Figures of some seconds of one kind, per answer."""
 
     answers: int
     seconds: float
@@ -44,7 +46,7 @@ class Slice:
 
 @dataclass(slots=True)
 class _Used:
-    """What the parts of a slice came to so far."""
+    """Sums over the parts of a slice so far."""
 
     took_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -78,7 +80,7 @@ class Cell:
     stored: list[Slice] = field(default_factory=list)
 
     def added(self, of: Callable[[Slice], float]) -> tuple[float, float, float]:
-        """Return median, least and most over the rounds of what storing adds to some figure."""
+        """Return median, least and most over the rounds of what storing adds to a figure."""
         found = [of(late) - of(early) for early, late in zip(self.plain, self.stored, strict=True)]
         return median(found), min(found), max(found)
 

@@ -1,4 +1,4 @@
-"""A node with one store, in front of the one engine that all of them share."""
+"""Node with one store, in front of the one engine that all nodes of the benchmark share."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -13,7 +13,9 @@ _READY_S: Final = 60.0
 
 
 def start_engine(folder: Path) -> tuple[Child, int]:
-    """Start an engine that says the same short thing to everybody, at once; return it and its port."""
+    """Start an engine that gives every request the same short answer, at once; return it and its
+    port.
+    """
     (port,) = free_ports(1)
     command = [
         *(sys.executable, "-m", "smg_chaos.cli", "engine", "--server", "h2"),
@@ -31,7 +33,7 @@ async def start_node(
     folder: Path,
     clock_s: Callable[[], float],
 ) -> Gateway:
-    """Start a node whose history is where `store`, its flags, says; BenchError if it does not come up."""
+    """Start a node whose history is at `store` (its flags); BenchError if it does not start."""
     port, metrics_port = free_ports(2)
     own = folder / name
     own.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What one call of `smg-chaos history` was asked to do."""
+"""Options of one call of `smg-chaos history`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Clients of one node that ask for responses, one after the other each, and look at every answer."""
+"""Response clients of one node: each asks for one response after the other, and every answer is
+checked.
+"""
 
 import asyncio
 import json
@@ -22,7 +24,7 @@ _END_S: Final = 30.0
 
 @dataclass(slots=True)
 class Heard:
-    """What came of asking for a while: seconds of each answer, ids of some, and what was wrong."""
+    """Results of a while of asking: seconds of each answer, ids of some, and what was wrong."""
 
     took_s: list[float] = field(default_factory=list)
     seconds: float = 0.0
@@ -44,7 +46,7 @@ class Heard:
 
 
 def request_of(port: int, number: int, *, stored: bool, streamed: bool) -> bytes:
-    """Return the bytes of a request, no two of which ask the same."""
+    """Return the bytes of a request; no two ask the same."""
     asked = {
         "model": MODEL,
         "input": f"{number}: what does it cost to remember this?",
@@ -57,7 +59,7 @@ def request_of(port: int, number: int, *, stored: bool, streamed: bool) -> bytes
 
 
 class Callers:
-    """So many connections to one node, kept for as long as it is measured."""
+    """Connections to one node, kept open for as long as it is measured."""
 
     def __init__(self, port: int, count: int, clock_s: Callable[[], float]) -> None:
         self._port = port
@@ -68,7 +70,7 @@ class Callers:
         self._connections: list[Connection] = []
 
     async def connect(self) -> None:
-        """Connect; OSError if nobody listens."""
+        """Connect; OSError if nothing listens there."""
         loop = asyncio.get_running_loop()
         for lane in range(self._count):
             make = partial(Connection, lane, ended=self._heard, lost=self._lost)
@@ -76,7 +78,7 @@ class Callers:
             self._connections.append(connection)
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         for connection in self._connections:
             connection.close()
 
@@ -107,7 +109,9 @@ class Callers:
         self._ended.pop(connection).set_result((exchange, problem))
 
     def _lost(self, connection: Connection) -> None:
-        """Nothing to do: what was open has been told, and who asks looks whether it is."""
+        """Do nothing: an open request has been ended already, and the sender checks whether it is
+        open.
+        """
 
 
 async def check_kept(port: int, heard: Heard, *, stored: bool) -> None:

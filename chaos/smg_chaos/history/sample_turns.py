@@ -1,4 +1,4 @@
-"""Turns as nodes write them, of the size that a short chat has: for asking a store directly."""
+"""Sample turns as nodes write them, of the size of a short chat, for calling a store directly."""
 
 from random import Random
 from typing import Final
@@ -11,7 +11,7 @@ _SAID: Final = "It costs a row, two places and a little time. " * 30
 
 
 class TurnMaker:
-    """Makes turns that nobody has written yet. `now_us` is the wall clock's time."""
+    """Makes new turns. `now_us` is the wall clock's time."""
 
     def __init__(self, seed: int = 1) -> None:
         self._chance = Random(seed)
@@ -21,7 +21,7 @@ class TurnMaker:
         return new_thread(self._chance)
 
     def id(self, prefix: str, thread: str, now_us: int) -> str:
-        """Return an id that nothing has."""
+        """Return an unused id."""
         return new_id(prefix, thread, now_ms=now_us // 1_000, chance=self._chance)
 
     def turn(
@@ -32,7 +32,9 @@ class TurnMaker:
         conversation_id: str = "",
         previous: StoredResponse | None = None,
     ) -> Turn:
-        """Return a turn of half a kilobyte of question and two of answer, with all that a node notes of it."""
+        """Return a turn of half a kilobyte of question and two of answer, with all the fields a
+        node writes.
+        """
         thread = thread or self.thread()
         asked = _message(self.id("msg", thread, now_us), "user", _ASKED)
         said = _message(self.id("msg", thread, now_us), "assistant", _SAID)

@@ -1,7 +1,8 @@
-"""The servers that histories are measured with: one that is given by its URL, or one of our own, started here.
+"""Servers that histories are measured with: PostgreSQL, Valkey or Redis, given by URL or started
+here.
 
-Of our own are PostgreSQL as it comes, with a write to the disk before a commit is acknowledged, and Valkey or Redis with its
-append-only file, which is written to the disk every second.
+A PostgreSQL started here has default settings: a write to the disk before a commit is acknowledged.
+Valkey or Redis has its append-only file, which is written to the disk every second.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ _LOOK_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class StoreServer:
-    """A server that runs: its URL for a node, and its process, unless it is somebody else's."""
+    """A running server: its URL for a node, and its process, unless it was started elsewhere."""
 
     url: str
     child: Child | None = None
@@ -48,7 +49,7 @@ class StoreServer:
 async def running(
     kind: str, given: str, folder: Path, clock_s: Callable[[], float]
 ) -> AsyncIterator[StoreServer]:
-    """Have a server of a kind, `given` or our own; BenchError says what was tried."""
+    """Run a server of a kind, or use the `given` one; BenchError says what was tried."""
     if given:
         yield StoreServer(given)
         return
@@ -96,13 +97,13 @@ def _ways(kind: str, folder: Path) -> Iterator[Callable[[ExitStack], tuple[Store
 
 
 def as_user(user: User, parent: int) -> Sequence[str]:
-    """Return what stands before a server's command, so that it runs as a user and dies with `parent`."""
+    """Return the command prefix by which a server runs as a user and dies with `parent`."""
     path = str(become.__file__)
     return [sys.executable, "-I", "-S", path, str(parent), str(user.uid), str(user.gid)]
 
 
 def make_files(initdb: Path, files: Path, user: User) -> None:
-    """Make the files of a PostgreSQL; ServerError with what it said."""
+    """Create the data folder of a PostgreSQL; ServerError with its output."""
     made = subprocess.run(
         [*as_user(user, os.getpid()), *postgresql.files_command(initdb, files)],
         cwd=files.parent,

@@ -1,4 +1,6 @@
-"""One call of `smg-chaos history`: servers, nodes and an engine up, all cases turn about, everything down again."""
+"""Session of `smg-chaos history`: starts servers, nodes and an engine, measures all cases in turn,
+stops everything.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,7 @@ _WARMUP_S: Final = 0.7
 
 
 class Session:
-    """Measures what the options ask for; `figures` has what is there so far."""
+    """Measures what the options ask for; `figures` has the results so far."""
 
     def __init__(self, options: Options, folder: Path, say: Callable[[str], None]) -> None:
         unknown = [one for one in options.stores if one not in STORES]
@@ -45,7 +47,9 @@ class Session:
         }
 
     async def run(self) -> None:
-        """Measure everything; BenchError if something cannot be started, dies or says what is wrong."""
+        """Measure everything; BenchError if something cannot be started, dies or gives a wrong
+        answer.
+        """
         options = self._options
         if options.seconds and "sqlite" in options.stores:
             self._say(f"SQLite: {options.turns_per_s:.0f} turns a second, {options.seconds:.0f} s")

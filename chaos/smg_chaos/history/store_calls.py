@@ -1,7 +1,9 @@
-"""What each operation says to its store: how many statements or commands, and how long one takes, one after the other.
+"""Store calls of each operation: how many statements or commands it sends, and its median time, one
+after the other.
 
-Statements are counted at the driver, commands by the server itself (`MONITOR`), without what our functions do inside it. The
-beginning and the end of a transaction of PostgreSQL are two more round trips, and are not counted as statements.
+Statements are counted at the driver, commands by the server itself (`MONITOR`), without those
+inside our Lua functions. The begin and the commit of a PostgreSQL transaction are two more round
+trips, and are not counted as statements.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -28,7 +30,7 @@ Operation = Callable[[], Awaitable[object]]
 
 
 class Scene:
-    """A chain and a conversation of some length in a store, and what is asked of them."""
+    """A chain and a conversation of some length in a store, and the operations measured on them."""
 
     def __init__(self, store: HistoryStore, now_us: Callable[[], int]) -> None:
         self._store = store
@@ -43,7 +45,7 @@ class Scene:
         self._blob = 0
 
     async def begin(self) -> None:
-        """Write what is there before anything is asked."""
+        """Write the chain and the conversation."""
         await self._store.create_conversation(_ACCESS, self._room)
         for _ in range(_CHAIN):
             previous = self._chain[-1] if self._chain else None
@@ -57,7 +59,7 @@ class Scene:
             self._doomed.append(turn.response.id)
 
     def operations(self) -> dict[str, Operation]:
-        """Return what is measured, by name."""
+        """Return the measured operations, by name."""
         store, last, room = self._store, self._chain[-1].id, self._room.id
         return {
             "a turn": self._alone,
@@ -136,7 +138,9 @@ async def _count(kind: str, url: str, ask: Operation) -> int | None:
 
 @contextmanager
 def _statements() -> Iterator[list[str]]:
-    """Collect what is said to databases inside; the beginning of a transaction of SQLite is left out."""
+    """Collect the statements sent to databases inside; the begin of an SQLite transaction is left
+    out.
+    """
     from sqlalchemy import Engine, event
 
     heard: list[str] = []
@@ -156,7 +160,7 @@ def _statements() -> Iterator[list[str]]:
 
 @asynccontextmanager
 async def _commands(url: str) -> AsyncIterator[list[str]]:
-    """Collect what a server is sent inside; filled at the end."""
+    """Collect the commands sent to a server inside; filled at the end."""
     from redis.asyncio import Redis
 
     heard: list[str] = []

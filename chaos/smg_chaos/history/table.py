@@ -1,4 +1,4 @@
-"""What was measured, for people: plain text that can be pasted."""
+"""Table of the results of `smg-chaos history`: plain text that can be pasted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -19,7 +19,7 @@ _CELLS: Final = (
 
 
 def told(figures: Mapping[str, Any]) -> str:
-    """Return all tables, and what they were measured on."""
+    """Return all tables, and a description of the machine."""
     machine = figures["machine"]
     load = ", ".join(f"{one:.2f}" for one in machine["load_average"])
     lines = [

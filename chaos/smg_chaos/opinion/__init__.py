@@ -1,1 +1,3 @@
-"""A second opinion: what the reference gateway reads out of the same answers."""
+"""Second opinion: the node's parsers checked against a reference gateway, chat templates and
+damaged answers.
+"""

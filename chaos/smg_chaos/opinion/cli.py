@@ -1,8 +1,10 @@
-"""`smg-chaos second-opinion`: the same answers, read by our parsers and by the reference gateway's.
+"""CLI of `smg-chaos second-opinion`: the same answers read by our parsers and by the reference
+gateway's.
 
-Answers in every format that both read are made up by chance, so that what they say is known. The reference
-reads them whole, by its routes `/parse/function_call` and `/parse/reasoning`; ours read them by characters.
-Every difference is listed by format and part, with its shortest example. It fails if ours is ever wrong.
+Answers in every format that both read are generated at random, so that their content is known. The
+reference reads them whole, by its routes `/parse/function_call` and `/parse/reasoning`; ours read
+them by characters. Every difference is listed by format and part, with its shortest example. It
+fails if ours is ever wrong.
 """
 
 import asyncio

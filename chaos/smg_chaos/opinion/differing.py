@@ -1,7 +1,9 @@
-"""What two programs read out of one answer, and who of them is right: what was printed is known.
+"""Differences between two programs' readings of one answer, attributed by the known content of the
+answer.
 
-A difference is *theirs* where we read what was printed and they do not, *ours* the other way round, and
-*both* where nobody does. Each is listed with what was unusual about its answer, the most telling first.
+A difference is *theirs* where we read what was printed and they do not, *ours* the other way round,
+and *both* where neither does. Each is listed with what was unusual about its answer, the most
+telling first.
 """
 
 from collections import Counter
@@ -20,7 +22,7 @@ PARTS: Final = ("calls", "arguments", "text", "thought")
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What one program reads: functions' names, their arguments, the text, the thought."""
+    """Reading of one program: functions' names, their arguments, the text, the reasoning."""
 
     calls: tuple[str, ...]
     arguments: tuple[Any, ...]
@@ -44,7 +46,7 @@ class Differences:
 
 
 def truth(sample: Sample) -> Heard:
-    """Return what the answer says."""
+    """Return the known content of the answer."""
     return Heard(
         tuple(name for name, _ in sample.calls),
         tuple(dict(arguments) for _, arguments in sample.calls),
@@ -54,7 +56,7 @@ def truth(sample: Sample) -> Heard:
 
 
 def ours(sample: Sample) -> Heard:
-    """Return what our parsers read, by characters: as a stream would come at its worst."""
+    """Return what our parsers read, by characters: the worst case of a stream."""
     chosen = Chosen(tools=sample.ours) if sample.calls else Chosen(reasoning=sample.ours)
     parser = Printing(chosen).scanner(
         tools=sample.tools,
@@ -83,7 +85,7 @@ def ours(sample: Sample) -> Heard:
 
 
 def theirs(sample: Sample, answer: dict[str, Any]) -> Heard:
-    """Return what the other program's answer says it read."""
+    """Return the reading in the other program's answer."""
     functions = [call["function"] for call in answer.get("tool_calls", ())]
     return _heard(
         [function["name"] for function in functions],

@@ -1,7 +1,8 @@
-"""`smg-chaos parse-fuzz`: damaged answers of every format, thrown at the parsers.
+"""Fuzzer of parsers (`smg-chaos parse-fuzz`): damaged answers of every format.
 
-What a model prints is never quite what its format says. Answers of every known format are made up, damaged by
-chance, and read: whole, by characters and in random cuttings (`laws` says what must be true of all of them).
+What a model prints is never quite what its format says. Answers of every known format are
+generated, damaged at random, and read: whole, by characters and in random chunks (`laws` has what
+must be true of all of them).
 """
 
 import os
@@ -40,7 +41,7 @@ app: Final = typer.Typer(add_completion=False)
 
 
 class Line:
-    """A line that moves on a terminal; elsewhere one now and then."""
+    """A progress line that moves on a terminal; elsewhere it is printed now and then."""
 
     def __init__(self, mutations: int) -> None:
         self._mutations = mutations
@@ -48,7 +49,7 @@ class Line:
         self._began_s = self._shown_s = time.monotonic()
 
     def __call__(self, total: Tally) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         now_s = time.monotonic()
         if now_s - self._shown_s < (0.2 if self._moves else 15.0):
             return
@@ -87,7 +88,7 @@ def parse_fuzz(
 
 
 def named(formats: list[str]) -> list[str]:
-    """Return the full names of the formats that were asked for, all of them for none."""
+    """Return the full names of the formats that were asked for; of all of them if none was."""
     known = subjects()
     found: list[str] = []
     for asked in formats:
@@ -101,7 +102,7 @@ def named(formats: list[str]) -> list[str]:
 
 
 def report(total: Tally, spent_s: float, formats: int) -> list[str]:
-    """Return the figures and the findings for people."""
+    """Return the figures and the findings as text."""
     lines: list[str] = []
     for finding in total.findings[:_SHOWN_MAX]:
         lines += [*finding.lines(), ""]

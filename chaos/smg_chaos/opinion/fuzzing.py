@@ -1,7 +1,8 @@
-"""Rounds of damaged answers, each of one format: what was broken in them, made as small as it gets.
+"""Fuzzing of parsers: rounds of damaged answers of one format each, and a minimal text for each
+broken law.
 
-A round's answers follow from the seed, the format and the round's number alone, so that a finding comes again
-with that format alone and any number of processes.
+A round's answers follow from the seed, the format and the round's number alone, so that a finding
+is reproduced with that format alone and any number of processes.
 """
 
 import multiprocessing
@@ -35,7 +36,7 @@ _CHUNK: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One round of one format, by the name `subjects` has for it."""
+    """One round of one format, by its name in `subjects`."""
 
     seed: int
     name: str
@@ -45,7 +46,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A law that was broken, the smallest text found that does, and what to run to see it again."""
+    """A broken law, the smallest text found that breaks it, and the command that reproduces it."""
 
     task: Task
     setting: Setting
@@ -53,7 +54,7 @@ class Finding:
     breach: Breach
 
     def lines(self) -> list[str]:
-        """Return it for people."""
+        """Return it as lines of text."""
         task = self.task
         mutations = task.number * ROUND + task.mutations
         return [
@@ -67,7 +68,9 @@ class Finding:
 
 @dataclass(slots=True)
 class Tally:
-    """What one round, or many, came to. `long_us` is the time a character took of the slowest long text."""
+    """Results of one round or many. `long_us` is the time a character took of the slowest long
+    text.
+    """
 
     mutations: int = 0
     characters: int = 0
@@ -78,7 +81,7 @@ class Tally:
     longest: str = ""
 
     def add(self, other: "Tally") -> None:
-        """Take in another one's figures."""
+        """Add another tally."""
         self.mutations += other.mutations
         self.characters += other.characters
         self.with_calls += other.with_calls
@@ -89,7 +92,7 @@ class Tally:
 
 
 def play(task: Task) -> Tally:
-    """Return what one round came to."""
+    """Return the results of one round."""
     subject = subjects()[task.name]
     rng = Random(f"{task.seed}/{task.name}/{task.number}")
     tally = Tally()

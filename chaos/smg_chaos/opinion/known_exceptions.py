@@ -1,7 +1,8 @@
-"""Published templates whose answers cannot come back as they were, and why: each by the name of its file.
+"""Known exceptions: published templates whose answers cannot be read back, each with its reason, by
+file name.
 
-A reason says what in the template stands against it, or that no parser here reads the family. Kinds of answers
-that are not named have to come back.
+A reason says what in the template prevents it, or that no parser here reads the family. Kinds of
+answers that are not named have to be read back exactly.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What must be true of every text that a parser reads, whatever it is.
+"""Laws of parsers: properties that hold for every text a parser reads, whatever it is.
 
 never an exception, never an endless loop
 the same pieces, ids too, whole, by characters, and in any other cutting
@@ -31,16 +31,16 @@ _BY_CHARACTERS_MAX: Final = 400
 
 
 class EndlessError(Exception):
-    """A parser was at it for longer than any answer takes."""
+    """A parser took longer than any answer takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What may be missing where no call was found.
+    """Text that may be missing where no call was found.
 
-    `tokens` are dropped wherever they stand. `more` may be dropped or not, depending on what is around it;
-    the order of what is left counts in any case. `empties` are wrappers around no calls: text with one of
-    them is judged as mildly.
+    `tokens` are dropped wherever they stand. `more` may be dropped or not, depending on what is
+    around it; the order of what is left counts in any case. `empties` are wrappers around no calls:
+    text with one of them is judged as mildly.
     """
 
     tokens: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A law that was broken: its name, the same for all cases of it, and what was seen."""
+    """A broken law: its name, the same for all cases of it, and what was seen."""
 
     law: str
     seen: str
@@ -59,7 +59,7 @@ class Breach:
 def breach(text: str, parser: Open, losses: Losses, *, cuttings: int = 2) -> Breach | None:
     """Return the law that reading `text` breaks, None if it keeps them all.
 
-    The random cuttings depend on the text alone: what is broken once is broken again.
+    The random chunks depend on the text alone: a breach is reproducible.
     """
     try:
         with _limited():
@@ -78,7 +78,9 @@ def breach(text: str, parser: Open, losses: Losses, *, cuttings: int = 2) -> Bre
 
 
 def read(parser: Parser, chunks: Sequence[str]) -> list[Piece]:
-    """Return what is said of a text that comes in `chunks`, neighbours of one kind joined."""
+    """Return the pieces a parser emits for a text that comes in `chunks`, neighbours of one kind
+    joined.
+    """
     said: list[Piece] = []
     for chunk in chunks:
         said += parser.feed(chunk)

@@ -1,4 +1,6 @@
-"""Small damage done to a text by chance: what is cut, doubled, turned round, put in, and bent."""
+"""Mutating of texts: small random damage, such as cut, doubled, reordered, inserted and replaced
+parts.
+"""
 
 import re
 from collections.abc import Callable, Sequence

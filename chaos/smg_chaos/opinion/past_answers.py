@@ -1,4 +1,6 @@
-"""What an assistant may have said before: one answer of every kind that a template has to show, and the functions."""
+"""Past answers of an assistant: one of every kind that a chat template has to show, and the
+functions they call.
+"""
 
 import json
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
-"""Answers of the formats that `spellings` does not print, as their models print them.
+"""Printed answers of the formats that `spellings` does not have, as their models print them.
 
-They call functions of `TOOLS`, which are declared like those that the parsers' transcripts call: what fails
-here can be put there as it is.
+They call functions of `TOOLS`, which are declared like those that the parsers' transcripts call:
+what fails here can be put there as it is.
 """
 
 from typing import Any, Final

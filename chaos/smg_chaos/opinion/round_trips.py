@@ -1,8 +1,10 @@
-"""Answers that a published chat template prints, read back by the parsers that recognition chooses for it.
+"""Round trips: answers rendered by a published chat template and read back by the parsers
+recognised for it.
 
-A template shows a model its own past. What it prints of an earlier answer is what the model was trained to
-print, so the parsers must read it as that answer again: the same calls, arguments, thought and text. A
-template may leave things out, and then nothing is there to be read; what it does print has to come back.
+A template renders a model's own earlier answers. What it renders is what the model was trained to
+print, so the parsers must read it as that answer again: the same calls, arguments, reasoning and
+text. A template may leave parts out, and then there is nothing to read; what it does render has to
+be read back.
 """
 
 import json
@@ -39,9 +41,11 @@ _TAIL: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """One answer there and back: what it said, as far as the template shows it, and what was read of it.
+    """One round trip of an answer: its content, as far as the template shows it, and what was read
+    of it.
 
-    `left_out` are the parts that the template does not print, `refusal` what it says where it prints nothing.
+    `left_out` are the parts that the template does not print, `refusal` its error where it prints
+    nothing.
     """
 
     kind: str
@@ -53,7 +57,7 @@ class Trip:
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """The parts that came back otherwise."""
+        """The parts that were read back differently."""
         if self.said is None or self.heard is None:
             return ()
         return tuple(
@@ -74,12 +78,14 @@ class Journey:
 
     @property
     def different(self) -> tuple[Trip, ...]:
-        """The trips from which something came back otherwise and for which no reason is known."""
+        """The trips with a part that was read back differently and no known reason for it."""
         return tuple(trip for trip in self.trips if trip.wrong and trip.kind not in self.excused)
 
     @property
     def verdict(self) -> Verdict:
-        """What the trips say together; answers that a template refuses count only where it refuses all calls."""
+        """Verdict over all trips; answers that a template refuses count only where it refuses all
+        calls.
+        """
         if self.different:
             return "DIFFERENT"
         if any(trip.wrong for trip in self.trips):
@@ -91,7 +97,7 @@ class Journey:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of answers that did not come back whole, each with their kinds."""
+        """Notes on answers that were not read back whole, each with their kinds."""
         if self.refusal:
             return (self.refusal,)
         found: dict[str, list[str]] = {}
@@ -112,7 +118,7 @@ class Journey:
 
 
 def travel(name: str, template: str, excused: Mapping[str, str]) -> Journey:
-    """Return how every answer comes back through the template of a model of that name."""
+    """Return the round trip of every answer through the template of a model of that name."""
     tokens = frozenset(_TOKEN.findall(template))
     chosen = recognise(Clues((name,), template, tokens))
     try:

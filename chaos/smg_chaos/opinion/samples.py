@@ -1,4 +1,6 @@
-"""Answers made up by chance, with what they say: calls, text around them, thoughts, and what is hard about each."""
+"""Samples: random answers with known content (calls, text around them, reasoning) and what is
+unusual about each.
+"""
 
 import json
 from collections.abc import Sequence
@@ -48,7 +50,9 @@ _AFTER: Final = ("", "", "", "Done.", "And 2 > 1.")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One answer and what it says. `hard` names what is unusual about it, for the list of differences."""
+    """One answer and its content. `hard` names what is unusual about it, for the list of
+    differences.
+    """
 
     ours: str
     theirs: str
@@ -92,7 +96,7 @@ def call_sample(spelling: Spelling, rng: Random) -> Sample:
 
 
 def thought_sample(kind: tuple[str, str, str, str, bool], rng: Random) -> Sample:
-    """Return an answer with a thought, whose opener the prompt may have printed."""
+    """Return an answer with reasoning, whose opening tag the prompt may have printed."""
     ours, theirs, opener, closer, printed = kind
     thought = rng.choice(("Easy.", "First, a < b.", "Zürich 🙂?", 'They said "no".'))
     said = rng.choice(("Yes.", "It is 42.", "Ok: x<y.", "東京"))
@@ -180,7 +184,7 @@ def as_openai(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def shown(arguments: str) -> Any:
-    """Return what arguments say, or their text if they are no JSON."""
+    """Return the value of arguments, or their text if they are no JSON."""
     try:
         return json.loads(arguments)
     except ValueError:

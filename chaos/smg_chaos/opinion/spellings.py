@@ -1,7 +1,8 @@
-"""How families print calls, written out: what a differential test gives to two parsers to read.
+"""Spellings of tool calls in each family's format, written out independently of the parsers, for
+differential tests.
 
-Independent of the parsers: each function prints a list of calls as the family's template does, from the values
-alone, so that what ought to come out is known before anybody reads it.
+Each function prints a list of calls as the family's template does, from the values alone, so that
+the right reading is known before either parser reads it.
 """
 
 import json

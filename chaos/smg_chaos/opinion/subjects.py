@@ -1,8 +1,8 @@
-"""Every known format as something to throw damaged answers at: its marks, its answers, and how it is read.
+"""Subjects of the fuzzer: every known format with its markers, its answers, and a way to read it.
 
-A format of calls is read behind any format of thoughts and the other way round, at any of the places where
-prompts end, with calls on or off, and with what a grammar may have forced. What is read is always what a model's
-`Printing` gives out.
+A format of calls is read behind any format of reasoning and the other way round, at any of the
+places where prompts end, with calls on or off, and with what a grammar may have forced. What is
+read is always what a model's `Printing` gives out.
 """
 
 import json
@@ -77,7 +77,7 @@ _FRAMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How one answer is read; written like the head of a block in a transcript."""
+    """Parameters for reading one answer; written like the head of a block in a transcript."""
 
     thoughts: str = "plain"
     tools: str = "plain"
@@ -100,7 +100,7 @@ class Setting:
 
     @property
     def losses(self) -> Losses:
-        """What may be missing where there is no call."""
+        """Text that may be missing where there is no call."""
         if self.joint:
             return Losses(more=_FRAMES)
         thought = _printing(self.thoughts, self.tools, self.options).thought
@@ -188,7 +188,7 @@ class Subject:
         return Setting(thoughts, tools, options=options, tail=tail, calls=calls, expect=expect)  # fmt: skip
 
     def answer(self, setting: Setting, rng: Random) -> str:
-        """Return an answer as a model prints it: a thought, text, calls, and text again."""
+        """Return an answer as a model prints it: reasoning, text, calls, and text again."""
         if self.kind == "joint":
             return "".join(rng.choice(JOINT[self.name]) for _ in range(rng.choice((1, 1, 2))))
         thought = known_thoughts().get(setting.thoughts)
@@ -221,7 +221,7 @@ class Subject:
         )
 
     def _assembled(self, rng: Random) -> str:
-        """Return marks with something between them: what only looks like an answer."""
+        """Return markers with something between them: text that only resembles an answer."""
         between = (
             "find_museum",
             "city",
@@ -273,7 +273,7 @@ def _worded(mark: str) -> str:
 
 @cache
 def subjects() -> dict[str, Subject]:
-    """Return every known format by the name it is asked for: `KIND:NAME`."""
+    """Return every known format by its full name: `KIND:NAME`."""
     found: list[Subject] = []
     for name in known_thoughts():
         thought = known_thoughts().get(name)

@@ -1,6 +1,8 @@
-"""`smg-chaos round-trips`: answers through published chat templates, and back through our parsers.
+"""Round trips (`smg-chaos round-trips`): answers through published chat templates, and back through
+our parsers.
 
-Templates are other people's files and are not kept here: they are read from a folder, or out of a package.
+Templates are third-party files and are not kept here: they are read from a folder, or out of a
+package.
 """
 
 import tarfile
@@ -102,7 +104,7 @@ def in_package(package: Path) -> Iterator[tuple[str, str]]:
 
 
 def table(found: Sequence[Journey], *, details: bool) -> list[str]:
-    """Return the verdicts, a row for each template with what is to be noted below it, and the counts."""
+    """Return the verdicts, a row for each template with its notes below it, and the counts."""
     wide = max(len(each.name) for each in found)
     lines: list[str] = []
     for each in found:

@@ -1,1 +1,3 @@
-"""Gateways and engines on virtual time: what a policy is worth to a pool of large models."""
+"""Routing simulation: gateways and engines on virtual time, to compare routing policies on large
+models.
+"""

@@ -1,4 +1,4 @@
-"""`smg-chaos routing`: policies side by side on virtual time."""
+"""CLI of `smg-chaos routing`: policies side by side on virtual time."""
 
 import json
 import sys

@@ -1,8 +1,10 @@
-"""Real gateways before simulated engines, in real time: the same chats, one gateway after the other.
+"""Live comparison: real gateways before simulated engines, in real time, with the same chats for
+each.
 
-The engines are processes of ours with the prefix cache and the timings of `sizes`: blocks of 64 tokens, as many as
-fit beside the weights, prefill one prompt after the other at its rate, a step of 22 ms. They are started anew for
-each gateway and count themselves what was cached, so no gateway's word is taken for it.
+The engines are processes of ours with the prefix cache and the timings of `engine_sizes`: blocks of
+64 tokens, as many as fit beside the weights, prefill of one prompt after the other at its rate, a
+step of 22 ms. They are started anew for each gateway and count themselves what was cached, so no
+gateway's own figure is used.
 """
 
 import asyncio
@@ -49,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What is run: so many engines, these chats, for so long."""
+    """Parameters of a run: number of engines, the chats, the duration."""
 
     engines: int
     chats: Sequence[Session]
@@ -119,7 +121,7 @@ def _connect(port: int) -> Connect:
 
 
 def row_of(label: str, heard: Heard, counted: Sequence[dict[str, Any]]) -> Row:
-    """Return the row of a gateway from what clients heard and the engines counted."""
+    """Return the row of a gateway from what clients received and the engines counted."""
     if not heard.ttft_s:
         raise BenchError(f"{label} answered nothing: {heard.wrong[:3]}")
     tokens = [one["tokens"] for one in counted]
@@ -150,7 +152,7 @@ def engine_command(live: Live, port: int, report: Path) -> list[str]:
 
 
 def _before(wanted: Wanted, port: int, engines: int) -> Wanted:
-    """Return the gateway with all engines before it; it knows the first one already."""
+    """Return the gateway with all engines as its workers; it has the first one already."""
     urls = [f"grpc://127.0.0.1:{port + number}" for number in range(engines)]
     if wanted.kind.peer:
         more = ["--worker-urls", *urls]
@@ -160,7 +162,7 @@ def _before(wanted: Wanted, port: int, engines: int) -> Wanted:
 
 
 def free_run(count: int) -> int:
-    """Return the first of so many ports in a row that nobody listened on a moment ago."""
+    """Return the first of so many ports in a row on which nothing listened a moment ago."""
     for _ in range(100):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -200,5 +202,5 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the rows for machines."""
+    """Return the rows as JSON."""
     return [asdict(one) for one in rows]

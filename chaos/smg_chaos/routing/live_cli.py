@@ -1,4 +1,6 @@
-"""`smg-chaos routing-live`: gateways side by side before engines with prefix caches."""
+"""Live comparison (`smg-chaos routing-live`): gateways side by side before engines with prefix
+caches.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Trials side by side."""
+"""Report of trials: the plans of a comparison, and their results as a table or as JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -43,7 +43,7 @@ def table(model: Plan, results: Sequence[Result]) -> str:
 
 
 def as_json(model: Plan, results: Sequence[Result]) -> dict[str, Any]:
-    """Return everything for machines."""
+    """Return everything as JSON."""
     return {"plan": asdict(model), "results": [asdict(one) for one in results]}
 
 

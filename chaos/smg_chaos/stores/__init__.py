@@ -1,1 +1,3 @@
-"""Real PostgreSQL and Redis servers, found on a bare machine and run as nobody in particular."""
+"""Stores: real PostgreSQL and Redis servers, found on a bare machine and run as an unprivileged
+user.
+"""

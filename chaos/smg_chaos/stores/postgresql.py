@@ -1,4 +1,4 @@
-"""PostgreSQL's programs: where they are on this machine, and how they are called."""
+"""PostgreSQL's programs: where they are installed on this machine, and their command lines."""
 
 import re
 import shutil
@@ -58,7 +58,9 @@ def _version(path: Path) -> list[int]:
 
 
 def files_command(initdb: Path, files: Path) -> Sequence[str]:
-    """Return what makes the files of a server, which trusts everybody who reaches it."""
+    """Return the command that makes the files of a server, which trusts every client that reaches
+    it.
+    """
     return [
         str(initdb),
         *("-D", str(files), "-U", USER, "-A", "trust", "-E", "UTF8"),
@@ -69,7 +71,8 @@ def files_command(initdb: Path, files: Path) -> Sequence[str]:
 def server_command(
     initdb: Path, files: Path, *, port: int, host: str = "127.0.0.1", durable: bool = False
 ) -> Sequence[str]:
-    """Return what runs a server; `durable`: also when the power is cut, which costs a write to the disk per commit.
+    """Return the command of a server; `durable`: also over a power cut, which costs a write to the
+    disk per commit.
 
     Without, what was acknowledged has left the server's processes and outlives them.
     """

@@ -1,4 +1,6 @@
-"""A server and the processes it has started: who they are, and their death all at once."""
+"""Process tree of a server: its child processes, whether they are alive, and killing all of them at
+once.
+"""
 
 import os
 import signal
@@ -21,7 +23,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether there is such a process, and it is no zombie."""
+    """Return whether the process exists and is no zombie."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -36,7 +38,7 @@ def is_alive(pid: int) -> bool:
 
 
 def kill_all(pids: Sequence[int]) -> None:
-    """Kill these at once, those that are there."""
+    """Kill these processes at once, those that exist."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Valkey's and Redis's programs: where they are on this machine, and how they are called."""
+"""Redis and Valkey: where their programs are installed on this machine, and their command lines."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def server_command(
     durability: Durability = "none",
     arguments: Sequence[str] = (),
 ) -> Sequence[str]:
-    """Return what runs a server that asks nobody for a password; `arguments` are more of its own."""
+    """Return the command of a server without a password; `arguments` are more of its own."""
     kept = ["--appendonly", "no"]
     if durability != "none":
         kept = ["--appendonly", "yes", "--appendfsync", durability]

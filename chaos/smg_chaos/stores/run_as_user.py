@@ -1,8 +1,10 @@
-"""What runs first where a server is started: it becomes a user that servers run as, on a leash, and then the server.
+"""Run as user: becomes another user, binds its life to a parent process, and executes a server's
+program.
 
-It is run as a file, by a bare interpreter: `become.py PARENT_PID UID GID PROGRAM ARGUMENT…`; a parent of 0: whoever that is;
-ids below zero: whoever it is already. Root over a user namespace of one's own is nobody else's root, and cannot become nobody: it becomes an ordinary user
-within a namespace in that one.
+It is run as a file, by a bare interpreter: `run_as_user.py PARENT_PID UID GID PROGRAM ARGUMENT…`; a
+parent of 0: the process that started it; ids below zero: the current user. Root of its own user
+namespace is not the system's root and cannot become `nobody`: it becomes an ordinary user within a
+nested namespace.
 """
 
 import ctypes
@@ -16,7 +18,7 @@ _ORDINARY = 1000
 
 
 def main() -> None:
-    """Become the program."""
+    """Change the user and execute the program."""
     begun_by = os.getppid()
     parent, user, group = map(int, sys.argv[1:4])
     program = sys.argv[4:]

@@ -1,8 +1,8 @@
-"""As whom a database server runs, and where its files lie.
+"""Server user: the account a database server runs as, and a folder for its files.
 
-A database server refuses to run as root. So where we are root it runs as `nobody`, in a fresh folder below the
-system's temporary one, which is theirs; where nobody cannot read the binaries they are copied there. No mode of a
-folder that is not ours is ever changed.
+A database server refuses to run as root. So under root it runs as `nobody`, in a fresh folder below
+the system's temporary one, which that user owns; where `nobody` cannot read the binaries they are
+copied there. No mode of an existing folder is ever changed.
 """
 
 import os
@@ -17,24 +17,24 @@ from pathlib import Path
 
 
 class ServerError(Exception):
-    """No server: what was tried, and why each of it did not do."""
+    """No server could be had: what was tried, and why each attempt failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Whom servers run as; ids below zero: as whoever runs us."""
+    """Account that servers run as; ids below zero: the current user."""
 
     uid: int = -1
     gid: int = -1
 
     @property
     def is_other(self) -> bool:
-        """Whether that is somebody else than runs us."""
+        """Whether it is another user than the current one."""
         return self.uid >= 0
 
 
 def server_user() -> User:
-    """Return whom servers run as: `nobody` where we are root."""
+    """Return the account that servers run as: `nobody` under root."""
     if os.geteuid() != 0:
         return User()
     nobody = pwd.getpwnam("nobody")
@@ -43,7 +43,7 @@ def server_user() -> User:
 
 @contextmanager
 def server_folder(name: str, user: User) -> Iterator[Path]:
-    """Make a fresh folder that belongs to this user, and take it away afterwards."""
+    """Make a fresh folder that belongs to this user, and remove it afterwards."""
     places = dict.fromkeys([tempfile.gettempdir(), "/tmp", "/var/tmp"])
     below = next((place for place in places if is_readable(Path(place), user)), None)
     if below is None:

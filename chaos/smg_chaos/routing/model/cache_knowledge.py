@@ -1,7 +1,8 @@
-"""What one gateway node knows of prefix caches: nothing, or what its index was told.
+"""Cache knowledge of one gateway node: an index of the engines' prefix caches, or none.
 
-The index, the followers of engines and the beginnings of prompts are the node's own, as in production; here is
-only what stands between them and the world: batches made of the engines' changes, and the way to other nodes.
+The index, the followers of engines and the lookups of prompts are the node's own, as in production;
+this module has only what connects them to the simulated world: batches made of the engines'
+changes, and the way to other nodes.
 """
 
 from array import array
@@ -20,10 +21,10 @@ ENOUGH_BLOCKS: Final = 1_024
 
 
 class Knowledge(Protocol):
-    """What a node goes by when it places prompts."""
+    """View of prefix caches that a node places prompts by."""
 
     def of(self, ids: "array[int]", now_s: float) -> PromptLookup | None:
-        """Return a prompt as the index looks it up; None where there is no index."""
+        """Return the lookup key of a prompt; None where there is no index."""
         ...
 
     def dispatched(self, prompt: PromptLookup | None, worker: str, now_s: float) -> None:
@@ -37,20 +38,22 @@ class Knowledge(Protocol):
         ...
 
     def heard(self, worker: str, batch: KvBatch, now_s: float) -> None:
-        """Take what an engine says of its cache."""
+        """Apply an engine's cache events."""
         ...
 
     def holds_enough(self, worker: str) -> bool:
-        """Return whether a worker's cache is known to hold so much that it is not new any more."""
+        """Return whether a worker's cache is known to hold so much that the worker is not new any
+        more.
+        """
         ...
 
     def tick(self, now_s: float) -> None:
-        """Let a second pass."""
+        """Advance by a second."""
         ...
 
 
 class Blind:
-    """Knows nothing."""
+    """No knowledge of caches."""
 
     def of(self, ids: "array[int]", now_s: float) -> PromptLookup | None:
         """See `Knowledge`."""
@@ -76,9 +79,9 @@ class Blind:
 
 
 class Indexed:
-    """An index of the node's own; `follows` are the workers whose events it hears.
+    """An index of the node's own; `follows` are the workers whose events it receives.
 
-    `on_assumed` is told where its own prompts went.
+    `on_assumed` is called with the placements of its own prompts.
     """
 
     def __init__(self, model: str, follows: Sequence[str]) -> None:
@@ -95,14 +98,14 @@ class Indexed:
         return self._beginnings.of(self._root(), ids, now_s)
 
     def dispatched(self, prompt: PromptLookup | None, worker: str, now_s: float) -> None:
-        """See `Knowledge`; from one that is followed it is heard anyway."""
+        """See `Knowledge`; of a followed worker the event tells it anyway."""
         if prompt is not None and worker not in self._followers:
             self._beginnings.dispatched(prompt, worker, now_s)
 
     def answered(
         self, prompt: PromptLookup | None, ids: "array[int]", worker: str, now_s: float
     ) -> None:
-        """See `Knowledge`; from one that is followed it is heard anyway."""
+        """See `Knowledge`; of a followed worker the event tells it anyway."""
         if prompt is not None and worker not in self._followers:
             self._beginnings.answered(prompt, ids, worker, now_s)
 
@@ -121,7 +124,7 @@ class Indexed:
         return worker in self._followers and self.index.blocks(worker) >= ENOUGH_BLOCKS
 
     def follows(self, worker: str) -> bool:
-        """Return whether it hears the events of a worker itself."""
+        """Return whether it receives the events of a worker itself."""
         return worker in self._followers
 
     def tick(self, now_s: float) -> None:

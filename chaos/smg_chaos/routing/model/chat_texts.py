@@ -1,7 +1,8 @@
-"""Chats of many turns as text, for real gateways: what `workload` is in tokens, smaller and by the clock.
+"""Chat texts: chats of many turns for real gateways, a smaller version of `workload`, by the clock.
 
-A session begins under one of 12 system prompts (Zipf), has 1 to 12 turns, 5 on average, and says back what it
-was answered: each prompt is the whole chat so far. Everything but the answers follows from the seed.
+A session begins under one of 12 system prompts (Zipf), has 1 to 12 turns, 5 on average, and repeats
+the answers it received: each prompt is the whole chat so far. Everything but the answers follows
+from the seed.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _WORDS: Final = tuple(sorted({word for word in TRAINING_TEXT.split() if word.isa
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is said next, how long the answer may be, and how long was thought before."""
+    """Next message of a chat, the length its answer may have, and the pause before it."""
 
     text: str
     answer_tokens: int
@@ -46,7 +47,7 @@ class Session:
 
 @dataclass
 class Heard:
-    """What all clients heard. Times are seconds."""
+    """Results of all clients. Times are seconds."""
 
     ttft_s: list[float] = field(default_factory=list)
     prompt_tokens: int = 0
@@ -89,7 +90,9 @@ async def talk(
     now_s: Callable[[], float],
     end_s: float,
 ) -> None:
-    """Have one chat, turn by turn, until it ends or no further turn may begin; stops where something is wrong."""
+    """Run one chat, turn by turn, until it ends or no further turn may begin; stops at the first
+    error.
+    """
     messages = [{"role": "system", "content": session.system}]
     for turn in session.turns:
         if now_s() >= end_s:

@@ -1,8 +1,9 @@
-"""One engine on virtual time: continuous batching over a real block table.
+"""Engine on virtual time: continuous batching over a real KV block table.
 
-It behaves as `sizes` says and keeps its prefix cache in the simulated engine's own `BlockTable`, so that what is
-cached, shared, copied and evicted is not a model of a model. A step is one deed however many requests run in it:
-who ends when is known when a request begins, and contexts are summed.
+It behaves as `engine_sizes` says and keeps its prefix cache in the simulated engine's own
+`BlockTable`, so that what is cached, shared, copied and evicted is not a model of a model. A step
+is one event however many requests run in it: the end of each request is known when it begins, and
+contexts are summed.
 """
 
 from array import array
@@ -64,7 +65,9 @@ Heard: TypeAlias = Callable[["Engine", Sequence[Change]], None]
 
 
 class Engine:
-    """Takes jobs and works them off; `heard` is told what changed in its cache after each step."""
+    """Queues jobs and computes them; `heard` is called with the changes of its cache after each
+    step.
+    """
 
     def __init__(self, name: str, size: EngineSize, agenda: Agenda, heard: Heard) -> None:
         self.name = name
@@ -92,7 +95,7 @@ class Engine:
     # ── From outside ─────────────────────────────────────────────────────────
 
     def submit(self, job: Job) -> None:
-        """Take a job."""
+        """Queue a job."""
         self.count()
         self.open += 1
         job.expected = self.overlap(job.keys, job.prompt)
@@ -107,7 +110,7 @@ class Engine:
         return len(self._blocks.match(keys[:usable])) * self.size.block
 
     def load(self) -> Load:
-        """Return what it says of itself."""
+        """Return its load report."""
         waiting = len(self._waiting)
         return Load(
             rank=0,
@@ -122,7 +125,7 @@ class Engine:
         )
 
     def count(self) -> None:
-        """Bring `open_seconds` up to now."""
+        """Update `open_seconds` to now."""
         now_s = self._agenda.now_s
         self.open_seconds += self.open * (now_s - self._counted_s)
         self._counted_s = now_s
@@ -155,7 +158,7 @@ class Engine:
             self._prefilling.append(job)
 
     def _chunk(self) -> list[tuple[Job, int]]:
-        """Return whose prompt is computed in this step, and how many tokens of it."""
+        """Return the job whose prompt is computed in this step, and how many tokens of it."""
         room, chunk = self.size.chunk_tokens, []
         for job in self._prefilling:
             if not room:
@@ -183,7 +186,7 @@ class Engine:
         self._step()
 
     def _begin(self, job: Job) -> None:
-        """Its prompt is computed and its first token made."""
+        """Start the answer: the prompt is computed and the first token made."""
         self._fill(job, job.found, job.prompt // self.size.block)
         self._running += 1
         self._context += job.prompt + 1

@@ -1,4 +1,4 @@
-"""An engine that serves a 70B model on H100s, as numbers that follow from the hardware.
+"""Engine sizes: numbers of an engine that serves a 70B model on H100s, derived from the hardware.
 
     model      70.6 G parameters in bf16 (141 GB), 80 layers, 8 KV heads of 128: Llama 3 70B
     hardware   4 H100 SXM, tensor parallel: each 80 GB, 3.35 TB/s, 989 TFLOP/s in bf16 without sparsity
@@ -12,9 +12,10 @@
     batching   continuous, at most 256 requests, prompts in chunks of 2,048 tokens a step, first come first served
     cache      blocks of 64 tokens, least recently used; the last token of a prompt is always computed
 
-Public figures of H100s (NVIDIA's data sheet) and of the model (its card); 40 % and 70 % are what served models
-reach. With 32 requests of 4,000 tokens a step takes 23.5 ms. Attention over what is cached is not counted in
-prefill (9 % at 4,000 tokens), and no request is ever preempted: room for the whole answer is taken at once.
+Public figures of H100s (NVIDIA's data sheet) and of the model (its card); 40 % and 70 % are what
+served models reach. With 32 requests of 4,000 tokens a step takes 23.5 ms. Attention over what is
+cached is not counted in prefill (9 % at 4,000 tokens), and no request is ever preempted: room for
+the whole answer is taken at once.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,9 @@
-"""One gateway node on virtual time: the real policy over real load views, as the node's placer uses them.
+"""Gateway node on virtual time: the real policy over real load views, as the node's placer uses
+them.
 
-A placement is one step: candidates are filtered (not full, not overloaded while another is not), the policy
-chooses, the load is counted at once. What other nodes and engines say comes later, through `world`.
+A placement is one step: candidates are filtered (not full, not overloaded while another is not),
+the policy chooses, the load is counted at once. Reports of other nodes and engines come later,
+through `world`.
 """
 
 from array import array
@@ -25,7 +27,7 @@ MODEL: Final = "llama-70b"
 
 
 class Placed:
-    """A request that was sent to a worker, and what has to be told when it goes on."""
+    """A request that was sent to a worker, and the callbacks for its progress."""
 
     __slots__ = ("_ahead", "_load", "_node", "_prompt", "_since_s", "_tokens", "worker")
 
@@ -55,14 +57,14 @@ class Placed:
         self._node.knowledge.dispatched(self._prompt, self.worker, now_s)
 
     def ended(self, job: Job, now_s: float) -> None:
-        """Note that the answer is whole."""
+        """Note that the answer is complete."""
         answer = job.ids[job.prompt :]
         self._node.knowledge.answered(self._prompt, answer, self.worker, now_s)
         self._load.end(self._tokens, prefilled=True, seconds=now_s - self._since_s)
 
 
 class Gateway:
-    """One node."""
+    """One gateway node."""
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class Gateway:
     # ── What comes from outside ──────────────────────────────────────────────
 
     def open(self) -> dict[str, tuple[int, int]]:
-        """Return what this node has open: requests, and their tokens that are not worked off."""
+        """Return the open requests of this node, and their tokens that are not yet computed."""
         return {
             load.worker: (load.own_inflight, load.own_tokens)
             for load in self._loads.values()
@@ -127,18 +129,18 @@ class Gateway:
         }
 
     def hear(self, peer: str, open_there: Mapping[str, tuple[int, int]]) -> None:
-        """Take what another node has open."""
+        """Apply another node's report of its open requests."""
         self._peers[peer] = open_there
         for worker, load in self._loads.items():
             said = [peer_open.get(worker, (0, 0)) for peer_open in self._peers.values()]
             load.hear(sum(requests for requests, _ in said), sum(tokens for _, tokens in said))
 
     def sample(self, worker: str, load: Load, now_s: float) -> None:
-        """Take what an engine says of itself."""
+        """Apply an engine's load report."""
         self._loads[worker].sample(load, now_s)
 
     def tick(self, now_s: float) -> None:
-        """Let a second pass."""
+        """Advance by a second."""
         measured = [(MODEL, load.measured) for load in self._loads.values()]
         self._usual_rates.take(measured, first=PREFILL_RATE)
         for load in self._loads.values():

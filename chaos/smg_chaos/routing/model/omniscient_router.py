@@ -1,8 +1,8 @@
-"""A router that cannot be: it sees every engine as it is, at the moment of its decision.
+"""Omniscient router: chooses with the exact present state of every engine, as no real router can.
 
-It knows what each cache holds, how many tokens each engine has still to compute and when its step ends, and takes
-the one that will make the first token soonest; of equals the one with the fewest requests. Nobody else sends
-anything, so nothing changes behind its back.
+It has each cache's content, how many tokens each engine has still to compute and when its step
+ends, and takes the one that will make the first token soonest; of equals the one with the fewest
+requests. It is the only sender, so nothing changes between its decisions.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from smg_chaos.routing.model.workload import Turn
 
 
 def soonest(engines: Sequence[Engine], turn: Turn, now_s: float) -> Engine:
-    """Return the engine that answers this turn first."""
+    """Return the engine that would answer this turn first."""
 
     def first_token_s(engine: Engine) -> tuple[float, int]:
         size = engine.size

@@ -1,7 +1,9 @@
-"""What a node tells the others of caches, a little later: a quarter of a second of it travels together, in order.
+"""Prefix hints from a node to the others: its cache knowledge, a quarter of a second in one
+message, in order.
 
-The first follower of an engine speaks for it to those that do not follow it; the index says what changes by its
-own `watch`. Of engines that nobody can follow, every node tells where its own prompts went.
+The first follower of an engine forwards its events to the nodes that do not follow it; the index
+reports changes by its own `watch`. For engines that publish no events, every node sends the
+placements of its own prompts.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +20,9 @@ _ASSUME: Final = 4
 
 
 class Hints:
-    """From one node to all others. `speaks` are the engines it speaks for; None: nobody can follow any."""
+    """Stream from one node to all others. `speaks` are the engines whose events it forwards; None:
+    no engine has events.
+    """
 
     def __init__(self, source: Indexed, speaks: Sequence[str] | None) -> None:
         self._speaks = frozenset(speaks or ())
@@ -44,7 +48,7 @@ class Hints:
             self._out.append((worker, _CLEAR, 0))
 
     def taken(self) -> Callable[[Indexed, float], None]:
-        """Return what changed since the last time, as something another node can be told."""
+        """Return the changes since the last call, as a message for another node."""
         out, self._out = self._out, []
         said = [
             (worker, kind, list(dict.fromkeys(one for *_, one in group)))

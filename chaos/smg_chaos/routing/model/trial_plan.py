@@ -1,4 +1,4 @@
-"""What one trial is: which policy, how many nodes and engines, how much is asked of them."""
+"""Trial plan: the policy, the numbers of nodes and engines, and the load of one trial."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -58,7 +58,7 @@ class Plan:
 
     @property
     def policy_name(self) -> str:
-        """What the policy is called in the node's registry."""
+        """The policy's name in the node's registry."""
         return CACHE_AWARE if self.has_index else self.policy
 
     @property
@@ -68,15 +68,15 @@ class Plan:
 
     @property
     def has_events(self) -> bool:
-        """Whether engines tell nodes what they have cached."""
+        """Whether engines publish KV events to nodes."""
         return self.policy == CACHE_AWARE
 
     @property
     def shares(self) -> bool:
-        """Whether nodes tell each other what they know of caches."""
+        """Whether nodes send each other their cache knowledge."""
         return self.policy in (CACHE_AWARE, OWN) and self.node_count > 1
 
     def options(self, node: str) -> PolicyOptions:
-        """Return what the policy of a node is told."""
+        """Return the options of a node's policy."""
         mode: CacheMode = "threshold" if self.policy == THRESHOLD else "cost"
         return PolicyOptions(node=node, cache_mode=mode)

@@ -1,4 +1,4 @@
-"""What a trial brought: hits, times to the first token, and how evenly engines were loaded."""
+"""Trial result: cache hits, times to the first token, and how evenly engines were loaded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class Result:
 
 @dataclass
 class Seen:
-    """What was measured, as it comes. Of requests that count only."""
+    """Measurements as they come; of counted requests only."""
 
     policy: str
     nodes: int
@@ -50,7 +50,7 @@ class Seen:
     _ever: set[int] = field(default_factory=set)
 
     def asks(self, turn: Turn, *, counts: bool) -> None:
-        """Note a request, in the order of asking."""
+        """Note a request, in the order of sending."""
         whole = (turn.prompt - 1) // self.block
         known = 0
         while known < whole and turn.keys[known] in self._ever:
@@ -85,7 +85,9 @@ class Seen:
 
 
 def spread(looks: Sequence[Sequence[int]], window: int = _LOOKS_A_WINDOW) -> float:
-    """Return the largest of the engines over their mean, in windows of so many looks, on average."""
+    """Return the largest of the engines over their mean, in windows of so many samples, on
+    average.
+    """
     found = []
     for at in range(0, len(looks) - window + 1, window):
         sums = [sum(column) for column in zip(*looks[at : at + window], strict=True)]

@@ -1,4 +1,4 @@
-"""Virtual time, in seconds, and what is still to happen."""
+"""Virtual clock, in seconds, with an agenda of scheduled actions."""
 
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -8,7 +8,7 @@ Deed: TypeAlias = Callable[..., None]
 
 
 class Agenda:
-    """Deeds in order of time; of one moment in the order of planning."""
+    """Actions in order of time; at equal times in the order of scheduling."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -16,16 +16,16 @@ class Agenda:
         self._entries: list[tuple[float, int, Deed, tuple[object, ...]]] = []
 
     def at(self, due_s: float, deed: Deed, *arguments: object) -> None:
-        """Do something at a time; now, if that is past."""
+        """Schedule an action for a time; now, if that is past."""
         self._planned += 1
         heappush(self._entries, (max(due_s, self.now_s), self._planned, deed, arguments))
 
     def after(self, seconds: float, deed: Deed, *arguments: object) -> None:
-        """Do something so much later."""
+        """Schedule an action after a delay."""
         self.at(self.now_s + seconds, deed, *arguments)
 
     def run(self, until_s: float) -> None:
-        """Let everything happen up to a time."""
+        """Run all actions due up to a time."""
         entries = self._entries
         while entries and entries[0][0] <= until_s:
             self.now_s, _, deed, arguments = heappop(entries)

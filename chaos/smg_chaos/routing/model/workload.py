@@ -1,4 +1,4 @@
-"""Chats of many turns under shared system prompts: what people ask of a pool of large models.
+"""Workload: chats of many turns under shared system prompts, as pools of large models get them.
 
     session    begins under one of 24 system prompts (popular ones more often: Zipf), 1 to 20 turns, 6 on average
     system     200 to 6,000 tokens, 1,500 on average
@@ -7,8 +7,9 @@
     answer     16 to 1,000 tokens, 250 on average; part of the next prompt, token by token
     thinking   15 s on average between two turns, on top of a nominal 8 s for the answer
 
-Everything follows from the seed and the session's number, never from how well it was served, so all policies
-see the same requests at the same times; only a turn whose last answer is not there yet waits for it.
+Everything follows from the seed and the session's number, never from how it was served, so all
+policies see the same requests at the same times; only a turn whose last answer is not there yet
+waits for it.
 """
 
 from array import array

@@ -1,11 +1,12 @@
-"""Clients, gateway nodes and engines on virtual time, and what passes between them.
+"""World: clients, gateway nodes and engines on virtual time, and the messages between them.
 
     engine -> node    KV events after each step, 5 ms later; its load once a second. Up to three nodes follow every
                       engine, of more the two that rendezvous hashing names; the others ask for loads every 2 s
     node -> node      what it has open, at most every 250 ms and only if it changed, 20 to 200 ms on the way; what
                       it heard of caches, every 250 ms, to nodes that do not follow that engine themselves
 
-Requests come to nodes at random, turn by turn: no session stays at one node. What a node decides takes no time.
+Requests come to nodes at random, turn by turn: no session stays at one node. A node's decisions
+take no time.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ _Told: TypeAlias = Callable[[Job, float], None]
 
 
 def _nobody(job: Job, now_s: float) -> None:
-    """Tell nobody: an omniscient router sees it."""
+    """Report to no node: an omniscient router sees it."""
 
 
 def tried(plan: Plan) -> Result:
@@ -88,7 +89,7 @@ class World:
         )
 
     def run(self) -> Result:
-        """Let it all happen; return what was measured."""
+        """Run the trial; return the measurements."""
         plan = self._plan
         for number, at_s in enumerate(self._workload.begins_s):
             self._agenda.at(at_s, self._next, self._workload.session(number))
@@ -108,7 +109,7 @@ class World:
         return self._seen.result()
 
     def _every(self, seconds: float, deed: Callable[..., None], *arguments: object) -> None:
-        """Do something again and again, from a moment on that is nobody else's."""
+        """Repeat something at an interval, from a start time that differs from all others."""
 
         def again() -> None:
             deed(*arguments)
@@ -142,7 +143,9 @@ class World:
         worker.submit(Job(turn.ids, turn.prompt, turn.keys, first=begun, ended=over))
 
     def _placed(self, turn: Turn) -> tuple[Engine, _Told, _Told]:
-        """Choose an engine for a turn; return it, and whom to tell of the first token and of the end."""
+        """Choose an engine for a turn; return it, and the callbacks for the first token and for the
+        end.
+        """
         if not self.nodes:
             engine = soonest(self.engines, turn, self._agenda.now_s)
             return engine, _nobody, _nobody
