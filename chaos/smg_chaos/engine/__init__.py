@@ -1,1 +1,3 @@
-"""A simulated engine that is as odd as the real ones."""
+"""Simulated engine: serves the gRPC contracts and HTTP APIs of real inference engines, with their
+quirks.
+"""

@@ -1,4 +1,4 @@
-"""`smg-chaos engine`: the simulated engine's command line."""
+"""CLI of `smg-chaos engine`, the simulated engine; its options come from the table of knobs."""
 
 import sys
 from collections.abc import Callable

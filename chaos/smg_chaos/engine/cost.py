@@ -1,8 +1,8 @@
-"""What a simulated engine costs: CPU time of its process per short request and per streamed token.
+"""Cost of a simulated engine: CPU time of its process per short request and per streamed token.
 
 The server runs in a process of its own; its CPU time is read from the kernel before and after. The
-load comes over raw HTTP/2 frames that were made in advance, so that the client stays out of the way,
-and every answer is counted.
+load comes over raw HTTP/2 frames that were made in advance, so that the client costs little, and
+every answer is counted.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class CostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How much is asked for."""
+    """Size of the load."""
 
     contract: str
     requests: int
@@ -51,7 +51,7 @@ class Row:
 
 
 def measure(server: Literal["grpc", "h2"], load: Load, say: Callable[[str], None]) -> Row:
-    """Start a server, put load on it, and return what it cost."""
+    """Start a server, load it, and return its cost."""
     row = Row(server)
     row.figures |= _run(server, load, step_ms=0, work=_Burst(load))
     row.figures |= _run(server, load, step_ms=_STEP_MS, work=_Paced(load))
@@ -99,7 +99,7 @@ def _run(server: str, load: Load, *, step_ms: int, work: "_Burst | _Paced") -> d
 def cpu_s(pid: int) -> float:
     """Return the CPU seconds a process has used so far, all its threads together.
 
-    CostError where the kernel does not tell (it does on Linux).
+    CostError where the kernel does not report them (it does on Linux).
     """
     total = 0
     try:
@@ -122,7 +122,7 @@ def _coarse_cpu_s(pid: int) -> float:
 
 
 class _Client(asyncio.Protocol):
-    """Sends prepared requests over one connection and counts what comes back."""
+    """Sends prepared requests over one connection and counts the messages it receives."""
 
     def __init__(self, service: str) -> None:
         self._headers = b"".join(
@@ -147,14 +147,14 @@ class _Client(asyncio.Protocol):
         self._unreturned = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet, with windows that never close."""
+        """Send the HTTP/2 preface, with windows that never fill up."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = transport = cast(asyncio.Transport, transport)
         greeting = frames.PREFACE + frames.settings((frames.SET_INITIAL_WINDOW, _WINDOW))
         transport.write(greeting + frames.window_update(0, _WINDOW))
 
     def ask(self, body: bytes, ended: Callable[[], None]) -> None:
-        """Send a request; `ended` is called when its trailers came."""
+        """Send a request; `ended` is called when its trailers have come."""
         assert self._transport is not None, "the client is connected"
         number, self._next = self._next, self._next + 2
         self._ended[number] = ended
@@ -210,7 +210,7 @@ class _Client(asyncio.Protocol):
 
 
 class _Work:
-    """What both kinds of load need."""
+    """Base of both kinds of load."""
 
     def __init__(self, load: Load) -> None:
         self.load = load

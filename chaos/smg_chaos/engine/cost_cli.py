@@ -1,4 +1,4 @@
-"""`smg-chaos engine-cost`: what a simulated engine costs."""
+"""Cost of a simulated engine (`smg-chaos engine-cost`): the command line."""
 
 from typing import Annotated, Final
 

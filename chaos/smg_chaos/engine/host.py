@@ -1,4 +1,4 @@
-"""Many simulated engines in one process, each on its own port."""
+"""Host of many simulated engines in one process, each on its own port."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ class Face(Protocol):
 
 
 class Host:
-    """Starts the workers of a plan, and ends when told to or when the last of them has died.
+    """Starts the workers of a plan; ends on request, or when the last of them has died.
 
     `exit_now` ends the process on the spot, as a real engine's death does; without it a death only
     ends `run`.
@@ -71,7 +71,9 @@ class Host:
         self._stirred.set()
 
     async def run(self) -> int:
-        """Serve until told to end (0), or until every worker died (the last one's exit code)."""
+        """Serve until `end` is called (0), or until every worker died (the last one's exit
+        code).
+        """
         try:
             await self.start()
             while not self._told_to_end and len(self._buried) < self._plan.workers:
@@ -86,7 +88,7 @@ class Host:
         return self.code
 
     async def start(self) -> list[int]:
-        """Start every worker, say so, and return the ports."""
+        """Start every worker, print its line, and return the ports."""
         plan = self._plan
         ports = []
         for number in range(1, plan.workers + 1):
@@ -174,7 +176,7 @@ def _numbered(settings: EngineSettings, number: int) -> EngineSettings:
 
 
 def _pair(engine: Engine) -> str:
-    """Return what is said of an engine that works with others."""
+    """Return the part of the printed line about an engine that works in pairs."""
     settings = engine.settings
     if settings.role == "regular" and settings.kv_connector == "contract":
         return ""
@@ -183,7 +185,7 @@ def _pair(engine: Engine) -> str:
 
 
 def _told(engine: Engine) -> dict[str, Any]:
-    """Return what an engine counted, of itself and of the prompts it was given."""
+    """Return an engine's counters, its own and those of the prompts it was given."""
     prompts = {
         "prompt_tokens": sum(meter.prompt_tokens for meter in engine.meters),
         "cached_tokens": sum(meter.cached_tokens for meter in engine.meters),
@@ -208,7 +210,7 @@ def serve(plan: Plan, clock: Clock, say: Callable[[str], None]) -> int:
 
 
 def _read_on(loop: asyncio.AbstractEventLoop, host: Host) -> None:
-    """Throw away what comes; the end of it is the end of us."""
+    """Discard stdin; end the process at its end."""
     if not os.read(sys.stdin.fileno(), 4096):
         loop.remove_reader(sys.stdin)
         host.end()

@@ -1,7 +1,7 @@
-"""The knobs of `smg-chaos engine`, each declared once: flag, type, default, range, help, group.
+"""Knobs of `smg-chaos engine`, each declared once: flag, type, default, range, help, group.
 
-A knob is named like the field it sets: of `EngineSettings`, or of `Wanted` for the others. Times are
-milliseconds on the command line and seconds inside.
+A knob is named like the field it sets: of `EngineSettings`, or of `Wanted` for the others. Times
+are milliseconds on the command line and seconds inside.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _PROCESS: Final = "Process"
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """One knob. `field` is what it sets; `scale` turns the flag's value into the field's."""
+    """One knob. `field` is the field it sets; `scale` turns the flag's value into the field's."""
 
     flag: str
     kind: Any
@@ -57,11 +57,11 @@ class Knob:
 
     @property
     def of_settings(self) -> bool:
-        """Whether the field belongs to the engine's settings, not to what surrounds it."""
+        """Whether the field belongs to the engine's settings, not to those around it."""
         return self.sets in EngineSettings.__dataclass_fields__ and self.sets != "vocabulary"
 
     def value(self, given: Any) -> Any:
-        """Return what the field gets for what the flag was given."""
+        """Return the field's value for the flag's value."""
         return given * self.scale if self.scale else given
 
 
@@ -218,7 +218,9 @@ KNOBS: Final = (
 
 
 def wanted(given: dict[str, Any]) -> Wanted:
-    """Return what the flags ask for; `given` maps each flag's name, underscored, to its value."""
+    """Return the plan that the flags ask for; `given` maps each flag's name, underscored, to its
+    value.
+    """
     settings: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for knob in KNOBS:

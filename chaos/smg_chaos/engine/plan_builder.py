@@ -1,4 +1,4 @@
-"""From a plan in words to one that can be started: tokenizer loaded, script read, faults parsed."""
+"""Plan builder: loads the tokenizer, reads the script and parses the faults that a plan names."""
 
 from typing import Final
 
@@ -12,7 +12,9 @@ OPENAI: Final = "openai"
 
 
 def make_plan(wanted: Wanted) -> Plan:
-    """Return the plan; ValueError or BundleError says what cannot be had, naming the nearest."""
+    """Return the plan; ValueError or BundleError names what is unknown or missing, and the nearest
+    known name.
+    """
     if wanted.port and wanted.port + wanted.workers - 1 > 65535:
         raise ValueError("there are not that many ports")
     bundle, vocabulary = _bundle(wanted)

@@ -1,4 +1,4 @@
-"""What to start: in words, as a command line gives it, and ready to run."""
+"""Plans of simulated engines: in words, as a command line gives them, and ready to start."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to start. Worker k of `workers` (from 1) listens on `port` + k - 1, or anywhere for 0."""
+    """Plan ready to start. Worker k of `workers` (from 1) listens on `port` + k - 1, or anywhere
+    for 0.
+    """
 
     settings: EngineSettings
     bundle: "Bundle"

@@ -1,4 +1,4 @@
-"""Every knob of a simulated engine, with its range."""
+"""Settings of a simulated engine, each with its range."""
 
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
@@ -33,17 +33,19 @@ _KV_EVENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """What a simulated engine is told once; "contract" means: as the imitated servicer does it.
+    """Settings of a simulated engine; "contract" means: as the imitated servicer does it.
 
     `step_s` is the time between two tokens of a request, 0 for as fast as possible; it varies by
     `jitter` (a share of itself) and grows by `growth` (a share of itself per running request).
-    `prefill_tokens_per_s` 0 makes prefill free. `coalesce` is None (contract), 1 (never) or how many
-    tokens share a chunk. `vocabulary` is what the engine claims; `context` counts prompt and answer.
+    `prefill_tokens_per_s` 0 makes prefill free. `coalesce` is None (contract), 1 (never) or how
+    many tokens share a chunk. `vocabulary` is what the engine claims; `context` counts prompt and
+    answer.
 
-    `kv_connector` is how it works on one request with another engine: in rooms of the first one (`sglang`), or
-    as a connector of vLLM's; "contract" is rooms for SGLang and TokenSpeed, and nixl for a vLLM with a role. It
-    waits `pair_wait_s` for its partner, and keeps what nobody fetches for `kv_lease_s`. What a connector cannot
-    fetch fails, or is computed anew. `slots` and `blocks` are those of each of its `ranks`.
+    `kv_connector` is how it works on one request with another engine: in rooms of the first one
+    (`sglang`), or as a connector of vLLM's; "contract" is rooms for SGLang and TokenSpeed, and nixl
+    for a vLLM with a role. It waits `pair_wait_s` for its partner, and keeps blocks that no engine
+    fetches for `kv_lease_s`. What a connector cannot fetch fails, or is computed anew. `slots` and
+    `blocks` are those of each of its `ranks`.
     """
 
     contract: str = "vllm"
@@ -122,7 +124,7 @@ class EngineSettings:
         return self.block_size or manners_of(self.contract, self.servicer).kv_block
 
     def manners(self) -> Manners:
-        """Return the servicer's manners with these settings laid over them."""
+        """Return the servicer's behaviours with these settings laid over them."""
         manners = manners_of(self.contract, self.servicer)
         if self.coalesce is not None:
             manners = replace(manners, coalesce=Coalesce.NEVER)

@@ -1,10 +1,11 @@
-"""A table of KV blocks with a prefix cache, as engines keep it.
+"""Blocks of an engine's KV memory, with or without a prefix cache, as real engines keep them.
 
-Every block holds a fixed number of tokens and belongs to the requests that use it. A full block has a
-key: the hash of its tokens and of everything before them. Released blocks keep their content until
-somebody needs the room, oldest first, so a later prompt with the same beginning finds it. The last
-token of a prompt is always computed, so a prompt of whole blocks computes its last block again: then
-some engines hold two copies of one key, each of which is removed by itself, and others keep one.
+Every block holds a fixed number of tokens and belongs to the requests that use it. A full block has
+a key: the hash of its tokens and of everything before them. Released blocks keep their content
+until the room is needed, oldest first, so a later prompt with the same beginning finds it. The last
+token of a prompt is always computed, so a prompt of whole blocks computes its last block again:
+then some engines hold two copies of one key, each of which is removed by itself, and others keep
+one.
 """
 
 from array import array
@@ -20,7 +21,7 @@ _ROOT: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a full block holds. `parent` is None for the first block of a prompt."""
+    """Content of a full block. `parent` is None for the first block of a prompt."""
 
     key: int
     parent: int | None
@@ -29,21 +30,21 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Blocks became full, each the parent of the next."""
+    """Event: blocks became full, each the parent of the next."""
 
     contents: tuple[Content, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """One copy of each of these keys is gone."""
+    """Event: one copy of each of these keys is gone."""
 
     keys: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """Nothing is cached any more."""
+    """Event: nothing is cached any more."""
 
 
 Change: TypeAlias = Stored | Removed | Cleared
@@ -70,7 +71,7 @@ class Blocks(Protocol):
 
     @property
     def free(self) -> int:
-        """How many blocks nobody uses, cached ones included."""
+        """How many blocks no request uses, cached ones included."""
         ...
 
     @property
@@ -80,7 +81,7 @@ class Blocks(Protocol):
 
     @property
     def resident(self) -> int:
-        """How many blocks are used or still hold something worth keeping."""
+        """How many blocks are used or still hold cached content."""
         ...
 
     def match(self, keys: Sequence[int]) -> list[int]:
@@ -94,19 +95,19 @@ class Blocks(Protocol):
     def fill(
         self, blocks: Sequence[int], keys: Sequence[int], tokens: Sequence[int], parent: int | None
     ) -> None:
-        """Write down that these blocks are full of `tokens`; the first one follows `parent`."""
+        """Record that these blocks are full of `tokens`; the first one follows `parent`."""
         ...
 
     def release(self, blocks: Sequence[int]) -> None:
-        """Give blocks back, the last one first, so that beginnings stay cached longest."""
+        """Release blocks, the last one first, so that beginnings stay cached longest."""
         ...
 
     def clear(self) -> None:
-        """Forget every cached block; blocks in use stay with their requests, uncached."""
+        """Drop every cached block; blocks in use stay with their requests, uncached."""
         ...
 
     def changes(self) -> list[Change]:
-        """Return what changed since the last time this was asked."""
+        """Return the changes since the last call."""
         ...
 
     def live(self) -> list[Content]:
@@ -119,7 +120,7 @@ class Blocks(Protocol):
 
 
 class PlainBlocks:
-    """Blocks without a cache: they are counted, and nothing is ever found in them."""
+    """Blocks without a cache: they are counted, and no prompt ever finds one."""
 
     def __init__(self, count: int, size: int) -> None:
         self.size = size
@@ -128,7 +129,7 @@ class PlainBlocks:
 
     @property
     def free(self) -> int:
-        """How many blocks nobody uses."""
+        """How many blocks no request uses."""
         return len(self._free)
 
     @property
@@ -160,11 +161,11 @@ class PlainBlocks:
         """Keep nothing."""
 
     def release(self, blocks: Sequence[int]) -> None:
-        """Give blocks back."""
+        """Release blocks."""
         self._free.extend(blocks)
 
     def clear(self) -> None:
-        """Forget nothing: nothing is kept."""
+        """Do nothing: nothing is kept."""
 
     def changes(self) -> list[Change]:
         """Return nothing."""
@@ -197,7 +198,7 @@ class BlockTable:
 
     @property
     def free(self) -> int:
-        """How many blocks nobody uses, cached ones included."""
+        """How many blocks no request uses, cached ones included."""
         return len(self._free)
 
     @property
@@ -207,7 +208,7 @@ class BlockTable:
 
     @property
     def resident(self) -> int:
-        """How many blocks are used or still hold something worth keeping."""
+        """How many blocks are used or still hold cached content."""
         return self.used + sum(1 for block in self._free if block in self._contents)
 
     def match(self, keys: Sequence[int]) -> list[int]:
@@ -247,7 +248,7 @@ class BlockTable:
     def fill(
         self, blocks: Sequence[int], keys: Sequence[int], tokens: Sequence[int], parent: int | None
     ) -> None:
-        """Write down that these blocks are full of `tokens`; the first one follows `parent`."""
+        """Record that these blocks are full of `tokens`; the first one follows `parent`."""
         run: list[Content] = []
         for at, (block, key) in enumerate(zip(blocks, keys, strict=True)):
             assert block not in self._contents, "a block is filled once"
@@ -264,7 +265,7 @@ class BlockTable:
             self._changes.append(Stored(tuple(run)))
 
     def release(self, blocks: Sequence[int]) -> None:
-        """Give blocks back, the last one first, so that beginnings stay cached longest."""
+        """Release blocks, the last one first, so that beginnings stay cached longest."""
         for block in reversed(blocks):
             self._users[block] -= 1
             assert self._users[block] >= 0, "a block is given back once"
@@ -272,13 +273,13 @@ class BlockTable:
                 self._free[block] = None
 
     def clear(self) -> None:
-        """Forget every cached block; blocks in use stay with their requests, uncached."""
+        """Drop every cached block; blocks in use stay with their requests, uncached."""
         self._contents.clear()
         self._copies.clear()
         self._changes.append(Cleared())
 
     def changes(self) -> list[Change]:
-        """Return what changed since the last time this was asked."""
+        """Return the changes since the last call."""
         changes, self._changes = self._changes, []
         return changes
 

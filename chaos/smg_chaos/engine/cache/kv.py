@@ -1,8 +1,8 @@
-"""KV events: numbered batches of what changed in the block table, and who listens.
+"""KV events: numbered batches of what changed in the block table, and the subscriptions they go to.
 
-A live publisher serves from now on and refuses any other cursor. One with memory keeps a bounded
-history: it replays from a cursor, or from the beginning while it still has that, and otherwise hands
-out a snapshot of the live blocks first. Each subscription numbers its events itself.
+A live publisher serves from now on and refuses any other cursor. One with a memory keeps a bounded
+history: it replays from a cursor, or from the beginning while it still has that, and otherwise
+hands out a snapshot of the live blocks first. Each subscription numbers its events itself.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ _SIGN: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What changed in one scheduler step; `time_s` is wall-clock."""
+    """Changes of one scheduler step; `time_s` is wall-clock."""
 
     sequence: int
     time_s: float
@@ -79,7 +79,7 @@ def _event(change: Change, number: int, manners: Manners, size: int) -> Any:
 
 
 class _Told:
-    """What a subscriber was told of one rank."""
+    """State of one subscriber for one rank: what it was sent last."""
 
     __slots__ = ("at_s", "idle", "load", "sample", "sequence")
 
@@ -188,7 +188,7 @@ class Subscription(Call):
         self.say(message.SerializeToString())
 
     def cancel(self, now_s: float) -> None:
-        """Stop listening."""
+        """End the subscription."""
         super().cancel(now_s)
         if self.leave is not None:
             leave, self.leave = self.leave, None
@@ -230,7 +230,7 @@ class Publisher:
         return sum(line.next - line.first for line in self._lines)
 
     def batches(self, now_s: float) -> list[Batch]:
-        """Return what changed since the last time, numbered."""
+        """Return the changes since the last call, numbered."""
         made: list[Batch] = []
         for rank, line in enumerate(self._lines):
             changes = line.table.changes()
@@ -246,14 +246,14 @@ class Publisher:
         return made
 
     def deliver(self, batch: Batch, now_s: float) -> list[Subscription]:
-        """Give a batch to everyone; return who has something to read."""
+        """Add a batch to every subscription; return those that have something to read."""
         load = self._load(batch.rank, now_s)
         for subscription in self.subscriptions:
             subscription.deliver(batch, load, now_s)
         return list(self.subscriptions)
 
     def heartbeats(self, now_s: float) -> list[Subscription]:
-        """Give load-only batches to those who are due; return them."""
+        """Add load-only batches to the subscriptions for which one is due; return these."""
         loads, time_s = self._loads(now_s), self._wall_s(now_s)
         return [one for one in self.subscriptions if _beaten(one, loads, time_s, now_s)]
 
@@ -293,7 +293,7 @@ class Publisher:
             made.snapshot(rank, line.table.live(), last, load, now_s)
 
     def restart(self) -> list[Subscription]:
-        """Lose every number and everything remembered; return the subscriptions that ended."""
+        """Reset all numbers and the history; return the subscriptions that ended."""
         for line in self._lines:
             line.next = line.first = 0
             line.history.clear()
@@ -309,6 +309,6 @@ class Publisher:
 
 
 def _beaten(one: Subscription, loads: Sequence[Load], time_s: float, now_s: float) -> bool:
-    """Tell a subscriber the loads that are due; return whether one was."""
+    """Add the loads that are due to a subscription; return whether one was."""
     beats = [one.heartbeat(rank, load, time_s, now_s) for rank, load in enumerate(loads)]
     return any(beats)

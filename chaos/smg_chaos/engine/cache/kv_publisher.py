@@ -1,4 +1,6 @@
-"""The engine's side of KV events: publishing what a step changed, heartbeats, and their faults."""
+"""KV publisher: sends the block changes of a step to an engine's subscribers, with heartbeats and
+faults.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -69,7 +71,7 @@ class Relay:
             self._engine.at(now_s + HEARTBEAT_TICK_S, self._beat)
 
     def publish(self, now_s: float) -> None:
-        """Send what changed since the last time, as one batch, or as the faults have it."""
+        """Send the changes since the last call as one batch, altered by the faults."""
         faults = self._engine.faults
         for batch in self._publisher.batches(now_s):
             gap, late = faults.named("kv-gap"), faults.named("kv-late")
@@ -90,7 +92,7 @@ class Relay:
             _ring(self._publisher.deliver(batch, now_s))
 
     def cut_all(self, end: End) -> Sequence[Call]:
-        """End every subscription; return them, for somebody to ring their bells."""
+        """End every subscription; return them, for the caller to ring their bells."""
         return self._publisher.cut_all(end)
 
 

@@ -1,4 +1,4 @@
-"""What an engine says of its load: the truth, unless it was told to lie."""
+"""Load gauge: reads an engine's load per rank; a fault makes it stale, frozen or absurd."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,7 +75,7 @@ class Gauge:
         return [self.load(rank.number, now_s) for rank in self._engine.ranks]
 
     def load(self, rank: int, now_s: float) -> Load:
-        """Return a rank's load as the engine tells it.
+        """Return a rank's load as the engine reports it.
 
         Stale and frozen loads never change; only a stale one admits its age.
         """
@@ -88,7 +88,7 @@ class Gauge:
         return replace(load, age_ms=int((now_s - since_s) * 1000)) if mode == "stale" else load
 
     def truth(self, rank: int, now_s: float) -> Load:
-        """Return a rank's load as it is."""
+        """Return a rank's real load."""
         engine, one = self._engine, self._engine.ranks[rank]
         scheduler, table, meter = one.scheduler, one.table, one.meter
         running = scheduler.running

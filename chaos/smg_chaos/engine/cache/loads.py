@@ -1,4 +1,6 @@
-"""How busy an engine is, and what it says about that."""
+"""Loads of an engine: one moment's figures, throughput and hit rate, and their messages in each
+contract.
+"""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -31,7 +33,7 @@ class Load:
     mode: str = "null"
 
     def moved(self, other: "Load") -> bool:
-        """Return whether `other` differs enough to be worth telling."""
+        """Return whether `other` differs enough to be reported."""
         if (self.running, self.waiting, self.waiting_tokens, self.running_max) != (
             other.running,
             other.waiting,
@@ -88,7 +90,7 @@ class Meter:
 
 
 def absurd(load: Load) -> Load:
-    """Return a load that cannot be true."""
+    """Return an impossible load."""
     return replace(
         load,
         running=2**31 - 1,
@@ -171,7 +173,7 @@ def loads_answer(
 def load_record(
     common: ModuleType, load: Load, manners: Manners, *, sample: int, load_only: bool
 ) -> Any:
-    """Return an EngineLoad; only a stream's first record and `load_only` ones tell everything."""
+    """Return an EngineLoad; only a stream's first record and `load_only` ones have all fields."""
     figures = _figures(load, manners)
     record = common.EngineLoad(
         running_requests=load.running,

@@ -1,4 +1,6 @@
-"""A store of KV blocks that engines share, by the keys of the blocks."""
+"""Shared store of KV blocks for several engines: only the keys of blocks, in memory or in a
+folder.
+"""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,10 +12,10 @@ _KEPT_MAX: Final = 1 << 20
 
 
 class Store(Protocol):
-    """Knows blocks by their keys."""
+    """Set of block keys."""
 
     def put(self, keys: Sequence[int]) -> None:
-        """Keep these blocks."""
+        """Add these blocks."""
         ...
 
     def match(self, keys: Sequence[int]) -> int:
@@ -28,7 +30,7 @@ class MemoryStore:
         self._kept: OrderedDict[int, None] = OrderedDict()
 
     def put(self, keys: Sequence[int]) -> None:
-        """Keep these blocks; the oldest ones go."""
+        """Add these blocks; the oldest ones are dropped when it is full."""
         self._kept.update(dict.fromkeys(keys))
         while len(self._kept) > _KEPT_MAX:
             self._kept.popitem(last=False)
@@ -46,7 +48,7 @@ class FolderStore:
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, keys: Sequence[int]) -> None:
-        """Keep these blocks."""
+        """Add these blocks."""
         for key in keys:
             self._path(key).touch()
 

@@ -1,1 +1,3 @@
-"""Pairs."""
+"""Pairs: prefill/decode requests that two engines share, and the handover of a prompt between
+them.
+"""

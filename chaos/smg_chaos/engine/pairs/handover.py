@@ -1,7 +1,9 @@
-"""What one engine worked off for another one, until that one takes it: a shelf of prompts by key. Pure.
+"""Handover of computed prompts: a shelf by key, from which another engine takes each prompt once.
+Pure.
 
-Somebody asks for a key and hears what is there, at once or later, or that nothing comes any more. What he heard of
-is his only when he says `took`; until then he can withdraw, and does so too when he goes away. A thing is taken once.
+An engine asks for a key and is told that the prompt is there, at once or later, or that it will not
+come. The prompt belongs to the asker only after `took`; until then the asker can withdraw, and its
+disconnect does so too.
 """
 
 from collections.abc import Callable
@@ -14,7 +16,7 @@ ASKING_MAX: Final = 65536
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A prompt that is worked off: which one, how many tokens, and how many of them came from a cache.
+    """A computed prompt: its digest, its number of tokens, and how many of them came from a cache.
 
     `digest` is None for what no other engine handed over: it was found in a store.
     """
@@ -26,21 +28,21 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Nothing comes; `absent` says that nobody was there who could be asked."""
+    """Nothing comes; `absent` says that no engine could be reached."""
 
     reason: str
     absent: bool = False
 
 
 class Asking(Protocol):
-    """One who asks, from his side."""
+    """One question to a shelf, from the asker's side."""
 
     def took(self, now_s: float) -> None:
-        """Make what was heard of one's own."""
+        """Take what was announced: it is the asker's from now on."""
         ...
 
     def withdraw(self, now_s: float) -> None:
-        """Want it no more, heard of or not; harmless when it is over."""
+        """Withdraw the question, announced or not; harmless when it is over."""
         ...
 
 
@@ -49,7 +51,7 @@ Heard: TypeAlias = Callable[[Asking, Handed | Gone, float], None]
 
 
 class Courier(Protocol):
-    """Who carries questions to other engines' shelves."""
+    """Carries questions to other engines' shelves."""
 
     def ask(self, host: str, port: int, key: str, heard: Heard, now_s: float) -> Asking:
         """Ask the engine at an address for a key."""
@@ -58,7 +60,9 @@ class Courier(Protocol):
 
 @dataclass(slots=True)
 class Thing:
-    """Something on the shelf. `taken` and `left` are told when somebody takes it, or spoils it by leaving."""
+    """A prompt on the shelf. `taken` and `left` are called when an asker takes it, or spoils it by
+    disconnecting.
+    """
 
     handed: Handed
     taken: Callable[[float], None]
@@ -67,7 +71,7 @@ class Thing:
 
 
 class Waiter:
-    """Somebody who asked one shelf for one key."""
+    """An asker of one shelf for one key."""
 
     __slots__ = ("_heard", "_shelf", "heard_of", "key", "over")
 
@@ -79,27 +83,28 @@ class Waiter:
         self.over = False
 
     def hear(self, what: Handed | Gone, now_s: float) -> None:
-        """Be told."""
+        """Receive the announcement."""
         self.over = isinstance(what, Gone)
         self._heard(self, what, now_s)
 
     def took(self, now_s: float) -> None:
-        """Make what was heard of one's own."""
+        """Take what was announced: it is the asker's from now on."""
         if not self.over:
             self.over = True
             self._shelf.taken(self, now_s)
 
     def withdraw(self, now_s: float) -> None:
-        """Want it no more."""
+        """Withdraw the question."""
         if not self.over:
             self.over = True
             self._shelf.withdrawn(self, now_s)
 
 
 class Shelf:
-    """What an engine keeps for others. `patient`: who asks too early waits, instead of hearing that it is gone.
+    """Computed prompts that an engine keeps for others. `patient`: an early question waits, instead
+    of being told it is gone.
 
-    `deserted` is told the key that somebody who waited for it gave up before it was there.
+    `deserted` is called with the key of a question that was withdrawn before its prompt was there.
     """
 
     def __init__(self, *, patient: bool, deserted: Callable[[str, float], None]) -> None:
@@ -114,7 +119,7 @@ class Shelf:
 
     @property
     def asked_for(self) -> int:
-        """How many wait for something, or heard of it and did not take it yet."""
+        """How many askers wait for a prompt, or were told of it and have not taken it yet."""
         return len(self._waiters)
 
     def __contains__(self, key: str) -> bool:
@@ -122,7 +127,7 @@ class Shelf:
         return key in self._things
 
     def put(self, key: str, thing: Thing, now_s: float) -> None:
-        """Put something there, and tell whoever waits for it."""
+        """Put a prompt under a key, and announce it to those that wait for it."""
         assert key not in self._things, "a key is used once at a time"
         self._things[key] = thing
         waiter = self._waiters.get(key)
@@ -148,7 +153,7 @@ class Shelf:
         return waiter
 
     def taken(self, waiter: Waiter, now_s: float) -> None:
-        """Give away what somebody heard of; see `Waiter.took`."""
+        """Hand the announced prompt over; see `Waiter.took`."""
         del self._waiters[waiter.key]
         thing = self._things.get(waiter.key)
         assert waiter.heard_of is thing is not None, "what is taken is there"
@@ -156,7 +161,7 @@ class Shelf:
         thing.taken(now_s)
 
     def withdrawn(self, waiter: Waiter, now_s: float) -> None:
-        """Forget somebody who went away; see `Waiter.withdraw`."""
+        """Remove an asker that disconnected; see `Waiter.withdraw`."""
         del self._waiters[waiter.key]
         thing = waiter.heard_of
         if thing is None:
@@ -166,7 +171,9 @@ class Shelf:
             thing.left(now_s)
 
     def drop(self, key: str, reason: str, now_s: float, *, only: Thing | None = None) -> None:
-        """Take something away, and tell who waits for that key that nothing comes. Nothing but `only`, if given."""
+        """Remove a prompt, and tell the askers of that key that nothing comes. Nothing but `only`,
+        if given.
+        """
         thing = self._things.get(key)
         if only is not None and thing is not only:
             return
@@ -176,23 +183,25 @@ class Shelf:
             waiter.hear(Gone(reason), now_s)
 
     def clear(self, reason: str, now_s: float) -> None:
-        """Take everything away."""
+        """Remove everything."""
         for key in [*self._things, *self._waiters]:
             self.drop(key, reason, now_s)
 
 
 class Exchange:
-    """A courier between engines of one process, and the addresses they are asked at: for virtual time."""
+    """A courier between engines of one process, with the addresses they are asked at: for virtual
+    time.
+    """
 
     def __init__(self) -> None:
         self._asked: dict[tuple[str, int], Callable[[str, Heard, float], Asking]] = {}
 
     def open(self, host: str, port: int, asked: Callable[[str, Heard, float], Asking]) -> None:
-        """Let an address be answered."""
+        """Register the engine at an address."""
         self._asked[host, port] = asked
 
     def ask(self, host: str, port: int, key: str, heard: Heard, now_s: float) -> Asking:
-        """Ask whoever is at an address."""
+        """Ask the engine at an address."""
         asked = self._asked.get((host, port))
         if asked is not None:
             return asked(key, heard, now_s)
@@ -202,10 +211,10 @@ class Exchange:
 
 
 class Nothing:
-    """One who asks nobody."""
+    """A question that is sent to no engine."""
 
     def took(self, now_s: float) -> None:
-        """Take nothing."""
+        """Do nothing."""
 
     def withdraw(self, now_s: float) -> None:
-        """Want nothing."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""A request's part in a pair, read from what was asked. Pure."""
+"""Legs of a request in a prefill/decode pair, read from its fields. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _LENGTH_OR_STOP: Final = frozenset({"length", "stop"})
 
 
 class Side(Enum):
-    """Which of the two engines this is."""
+    """Which of the two engines a leg runs on."""
 
     PREFILL = auto()
     DECODE = auto()
@@ -25,9 +25,9 @@ class Side(Enum):
 
 @dataclass(slots=True)
 class Leg:
-    """One of the two calls. `key` is what both of them know; `host` is "" for one that nobody can be found for.
+    """One of the two calls. `key` is known to both; `host` is "" where no engine can be found.
 
-    `handed_after` are the reasons to end after which the first engine hands over.
+    `handed_after` are the finish reasons after which the first engine hands over.
     """
 
     side: Side
@@ -44,14 +44,14 @@ class Leg:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A request that cannot be: refused, or deadly."""
+    """An impossible request: refused, or deadly."""
 
     message: str
     kills: bool = False
 
 
 def leg_of(asked: Asked, settings: EngineSettings) -> Leg | Wrong | None:
-    """Return a request's part in a pair, or None where it is an ordinary one."""
+    """Return a request's leg of a pair, or None where it is an ordinary request."""
     style = settings.style()
     if style == "sglang":
         return _in_a_room(asked, settings) if settings.role != "regular" else None

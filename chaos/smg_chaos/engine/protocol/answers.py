@@ -18,7 +18,7 @@ _LOOK_MAX: Final = 4096
 class Answer:
     """Ids that never run out: `head`, then `loop` again and again.
 
-    `heads` is room for whoever encodes the answer to remember the work, one entry a position.
+    `heads` is a cache for the encoder of the answer, one entry a position.
     """
 
     head: tuple[int, ...]
@@ -53,9 +53,11 @@ class Answer:
         return self._ends[ids]
 
     def after(self, prompt: Sequence[int]) -> "Answer":
-        """Return what is left to say where the prompt ends with the beginning of this very answer.
+        """Return the rest of the answer where the prompt ends with the beginning of this very
+        answer.
 
-        That is how somebody asks who goes on for another engine. The longest such beginning counts.
+        That is how a gateway asks for the continuation of another engine's answer. The longest such
+        beginning counts.
         """
         known = self._known
         if not prompt or prompt[-1] not in known:
@@ -81,10 +83,12 @@ class Answer:
 
 
 class Following(Answer):
-    """Ids each of which follows from all before it, those of the prompt too; made when they are asked for.
+    """Ids each of which follows from all before it, those of the prompt too; made when they are
+    asked for.
 
-    The state is a sum over all ids, `s' = (s + id + 1) * step mod 2^64`, so it does not matter which of them
-    were prompt. Bytes of characters may come alone: nobody promised that a model prints whole ones.
+    The state is a sum over all ids, `s' = (s + id + 1) * step mod 2^64`, so it does not matter
+    which of them were prompt. Bytes of characters may come alone: a model need not print whole
+    ones.
     """
 
     __slots__ = ("_allowed", "_made", "_prompt", "_state")

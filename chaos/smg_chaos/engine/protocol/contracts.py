@@ -1,6 +1,6 @@
-"""The published contracts: which module, which service, and where a request keeps what it asks for.
+"""Contracts as published: the module, the service, and the field of each request parameter.
 
-The messages come from `smg_grpc_proto`; only names are written down here, so a field that the package
+The messages come from `smg_grpc_proto`; this module has only names, so a field that the package
 renames fails at start and not in the middle of a stream.
 """
 
@@ -18,7 +18,9 @@ from smg_chaos.engine.protocol.wire import Field
 
 @dataclass(frozen=True)
 class Contract:
-    """One contract's words. `asks` maps "section.field" of a GenerateRequest to a field of `Asked`."""
+    """Names of one contract. `asks` maps "section.field" of a GenerateRequest to a field of
+    `Asked`.
+    """
 
     name: str
     module_name: str
@@ -62,7 +64,9 @@ class Contract:
         return ids
 
     def read(self, body: bytes) -> Asked:
-        """Return what a serialised GenerateRequest asks for; ValueError for bytes that are none."""
+        """Return the parameters of a serialised GenerateRequest; ValueError for bytes that are
+        none.
+        """
         asked = Asked()
         asked.logprobs_from = self.logprobs_from
         if len(body) >= PACKED_FROM_BYTES:
@@ -94,7 +98,7 @@ class Contract:
     def ask(self, ids: Sequence[int], **fields: Any) -> bytes:
         """Return a serialised GenerateRequest for these ids; `fields` are fields of `Asked`.
 
-        KeyError for a field that the contract has no word for.
+        KeyError for a field that the contract does not have.
         """
         request = self.messages.GenerateRequest()
         request.tokenized.SetInParent()

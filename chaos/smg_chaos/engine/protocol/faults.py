@@ -1,11 +1,12 @@
-"""Faults on purpose: their names, their grammar, and who is hit.
+"""Faults on purpose: their names, their grammar (SPEC), and the requests and workers they hit.
 
     SPEC  = NAME [ ":" KEY "=" VALUE { "," KEY "=" VALUE } ]
 
-`error:status=UNAVAILABLE,after=2,every=10` lets every tenth request end UNAVAILABLE after two tokens.
-Every fault that hits requests also understands `request` (only the n-th, from 1), `every` (each n-th),
-`chance` (0..1), `times` (at most so often) and, like all faults, `worker` (only that worker, from 1).
-The engine counts every hit, so a checker can tell a fault's losses from the gateway's.
+`error:status=UNAVAILABLE,after=2,every=10` lets every tenth request end UNAVAILABLE after two
+tokens. Every fault that hits requests also understands `request` (only the n-th, from 1), `every`
+(each n-th), `chance` (0..1), `times` (at most so often) and, like all faults, `worker` (only that
+worker, from 1). The engine counts every hit, so a checker can tell a fault's losses from the
+gateway's.
 """
 
 import random
@@ -22,7 +23,7 @@ Value = int | float | str
 
 
 class Where(Enum):
-    """What a fault happens to."""
+    """Subject of a fault."""
 
     REQUEST = auto()
     PROCESS = auto()

@@ -1,4 +1,4 @@
-"""A generation request, in no contract's words."""
+"""Generate request: the parameters of one generation, independent of a contract."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Asked:
-    """What one Generate asks for; the defaults are what an unset field means.
+    """Parameters of one Generate; the defaults are what an unset field means.
 
     `max_tokens` None means the rest of the context. `logprobs` and `prompt_logprobs` are None for
     off, else how many alternatives. `n` is at least 1 once read.

@@ -1,4 +1,4 @@
-"""Log probabilities as a scripted model has them: its token is certain, all others are hopeless."""
+"""Logprobs of a scripted model: its token has probability one, all alternatives next to none."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ _HOPELESS = -78.0
 class Logprobs:
     """Writes the log probabilities of one contract, as ready fields of the message they belong to.
 
-    Contracts keep them in columns (values, ids, alternatives) or in rows, one a token. They are asked
-    for rarely, so the generated messages do the writing.
+    Contracts keep them in columns (values, ids, alternatives) or in rows, one a token. They are
+    asked for rarely, so the generated messages encode them.
     """
 
     def __init__(self, contract: Contract, manners: Manners, *, vocabulary: int) -> None:

@@ -1,9 +1,9 @@
-"""A prompt's ids as they came, decoded only by whoever needs them.
+"""Prompt ids kept as packed varints (protobuf wire format), and decoded only where they are needed.
 
-A list of 8,000 Python integers costs more than everything else a request does. A long prompt therefore
-stays packed (varints, as protobuf wrote them): how many ids there are, and whether all of them are
-below the vocabulary's size, can be told from the bytes, and a prompt that was seen before is not even
-decoded for its block keys.
+A list of 8,000 Python integers costs more than everything else a request does. A long prompt
+therefore stays packed (varints, as protobuf wrote them): how many ids there are, and whether all of
+them are below the vocabulary's size, can be told from the bytes, and a prompt that was seen before
+is not even decoded for its block keys.
 """
 
 from array import array
@@ -56,7 +56,9 @@ class PackedIds(Sequence[int]):
         return self.decoded()[index]
 
     def _last(self) -> int:
-        """Return the last id, of its own bytes: whoever wants to know how a prompt ends need not know all of it."""
+        """Return the last id, decoded from its own bytes alone: the end of a prompt can be read
+        without the rest.
+        """
         raw, at = self.raw, len(self.raw) - 1
         while at and raw[at - 1] >= 0x80:
             at -= 1
@@ -66,7 +68,9 @@ class PackedIds(Sequence[int]):
         return iter(self.decoded())
 
     def surely_below(self, limit: int) -> bool:
-        """Return whether no id can reach `limit`, from the bytes alone; False means: look closer."""
+        """Return whether no id can reach `limit`, from the bytes alone; False means: decode them to
+        know.
+        """
         return not any(
             pattern in sorted_raw
             for table, patterns in _too_large(limit)
@@ -77,11 +81,13 @@ class PackedIds(Sequence[int]):
 
 @lru_cache(maxsize=16)
 def _too_large(limit: int) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
-    """Return what ids that may reach `limit` look like once their bytes are sorted into classes.
+    """Return tables that sort bytes into classes, each with the patterns of ids that may reach
+    `limit`.
 
     In base 128, lowest digit first and every digit but the last marked, an id is too large if it
     has more digits than `limit`, or as many and a larger last one, or the same last one and a
-    second to last that is not smaller. (What is left are ids that share both: looked at one by one.)
+    second to last that is not smaller. (What is left are ids that share both: looked at one by
+    one.)
     """
     digits = []
     while limit >= 0x80:
@@ -101,13 +107,13 @@ def _too_large(limit: int) -> tuple[tuple[bytes, tuple[bytes, ...]], ...]:
 
 
 class Lately(Generic[FoundT]):
-    """What was found out of the long prompts that came lately, by what they are made of."""
+    """Cache of what was computed from recent long prompts, by their bytes."""
 
     def __init__(self) -> None:
         self._found: OrderedDict[int, FoundT] = OrderedDict()
 
     def of(self, ids: Sequence[int], look: Callable[[Sequence[int]], FoundT]) -> FoundT:
-        """Return what `look` says of a prompt, or said of the same one."""
+        """Return the result of `look` for a prompt, cached for the same one."""
         if not isinstance(ids, PackedIds):
             return look(ids)
         found = self._found
@@ -121,7 +127,7 @@ class Lately(Generic[FoundT]):
 
 
 class Greatest:
-    """The greatest ids of prompts, for whom a glance at their bytes does not do."""
+    """Greatest ids of prompts for which the check of the bytes is not enough."""
 
     def __init__(self) -> None:
         self._known: Lately[int] = Lately()
@@ -180,7 +186,7 @@ def _varint(body: bytes, at: int) -> tuple[int, int]:
 def cut_out(body: bytes, outer: int, inner: int) -> tuple[bytes, bytes] | None:
     """Return (the body without it, the value) of packed field `inner` inside message field `outer`.
 
-    None where the field is not there exactly once: then somebody else must read the message.
+    None where the field is not there exactly once: then the generated message must read it.
     """
     found = _only(body, outer)
     if found is None:

@@ -1,4 +1,4 @@
-"""Generate's answers on the wire, for any contract."""
+"""Response writer: encodes the chunks and complete messages of Generate, for any contract."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _HEADS_KEPT: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What is the same in every message of one choice."""
+    """Fields that are the same in every message of one choice."""
 
     named: bytes
     """The request id's field, or nothing."""
@@ -25,14 +25,14 @@ class Spoken:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a choice ended; `matched` is the id or string that did it."""
+    """Finish reason of a choice; `matched` is the id or string that caused it."""
 
     reason: str
     matched: int | str | None = None
 
 
 class Writer:
-    """Writes the chunks and completes of one contract under one servicer's manners."""
+    """Writes the chunks and complete messages of one contract under one servicer's behaviours."""
 
     def __init__(self, contract: Contract, manners: Manners, *, vocabulary: int) -> None:
         messages = contract.messages
@@ -61,7 +61,7 @@ class Writer:
         self.logprobs = Logprobs(contract, manners, vocabulary=vocabulary)
 
     def spoken(self, request_id: str, *, prompt: int, cached: int, index: int) -> Spoken:
-        """Return what all messages of a choice share."""
+        """Return the fields that all messages of a choice share."""
         named = self._named.text(request_id) if self._manners.names_request else b""
         chunk = (
             self._chunk_prompt.of(prompt)

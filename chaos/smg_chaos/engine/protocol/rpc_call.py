@@ -1,4 +1,6 @@
-"""One RPC in progress, as a face sees it: messages to take, an end, and a bell."""
+"""RPC call in progress, as a server sees it: messages to take, an end, and a wake-up callback
+(`bell`).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ class Code(IntEnum):
 
 
 class How(Enum):
-    """By which means a call ends."""
+    """Means by which a call ends."""
 
     STATUS = auto()
     RESET = auto()
@@ -39,7 +41,7 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How a call ended."""
+    """End of a call."""
 
     code: Code
     message: str = ""
@@ -55,7 +57,8 @@ def _silent(call: "Call") -> None:
 
 
 class Call:
-    """An RPC. A face takes messages whenever it can write; `end` is final once set and all is taken.
+    """An RPC. A server takes messages whenever it can write; `end` is final once set and all is
+    taken.
 
     `bell` is rung after new messages or the end appeared, never from within `take`.
     """
@@ -69,7 +72,7 @@ class Call:
         self.stirred = False
 
     def take(self, *, lagging: bool = False) -> list[bytes]:
-        """Return the messages that are ready and forget them.
+        """Return the ready messages and remove them.
 
         `lagging` says that the reader made this call wait: some engines then merge what they have.
         """
@@ -81,12 +84,14 @@ class Call:
         self._ready.append(message)
 
     def cut(self, end: End) -> None:
-        """End the call now, whatever was still to come; a call ends once."""
+        """End the call now, without the messages still to come; a call ends once."""
         if self.end is None:
             self.end = end
 
     def cancel(self, now_s: float) -> None:
-        """The caller gave up: free what the call holds. Safe to call at any time, more than once."""
+        """Handle the caller's cancellation: free what the call holds. Safe to call at any time,
+        more than once.
+        """
         self.cut(End(Code.CANCELLED))
 
     @property

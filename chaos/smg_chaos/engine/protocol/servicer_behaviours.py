@@ -1,7 +1,8 @@
-"""What can differ between one servicer's behaviour and another's, row by row.
+"""Servicer behaviours: every way in which one engine's servicer can differ from another's, row by
+row.
 
-The values are in `servicers`. Nothing else in this package asks which contract it speaks; it asks
-its manners, so a new engine is a new column and not a new branch.
+The values are in `servicers`. Nothing else in this package asks which contract it serves; it asks
+the behaviours, so a new engine is a new column and not a new branch.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from enum import Enum, auto
 
 
 class Flavour(Enum):
-    """A contract together with the servicer that speaks it."""
+    """A contract together with the servicer that serves it."""
 
     MLX = "mlx"
     VLLM = "vllm"
@@ -43,7 +44,7 @@ class Coalesce(Enum):
 
 
 class Aborted(Enum):
-    """What an Abort does to the stream it aborts."""
+    """Effect of an Abort on the stream it aborts."""
 
     ENDS_WITHOUT_COMPLETE = auto()
     EMPTY_COMPLETE = auto()
@@ -54,7 +55,7 @@ class Aborted(Enum):
 
 
 class Bad(Enum):
-    """What a request does that should never have been sent."""
+    """Effect of a request that should never have been sent."""
 
     ACCEPTED = auto()
     GARBAGE = auto()
@@ -73,7 +74,7 @@ class Bad(Enum):
 
 
 class Twin(Enum):
-    """What a second request under an id in use does."""
+    """Effect of a second request under an id in use."""
 
     INDEPENDENT = auto()
     REFUSED = auto()
@@ -83,7 +84,7 @@ class Twin(Enum):
 
 
 class KvEvents(Enum):
-    """What a KV-event subscriber is served."""
+    """KV events that a subscriber gets."""
 
     NONE = auto()
     LIVE = auto()
@@ -107,7 +108,7 @@ class LoadRecords(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """One servicer's manners, in the order of the engines' specification."""
+    """Behaviours of one servicer, in the order of the engines' specification."""
 
     flavour: Flavour
     # The stream.

@@ -1,4 +1,4 @@
-"""Every servicer's manners: the table this simulated engine imitates.
+"""Servicers of real engines and their behaviours: the table that this simulated engine imitates.
 
 Columns marked (m) were observed on running engines, columns marked (r) were read in a servicer's
 source and never run here.
@@ -366,6 +366,6 @@ MANNERS: Final = MappingProxyType(
 
 
 def manners_of(contract: str, servicer: str = "python") -> Manners:
-    """Return the manners of a contract name; `servicer` matters to vLLM only."""
+    """Return the behaviours of a contract name; `servicer` matters to vLLM only."""
     name = "vllm-rust" if contract == "vllm" and servicer == "rust" else contract
     return MANNERS[Flavour(name)]

@@ -1,8 +1,9 @@
-"""Protobuf, written by hand where it is hot: a streamed token is four concatenations.
+"""Wire format of protobuf, encoded by hand where it is hot: a streamed token is four
+concatenations.
 
 Fields may stand in any order and a submessage is its fields one after the other, so a chunk is put
-together from a head (the ids and the count, remembered per position of an answer) and a tail (what is
-the same for all chunks of a request). Field numbers come from the contract's own descriptors.
+together from a head (the ids and the count, remembered per position of an answer) and a tail (what
+is the same for all chunks of a request). Field numbers come from the contract's own descriptors.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,1 +1,1 @@
-"""Scripts."""
+"""Scripts: the generated text, and the tokenizer that goes with it."""

@@ -1,4 +1,6 @@
-"""The tokenizer a simulated engine serves: its files, its zip, and what it makes of text."""
+"""Bundle of tokenizer files that a simulated engine serves: its zip archive, end-of-text ids,
+encode and decode.
+"""
 
 import hashlib
 import io

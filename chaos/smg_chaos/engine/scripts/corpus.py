@@ -1,4 +1,4 @@
-"""The words a simulated engine's own tokenizer is made from.
+"""Corpus from which the built-in tokenizer of a simulated engine is trained.
 
 Fixed text, so that the vocabulary is the same on every machine and Python version.
 """

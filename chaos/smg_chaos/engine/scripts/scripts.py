@@ -1,8 +1,8 @@
-"""What a simulated engine says.
+"""Scripts of simulated engines: the rules by which a prompt gets its answer.
 
-A script turns a prompt into an `Answer`: ids that never run out, so that an engine told to ignore the
-end of text goes on like a real one. Where the answer ends is not the script's business; the end-of-
-text id simply stands in it.
+A script turns a prompt into an `Answer`: ids that never run out, so that an engine told to ignore
+the end of text continues like a real one. Where the answer ends is not the script's business; the
+end-of-text id is simply part of it.
 """
 
 import json
@@ -38,7 +38,7 @@ NAMES: Final = (*TEXTS, "echo", "random", "endless", _ANY_LENGTH, "following")
 
 
 class Script(Protocol):
-    """Decides what is said."""
+    """Source of answers."""
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
         """Return the answer of one choice; the same arguments give the same answer."""
@@ -59,7 +59,9 @@ class Fixed:
 
 
 class Endless:
-    """The same ids for ever; only a limit ends it. After a prompt that ends with them it goes on there."""
+    """The same ids for ever; only a limit ends it. After a prompt that ends with them it continues
+    from there.
+    """
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._answer = Answer((), tuple(ids))
@@ -71,7 +73,8 @@ class Endless:
 
 
 class AnyLength:
-    """The ids of the endless answer, ended where nobody can know before: the seed alone says where.
+    """The ids of the endless answer, with an end that cannot be predicted: it follows from the seed
+    alone.
 
     `lengths`: how many there are at least, how many more on average, and how many at most.
     """
@@ -106,7 +109,7 @@ class Echo:
 
 
 class Random:
-    """Seeded byte salad that never ends by itself."""
+    """Seeded random bytes that never end by themselves."""
 
     def __init__(self, below: int, avoid: frozenset[int]) -> None:
         self._ids = [token for token in range(below) if token not in avoid]
@@ -126,17 +129,19 @@ class Random:
 
 
 class Continuing:
-    """What comes next follows from every id before it, prompt and answer alike, as in a model at temperature 0.
+    """Ids that each follow from all before them, prompt and answer alike, as in a model at
+    temperature 0.
 
-    An engine that is given the prompt and the beginning of an answer therefore says the rest of that answer,
-    and says something else if one id is missing, double or wrong. Choices are alike. Never ends by itself.
+    An engine that is given the prompt and the beginning of an answer therefore generates the rest
+    of that answer, and something else if one id is missing, double or wrong. Choices are alike.
+    Never ends by itself.
     """
 
     def __init__(self, ids: Sequence[int]) -> None:
         self._ids = tuple(sorted(set(ids)))
 
     def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
-        """Return what follows from the prompt."""
+        """Return the ids that follow from the prompt."""
         return Following(prompt, self._ids)
 
 

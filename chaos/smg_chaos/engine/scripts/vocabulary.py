@@ -1,8 +1,8 @@
-"""A tiny byte-level BPE tokenizer, made in code and always the same.
+"""Vocabulary of a tiny byte-level BPE tokenizer, built in code and always the same.
 
-256 byte tokens, then a few hundred merges learned from a fixed text (most frequent pair first; among
-equals the pair that sorts first), then the special tokens and markers. Everything UTF-8 can be
-encoded, and characters outside the text's alphabet take one token per byte: exactly the split
+256 byte tokens, then a few hundred merges learned from a fixed text (most frequent pair first;
+among equals the pair that sorts first), then the special tokens and markers. Everything UTF-8 can
+be encoded, and characters outside the text's alphabet take one token per byte: exactly the split
 characters a detokeniser must survive.
 """
 

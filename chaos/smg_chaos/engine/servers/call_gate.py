@@ -1,4 +1,4 @@
-"""Who comes in to a simulated engine: each call told in a line, and whoever lacks the key sent away."""
+"""Call gate of a simulated engine: logs each call, and refuses those without the API key."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,10 +6,10 @@ from smg_chaos.engine.protocol.rpc_call import Call, Code, refused
 
 
 class Door:
-    """Stands before one engine, whose port is `port` once it listens.
+    """Gate of one engine, whose port is `port` once it listens.
 
-    `api_key` is what every call has to carry as `authorization: Bearer …`, "" for an open door. `say` is told
-    who calls what; None: nobody is told.
+    `api_key` is what every call has to carry as `authorization: Bearer …`, "" for none. `say` gets
+    the lines about callers and methods; None: calls are not logged.
     """
 
     def __init__(self, api_key: str = "", say: Callable[[str], None] | None = None) -> None:
@@ -18,7 +18,9 @@ class Door:
         self._say = say
 
     def refusal(self, method: str, peer: str, headers: Mapping[str, str]) -> Call | None:
-        """Return the end of a call that may not come in, or None. `peer` is how gRPC names the caller."""
+        """Return the end of a call without the key, or None. `peer` is gRPC's name of the
+        caller.
+        """
         known = not self._word or headers.get("authorization") == self._word
         if self._say is not None:
             name = method.rpartition("/")[2]

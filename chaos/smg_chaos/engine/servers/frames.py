@@ -1,4 +1,4 @@
-"""HTTP/2 frames (RFC 9113): numbers, and the bytes a gRPC server sends."""
+"""Frames of HTTP/2 (RFC 9113): their numbers, and the bytes a gRPC server sends."""
 
 import struct
 from typing import Final
@@ -59,7 +59,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def message_head(stream: int, length: int) -> bytes:
-    """Return what stands before a gRPC message of `length` bytes that fills one DATA frame."""
+    """Return the bytes before a gRPC message of `length` bytes that fills one DATA frame."""
     whole = length + GRPC_PREFIX
     return _MESSAGE.pack(whole >> 16, whole & 0xFFFF, DATA, 0, stream, 0, length)
 

@@ -1,4 +1,6 @@
-"""The gRPC server of grpc.aio: what real servicers run on, with all its own manners and its cost."""
+"""grpc.aio server (grpcio): the stack that real servicers run on, with its behaviour and its
+cost.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -99,7 +101,7 @@ class GrpcFace:
 
 
 class _Reader:
-    """Takes a call's messages as fast as they can be written, and knows when that was too slow."""
+    """Takes a call's messages as fast as they can be written, and detects a slow reader."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

@@ -1,10 +1,9 @@
-"""One HTTP/2 connection of the lean gRPC server.
+"""HTTP/2 connection of the lean gRPC server: an asyncio protocol without tasks.
 
-Bytes in, bytes out, no task per anything: requests are read in `data_received`, calls ring when they
-have something to say, and what is to be written is collected and written once per wake-up. Flow
-control is kept in both directions; a stream whose reader lags is asked again when there is room, and
-its call is told so. Whatever a peer sends, the answer is frames or a closed connection, never an
-exception.
+Bytes in, bytes out: requests are read in `data_received`, calls ring their bell when they have
+messages, and what is to be written is collected and written once per wake-up. Flow control is kept
+in both directions; a stream whose reader lags is asked again when there is room, and its call is
+told so. Whatever a peer sends, the answer is frames or a closed connection, never an exception.
 """
 
 import asyncio
@@ -72,7 +71,7 @@ class Connection(asyncio.Protocol):
     # ── The transport's side ────────────────────────────────────────────────
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Introduce ourselves."""
+        """Send the server's settings."""
         # uvloop's transports are no subclass of asyncio's.
         self._transport = transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
@@ -107,13 +106,13 @@ class Connection(asyncio.Protocol):
         self._paused = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume taking messages."""
         self._paused = False
         self._unblock()
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        """Read frames, let the engine do what is due, and write once."""
+        """Read frames, advance the engine to now, and write once."""
         try:
             self._read(data)
         except BrokenProtocolError as error:
@@ -128,7 +127,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def touch(self) -> None:
-        """Remember that there is something to write."""
+        """Mark that there is something to write."""
         if not self._touched:
             self._touched = True
             self._face.touched.append(self)
@@ -317,7 +316,7 @@ class Connection(asyncio.Protocol):
             self.touch()
 
     def pump(self, stream: Stream) -> None:
-        """Write what the stream's call has to say, as far as there is room."""
+        """Write the messages of the stream's call, as far as there is room."""
         call = stream.call
         if call is None or stream.number not in self._streams:
             return
@@ -357,7 +356,7 @@ class Connection(asyncio.Protocol):
         out.append(message)
 
     def _send_backlog(self, stream: Stream) -> bool:
-        """Send what is left over; return whether nothing is left any more."""
+        """Send the backlog; return whether nothing is left of it."""
         while stream.backlog:
             size = min(len(stream.backlog), self._frame_max, self._window, stream.window)
             if size <= 0:

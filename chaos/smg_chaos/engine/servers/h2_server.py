@@ -1,4 +1,4 @@
-"""The lean gRPC server: own HTTP/2, for benchmarks and for faults that grpc.aio cannot make."""
+"""HTTP/2 server: a lean gRPC server for benchmarks, and for faults that grpc.aio cannot make."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ class H2Face:
 
     @property
     def clockwork(self) -> Clockwork:
-        """What moves the engine; there once the face listens."""
+        """The loop that advances the engine; there once the server listens."""
         assert self._clockwork is not None, "the face does not listen yet"
         return self._clockwork
 
@@ -42,11 +42,11 @@ class H2Face:
         return bound
 
     def start(self, method: str, body: bytes) -> Call:
-        """Return the call of a method."""
+        """Start the call of a method and return it."""
         return self._service.start(method, body, self.clockwork.now_s())
 
     def settle(self) -> None:
-        """Let the engine do what is due, then write everything there is."""
+        """Advance the engine to now, then write everything there is."""
         self.clockwork.settle()
         self.flush()
 

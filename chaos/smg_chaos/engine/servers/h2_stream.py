@@ -1,4 +1,4 @@
-"""A call on an HTTP/2 connection, and what goes wrong on one."""
+"""HTTP/2 stream: one call on a connection, its flow control state, and its protocol errors."""
 
 from typing import Protocol
 
@@ -53,13 +53,13 @@ class Stream:
         self.lagging = False
 
     def ring(self, call: Call) -> None:
-        """Hear that the call has something to say."""
+        """Note that the call has messages."""
         self.connection.pump(self)
         self.connection.touch()
 
 
 def ignore(call: Call) -> None:
-    """Hear nothing: the caller is gone."""
+    """Do nothing: the caller is gone."""
 
 
 def unpadded(flags: int, payload: bytes) -> bytes:

@@ -1,7 +1,8 @@
-"""Reading compressed HTTP/2 headers (RFC 7541), complete: static and dynamic table, Huffman.
+"""HPACK decoder (RFC 7541), complete: static and dynamic table, Huffman.
 
-A gRPC client sends nearly the same block for every request of a connection, so blocks that changed no
-table are remembered by their bytes. Writing needs none of this: our answers are fixed literals.
+A gRPC client sends nearly the same block for every request of a connection, so blocks that changed
+no table are cached by their bytes. The encoder needs none of this: response headers are fixed
+literals.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class HpackError(Exception):
-    """A block that cannot be read; the connection's table is lost with it."""
+    """A block that cannot be decoded; the connection's table is lost with it."""
 
 
 _STATIC_TEXT: Final = (
@@ -97,7 +98,7 @@ def huffman(raw: bytes) -> bytes:
 
 
 class HeaderReader:
-    """The reading side of one connection."""
+    """The decoder of one connection."""
 
     def __init__(self) -> None:
         self._table: deque[tuple[bytes, bytes]] = deque()
@@ -208,7 +209,7 @@ def _string(block: bytes, at: int) -> tuple[bytes, int]:
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """Return a header as a literal that no table remembers."""
+    """Return a header as a literal that enters no table."""
     return b"\x00" + _length(name) + name + _length(value) + value
 
 

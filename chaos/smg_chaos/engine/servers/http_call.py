@@ -1,4 +1,4 @@
-"""One generation asked for over HTTP: the engine's call, its tokens put into text and frames."""
+"""HTTP call: one generation asked for over HTTP, its tokens turned into text and event frames."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _DONE: Final = b"data: [DONE]\n\n"
 
 
 class MistakeError(Exception):
-    """A request that is answered by a status and a message."""
+    """A bad request, answered by a status and a message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class MistakeError(Exception):
 
 
 class _Choice:
-    """One answer: what it is made of, and how much of its text was said."""
+    """One answer: its ids, and how much of its text was sent."""
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -38,7 +38,7 @@ class _Choice:
 
 
 class HttpGeneration:
-    """One request. `begin`, then `frames` to the end; `streamed` says which form its client wants."""
+    """One request. `begin`, then `frames` to the end; `streamed` is the form its client wants."""
 
     def __init__(self, words: Words, body: Mapping[str, Any], *, chat: bool, name: str) -> None:
         self.streamed = body.get("stream") is True
@@ -78,7 +78,7 @@ class HttpGeneration:
         )
 
     def begin(self, engine: Engine, now_s: float) -> None:
-        """Give the request to the engine."""
+        """Submit the request to the engine."""
         self._call = engine.submit(self._asked, now_s)
         self._call.bell = lambda call: self._bell.set()
 
@@ -128,7 +128,7 @@ class HttpGeneration:
         return frame(self._words.piece(self._name, at, new, choice.finish, chat=self._chat))
 
     def last_frames(self) -> bytes:
-        """Return what ends a stream."""
+        """Return the frames that end a stream."""
         options = self._body.get("stream_options")
         wanted = isinstance(options, dict) and options.get("include_usage") is True
         if not wanted:

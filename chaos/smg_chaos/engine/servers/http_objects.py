@@ -1,4 +1,6 @@
-"""The words of an OpenAI HTTP server: prompts into ids, ids into text, and the objects it answers with. Pure."""
+"""HTTP objects of an OpenAI server: prompts to ids, ids to text, and the JSON objects of its
+answers. Pure.
+"""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,7 @@ def frame(value: Mapping[str, Any]) -> bytes:
 
 
 class Words:
-    """What one server says; `model` is its name for what it serves."""
+    """Objects of one server; `model` is its name for the served model."""
 
     def __init__(self, model: str, bundle: Bundle) -> None:
         self._model = model
@@ -66,7 +68,7 @@ class Words:
         return {**self._head(name, chat=chat, streamed=True), "choices": [choice]}
 
     def usage_piece(self, name: str, usage: Mapping[str, Any], *, chat: bool) -> Mapping[str, Any]:
-        """Return the event that tells the usage."""
+        """Return the event with the usage."""
         head = self._head(name, chat=chat, streamed=True)
         return {**head, "choices": [], "usage": usage}
 
@@ -78,7 +80,7 @@ class Words:
         *,
         chat: bool,
     ) -> Mapping[str, Any]:
-        """Return an answer in one piece."""
+        """Return a whole answer as one object."""
         choices = [
             {
                 "index": at,
@@ -98,7 +100,7 @@ class Words:
 
 
 def metrics_page(model: str, running: int, waiting: int) -> str:
-    """Return a page of metrics as vLLM has it."""
+    """Return a page of metrics with vLLM's names."""
     label = f'{{engine="0",model_name="{model}"}}'
     return (
         "# TYPE vllm:num_requests_running gauge\n"
@@ -111,7 +113,7 @@ def metrics_page(model: str, running: int, waiting: int) -> str:
 
 
 def embedded(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what `/v1/embeddings` answers."""
+    """Return the answer of `/v1/embeddings`."""
     value = body.get("input")
     inputs = (
         value if isinstance(value, list) and value and not isinstance(value[0], int) else [value]
@@ -135,13 +137,13 @@ def embedded(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def vector_of(text: object) -> list[float]:
-    """Return the embedding of a text: of no meaning, and always the same."""
+    """Return the embedding of a text: without meaning, and always the same."""
     digest = blake2b(msgspec.json.encode(text), digest_size=DIMENSIONS).digest()
     return [byte / 256 for byte in digest]
 
 
 def reranked(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what `/v1/rerank` answers: documents that share more words with the query first."""
+    """Return the answer of `/v1/rerank`: documents that share more words with the query first."""
     query = set(str(body.get("query", "")).split())
     documents = [str(one) for one in body.get("documents", [])]
     scores = [len(query & set(one.split())) / max(1, len(query)) for one in documents]
@@ -154,7 +156,7 @@ def reranked(body: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def classified(body: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what `/v1/classify` answers."""
+    """Return the answer of `/v1/classify`."""
     value = body.get("input")
     inputs = value if isinstance(value, list) else [value]
     rows = [

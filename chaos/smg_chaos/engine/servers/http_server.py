@@ -1,8 +1,10 @@
-"""The simulated engine behind an OpenAI HTTP server, as gateways that relay meet it.
+"""HTTP server with an OpenAI API in front of a simulated engine, for gateways that relay to HTTP
+workers.
 
-The engine is the same: its slots, its cache, its faults, its deaths. What it prints is put into words here, with
-its own tokenizer and a plain template. A fault before the first word is an HTTP status, one after it cuts the
-connection. Embeddings, rerank and classify are made of digests: equal texts have equal answers.
+The engine is the same: its slots, its cache, its faults, its deaths. Its tokens become text here,
+with its own tokenizer and a plain template. A fault before the first text is an HTTP status, one
+after it cuts the connection. Embeddings, rerank and classify are made of digests: equal texts have
+equal answers.
 """
 
 import asyncio
@@ -194,7 +196,7 @@ class HttpFace:
         return response
 
     def _check_end(self, request: web.Request, call: HttpGeneration, *, begun: bool) -> None:
-        """Say what broke the call, if anything did: by a status, or by breaking the connection."""
+        """Answer a failed call: by a status, or by breaking the connection."""
         end = call.end
         assert end is not None, "all frames were taken"
         if end.code is Code.OK:
@@ -217,7 +219,7 @@ class HttpFace:
 
 
 def _silent() -> logging.Logger:
-    """Return a log that nobody reads: what is cut on purpose is no error."""
+    """Return a logger without output: what is cut on purpose is no error."""
     return logging.Logger("http face", logging.CRITICAL)
 
 
@@ -243,7 +245,7 @@ def _error(status: int, message: str) -> web.Response:
 
 
 def _cut(request: web.Request) -> None:
-    """Break the connection off; whoever is at its end sees it close in the middle."""
+    """Break the connection off; the client sees it close in the middle."""
     if request.transport is not None:
         request.transport.abort()
     raise ConnectionResetError("cut on purpose")

@@ -1,4 +1,4 @@
-"""A simulated engine without a network: the same methods, bytes in and bytes out, on virtual time."""
+"""In-memory server of a simulated engine: same methods, bytes in and bytes out, on virtual time."""
 
 from smg_chaos.engine.protocol.rpc_call import Call, End
 from smg_chaos.engine.servers.service import Service
@@ -6,7 +6,7 @@ from smg_chaos.engine.simulator.engine import Engine
 
 
 class MemoryCall:
-    """What a client of a call in memory has received so far."""
+    """Messages and end of a call in memory, as its client has received them so far."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -39,17 +39,17 @@ class MemoryFace:
         return call
 
     def cancel(self, call: MemoryCall) -> None:
-        """Give a call up, as a client that hangs up does."""
+        """Cancel a call, as a client that disconnects does."""
         call.call.cancel(self.now_s)
         call.end = call.call.end
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance virtual time."""
         self.now_s += seconds
         self.engine.advance(self.now_s)
 
     def run(self, call: MemoryCall, *, patience_s: float = 60.0) -> MemoryCall:
-        """Let time pass until the call ends, or for so long."""
+        """Advance virtual time until the call ends, or for so long."""
         until_s = self.now_s + patience_s
         while call.end is None:
             due_s = self.engine.due_s()

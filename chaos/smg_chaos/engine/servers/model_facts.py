@@ -1,4 +1,5 @@
-"""What an engine says about its model and itself, with each servicer's own untruths.
+"""Model facts: fields of model and server info messages, per contract, wrong ones of real servicers
+included.
 
 One table a contract and answer: field name to a function of the engine. A field that is not here is
 left out by the real servicer as well.
@@ -117,7 +118,9 @@ def _sglang_arguments(engine: "Engine", now_s: float) -> dict[str, Any]:
 
 
 def _disaggregation(engine: "Engine") -> dict[str, Any]:
-    """What the engines that meet in rooms say of that, whether they do or not."""
+    """Return the disaggregation fields of engines that pair up by rooms, whether they do so or
+    not.
+    """
     role, protocol = engine.settings.role, engine.settings.pairing_protocol
     return {
         "disaggregation_mode": "null" if role == "regular" else role,

@@ -1,10 +1,10 @@
-"""Engines of several processes ask each other over TCP, a line each way, and one more for what is taken.
+"""Process link: engines of several processes ask each other for prompts over TCP, in lines of JSON.
 
     > {"key": "room 17"}
     < {"digest": 1234, "tokens": 70, "cached": 32}        or {"gone": "why"}
     > {"took": true}
 
-Whoever closes the connection before has withdrawn, or is gone.
+A side that closes the connection before has withdrawn, or is gone.
 """
 
 import asyncio
@@ -25,7 +25,9 @@ _ANYWHERE: Final = frozenset({"", "0.0.0.0", "::"})
 
 
 class Passage:
-    """One engine's door to others, and its way to theirs. `settle` is called after everything that came of it."""
+    """One engine's listener for others, and its questions to theirs. `settle` is called after every
+    change they cause.
+    """
 
     def __init__(
         self, engine: Engine, now_s: Callable[[], float], settle: Callable[[], None]
@@ -49,14 +51,14 @@ class Passage:
             pairs.where = (advertised, self._server.sockets[0].getsockname()[1])
 
     def ask(self, host: str, port: int, key: str, heard: Heard, now_s: float) -> Asking:
-        """Ask the engine at an address; nobody is waited for here."""
+        """Ask the engine at an address, without waiting."""
         question = _Question(self, key, heard)
         self.questions[question] = None
         question.begin(host, port, now_s)
         return question
 
     def close(self) -> None:
-        """Close the door and every connection."""
+        """Close the listener and every connection."""
         if self._server is not None:
             self._server.close()
         for guest in list(self.guests):
@@ -66,7 +68,7 @@ class Passage:
 
 
 class _Guest(asyncio.Protocol):
-    """Somebody who asks this engine."""
+    """An engine that asks this one."""
 
     def __init__(self, passage: Passage) -> None:
         self._passage = passage
@@ -184,7 +186,9 @@ class _Question:
             self._late(Gone(str(said.get("gone", "nonsense was answered"))))
 
     def _send(self, line: bytes) -> bool:
-        """Send a line; False where it cannot be: it is short, and the connection new."""
+        """Send a line; return False where it cannot be sent: lines are short, and the connection
+        new.
+        """
         try:
             return self._socket is not None and self._socket.send(line) == len(line)
         except OSError:
@@ -199,12 +203,12 @@ class _Question:
         self._heard(self, gone, now_s)
 
     def took(self, now_s: float) -> None:
-        """Make what was heard of one's own."""
+        """Take what was announced: it is the asker's from now on."""
         self._send(b'{"took": true}\n')
         self.close()
 
     def withdraw(self, now_s: float) -> None:
-        """Want it no more."""
+        """Withdraw the question."""
         self.close()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""The RPCs of a simulated engine: a method's full name and a request's bytes in, a call out.
+"""Service of a simulated engine: maps a method's full name and a request's bytes to a call.
 
-Every face serves these. A unary method is a call that says one message.
+All servers of this package use it. A unary method is a call with one message.
 """
 
 import hashlib
@@ -67,7 +67,7 @@ class Service:
         }
 
     def start(self, method: str, body: bytes, now_s: float) -> Call:
-        """Return the call of a method, which may have ended already."""
+        """Start the call of a method and return it; it may have ended already."""
         found = self.methods.get(method)
         if found is None:
             return refused(Code.UNIMPLEMENTED, f"unknown method {method}")
@@ -237,7 +237,7 @@ class Service:
 
 
 class _Huge(Call):
-    """A tokenizer that goes on and on; never more than a piece of it is in memory."""
+    """A tokenizer archive of many MiB; never more than a piece of it is in memory."""
 
     __slots__ = ("_left", "_piece")
 

@@ -1,4 +1,4 @@
-"""Where an answer ends, and why: computed once, when it begins."""
+"""Answer end: the position and the finish reason, computed once, when the answer begins."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Plan:
 
 
 def plan(asked: Asked, answer: Answer, manners: Manners, bundle: Bundle, context: int) -> Plan:
-    """Return how far `answer` goes under what was asked."""
+    """Return where `answer` ends under the request's parameters."""
     limit = _limit(asked, manners, context)
     if limit == 0:
         return Plan(0, _LENGTH)
@@ -55,7 +55,7 @@ def _limit(asked: Asked, manners: Manners, context: int) -> int:
 
 
 def allowed(asked: Asked, answer: Answer, bundle: Bundle) -> Answer:
-    """Return the answer as it comes out under a minimum length: what would end it is not printed."""
+    """Return the answer under a minimum length: ids that would end it are not printed."""
     if not asked.min_tokens:
         return answer
     ends = _end_ids(asked, bundle)
@@ -112,7 +112,9 @@ def _tokens_of(text: str, answer: Answer, bundle: Bundle, limit: int) -> int:
 
 
 def _holds(stops: Sequence[str], answer: Answer, bundle: Bundle, end_at: int) -> list[int]:
-    """Return for every number of tokens how many may be shown: those that can begin no stop string."""
+    """Return for every number of tokens how many may be shown: those that can be the start of no
+    stop string.
+    """
     shown = [0]
     for made in range(1, end_at + 1):
         tail = bundle.decode(answer.slice(max(0, made - _STOP_REACH_TOKENS), made))

@@ -1,8 +1,8 @@
-"""What an engine was asked for and what it said, call by call, for whoever checks a gateway's limits.
+"""Call ledger: one engine's record of calls and their tokens, to check a gateway's limits against.
 
-Two lines of JSON for each Generate, both with wall-clock microseconds: `came` when it came in, whatever became
-of it, and `ended` with the tokens that were made. A client that numbers its requests by their `seed` can be
-matched with what arrived for it, whichever gateway stands between.
+Two lines of JSON for each Generate, both with wall-clock microseconds: `came` when it came in,
+however it ended, and `ended` with the tokens that were made. A client that numbers its requests by
+their `seed` can be matched with what arrived for it, for any gateway in between.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,9 @@ from smg_chaos.engine.protocol.generate_request import Asked
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of an account. `seed` -1: none was given; `most` -1: as many tokens as the context allows."""
+    """One line of the ledger. `seed` -1: none was given; `most` -1: as many tokens as the context
+    allows.
+    """
 
     did: Literal["came", "ended"]
     at_us: int
@@ -27,7 +29,9 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Account:
-    """Writes the account of one engine, the `worker`-th of its process; `write` takes whole lines."""
+    """Writes the ledger of one engine, the `worker`-th of its process; `write` takes whole
+    lines.
+    """
 
     def __init__(self, write: Callable[[str], object], worker: int) -> None:
         self._write = write

@@ -1,7 +1,7 @@
-"""One answer on its way.
+"""Choice: one answer of a request while it is generated.
 
-A choice is a position in an answer that is known in advance, so where it ends, and why, is known when
-it begins. The engine moves `made` forward; messages follow it with `sent`.
+A choice is a position in an answer that is known in advance, so its end and finish reason are known
+when it begins. The engine moves `made` forward; messages follow it with `sent`.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ CallT = TypeVar("CallT", bound=ChoiceCall)
 
 
 class State(Enum):
-    """Where a choice is."""
+    """State of a choice."""
 
     WAITING = auto()
     PLACED = auto()
@@ -93,7 +93,7 @@ class Choice(Generic[CallT]):
 
     @property
     def over(self) -> bool:
-        """Whether no token will be made any more."""
+        """Whether all its tokens are made."""
         return self.state is State.OVER
 
     def shown(self, group: int) -> int:

@@ -1,11 +1,11 @@
-"""A simulated engine: requests in, tokens out, on a clock that is an argument.
+"""Engine, simulated: requests in, tokens out, on a clock that is an argument.
 
-Nothing here sleeps, reads a clock or knows a socket. `advance(now_s)` does everything that is due until
-then, in order, at the times it was due; `due_s()` says when to come back. A face (gRPC, memory) submits
-requests, takes messages from the calls it was given, and cancels them.
+Nothing here sleeps, reads a clock or uses a socket. `advance(now_s)` does everything that is due
+until then, in order, at the times it was due; `due_s()` returns when to call it again. A server
+(gRPC, memory) submits requests, takes messages from the calls it was given, and cancels them.
 
-Guaranteed, and checked by `check()`: a slot and its blocks are free as soon as their request ended, was
-aborted or was cancelled.
+Guaranteed, and checked by `check()`: a slot and its blocks are free as soon as their request ended,
+was aborted or was cancelled.
 """
 
 import random
@@ -41,7 +41,7 @@ class Engine:
     """One simulated engine.
 
     `now_s` is the moment it starts, on the monotonic clock every later call uses; `epoch_s` is that
-    moment on the wall. `on_death` is told the exit code when the process would end.
+    moment on the wall. `on_death` is called with the exit code when the process would end.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Engine:
 
     @property
     def active(self) -> int:
-        """How many calls of clients are being worked on."""
+        """How many calls of clients are in progress."""
         return sum(len(calls) for calls in self._by_id.values())
 
     @property
@@ -117,19 +117,19 @@ class Engine:
         return not any(rank.scheduler.busy for rank in self.ranks)
 
     @property
-    def scheduler(self) -> Scheduler[Generation]:
-        """Who runs on its first rank, and on most engines at all."""
+    def scheduler(self) -> Scheduler:
+        """The scheduler of its first rank, and of most engines the only one."""
         return self.ranks[0].scheduler
 
-    def turn(self) -> GenerationRank:
-        """Return the rank whose turn it is, where nobody says which one."""
+    def turn(self) -> Rank:
+        """Return the rank whose turn it is, where a request names none."""
         self._turn += 1
         return self.ranks[self._turn % len(self.ranks)]
 
     # ── Time ────────────────────────────────────────────────────────────────
 
     def at(self, when_s: float, do: Callable[[float], None]) -> None:
-        """Do something at a moment."""
+        """Schedule an action for a moment."""
         self._timers.add(when_s, do)
 
     def due_s(self) -> float | None:
@@ -181,24 +181,24 @@ class Engine:
     # ── Requests ────────────────────────────────────────────────────────────
 
     def submit(self, asked: Asked, now_s: float) -> Call:
-        """Take a request; the call it returns may have ended already."""
+        """Accept a request; the call it returns may have ended already."""
         return self._reception.submit(asked, now_s)
 
     def running_as(self, request_id: str) -> list[Generation]:
-        """Return the calls that run under an id, oldest first."""
+        """Return the calls in progress under an id, oldest first."""
         return list(self._by_id.get(request_id, ()))
 
     def register(self, call: Generation) -> None:
-        """Remember a call by its id, and take back what it holds when it is cancelled."""
+        """Register a call by its id; its cancellation frees what it holds."""
         call.release = self._release
         self._by_id.setdefault(call.asked.request_id, []).append(call)
 
     def wedge(self, call: Generation) -> None:
-        """Let nobody advance until this call's caller gives up."""
+        """Stop all progress until this call is cancelled by its caller."""
         self._wedged[call] = None
 
     def mix(self, call: Generation, first: Generation) -> None:
-        """Let the newer call of two with one id get everything; the older one never ends."""
+        """Send everything of two calls with one id to the newer call; the older one never ends."""
         call.adopted = [*first.adopted, *first.choices]
         for choice in call.adopted:
             choice.call = call
@@ -206,13 +206,13 @@ class Engine:
         self._by_id[call.asked.request_id] = [call]
 
     def start(self, call: Generation, now_s: float) -> None:
-        """Queue a call's choices up."""
+        """Queue a call's choices."""
         if call.end is not None or self.died is not None or self.pairs.waits(call, now_s):
             return
         self.start_now(call, now_s)
 
     def start_now(self, call: Generation, now_s: float) -> None:
-        """Queue a call's choices up; it waits for no other engine, or not any more."""
+        """Queue a call's choices; it waits for no other engine, or not any more."""
         if len(call.choices) > 1 and self.manners.prefills_once:
             self.probe(call.asked.ids, partial(self._enqueue, call), now_s, call.home)
         else:
@@ -231,7 +231,9 @@ class Engine:
         now_s: float,
         home: GenerationRank | None = None,
     ) -> Generation:
-        """Run a prompt and one token through a scheduler for the engine's own sake."""
+        """Run a prompt and one token through a scheduler for the engine itself; then call
+        `then`.
+        """
         asked, home = Asked(ids=ids, max_tokens=1), home or self.ranks[0]
         call = Generation(asked, self.writer, self.manners, home, group=1)
         choice = Choice(call, 0, self.script.answer(ids, 0, 0))
@@ -256,7 +258,7 @@ class Engine:
         self.finished(call, now_s)
 
     def finished(self, call: Generation, now_s: float) -> None:
-        """Take note of it if all choices of a call are over."""
+        """Deregister and complete a call if all its choices are over."""
         if call.release is None or not all(one.over for one in call.choices):
             return
         self._forget(call, now_s)
@@ -280,7 +282,7 @@ class Engine:
         self.give_up(call, now_s)
 
     def give_up(self, call: Generation, now_s: float) -> None:
-        """Take everything back from a call whose end is known."""
+        """Free everything of a call whose end is known."""
         call.release = None
         self._take_back(call, now_s)
 
@@ -300,7 +302,7 @@ class Engine:
                 self.account.ended(call.asked, call.made, self.wall_s(now_s))
 
     def _release(self, call: Generation, now_s: float) -> None:
-        """Take back what a call holds that its caller or an abort gave up."""
+        """Free what a call holds that was cancelled or aborted."""
         if not call.aborting and call.end is not None and call.end.code is Code.CANCELLED:
             self.tally.cancelled += 1
         self._take_back(call, now_s)
@@ -340,14 +342,14 @@ class Engine:
     # ── Life ────────────────────────────────────────────────────────────────
 
     def come_back(self, *, model: str, vocabulary: int, now_s: float) -> None:
-        """Lose everything and be another process; `down` is the caller's to end."""
+        """Drop all state and restart as a new process; `down` is the caller's to end."""
         self.down = True
         self._end_all(GONE, now_s)
         self.model, self.vocabulary = model, vocabulary
         self._build()
 
     def die(self, code: int) -> None:
-        """End the process: every call is cut, nothing happens any more."""
+        """End the process: every call is cut, and it does nothing any more."""
         if self.died is not None:
             return
         self.died = code
@@ -357,7 +359,7 @@ class Engine:
             self._on_death(code)
 
     def kill(self, now_s: float) -> None:
-        """Kill the engine behind the servicer: the servicer lives and says so."""
+        """Kill the engine behind the servicer: the servicer keeps running and reports it."""
         self.dead = True
         self._end_all(ENGINE_DEAD, now_s)
 
@@ -380,7 +382,7 @@ class Engine:
     # ── Cache and checks ────────────────────────────────────────────────────
 
     def flush(self, now_s: float) -> bool:
-        """Forget the cache; False, and nothing happens, while requests run."""
+        """Clear the cache; False, and nothing happens, while requests run."""
         if not self.idle:
             return False
         for rank in self.ranks:
@@ -390,7 +392,7 @@ class Engine:
         return True
 
     def check(self) -> None:
-        """Assert that slots, blocks and names belong to calls that are still going on."""
+        """Assert that slots, blocks and names belong to calls in progress."""
         for rank in self.ranks:
             rank.scheduler.check()
         for calls in self._by_id.values():

@@ -1,14 +1,14 @@
-"""What a simulated engine counts of itself, so that a checker can tell its losses from a gateway's."""
+"""Engine counters of requests, ends and tokens: they tell an engine's losses from a gateway's."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
 class Tally:
-    """What an engine lived through, counted by itself.
+    """Counters of one engine.
 
-    `cut`: a fault, a death or a partner ended it. `handed_over`, `taken_over`: what partners fetched of it, and it
-    of them.
+    `cut`: a fault, a death or a partner ended it. `handed_over`, `taken_over`: prompts that
+    partners fetched from it, and that it fetched from them.
     """
 
     requests: int = 0

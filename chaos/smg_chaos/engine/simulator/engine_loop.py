@@ -1,4 +1,4 @@
-"""Moves an engine along on an event loop: one timer, whatever runs."""
+"""Engine loop: advances an engine on an asyncio event loop with a single timer."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ _EARLY_S = 0.001
 
 
 class Clockwork:
-    """Advances one engine whenever something is due, and calls `after` each time it did."""
+    """Advances one engine whenever something is due, and then calls `after`."""
 
     def __init__(
         self,
@@ -28,11 +28,11 @@ class Clockwork:
         self._armed_s = 0.0
 
     def now_s(self) -> float:
-        """Return the engine's present time."""
+        """Return the engine's time now."""
         return self._clock.monotonic_s()
 
     def settle(self) -> None:
-        """Do what is due and set the timer for the rest; call it after every change."""
+        """Advance the engine to now and set the timer for the rest; call it after every change."""
         self.engine.advance(self._clock.monotonic_s())
         self.arm()
 
@@ -60,7 +60,7 @@ class Clockwork:
         self.arm()
 
     def stop(self) -> None:
-        """Set no timer any more."""
+        """Cancel the timer for good."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,4 +1,4 @@
-"""One Generate in progress: what its choices have made becomes this servicer's messages."""
+"""Generation: one Generate call in progress, whose tokens become this servicer's messages."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -94,7 +94,7 @@ class Generation(Call):
         self.then: Callable[[float], None] | None = None
 
     def take(self, *, lagging: bool = False) -> list[bytes]:
-        """Return the messages for what was made since the last time."""
+        """Return the messages for the tokens made since the last call."""
         if self._single and self._goes_on() and not (lagging or self._ready):
             return self._next()
         out = super().take()
@@ -114,7 +114,9 @@ class Generation(Call):
         return out
 
     def _goes_on(self) -> bool:
-        """Whether it has one answer, in the middle of which it is, and nothing else is to be said or kept back."""
+        """Whether it has one answer, in the middle of which it is, and nothing else is to be sent
+        or held back.
+        """
         choices = self.choices
         if len(choices) != 1 or self.adopted or self.fault is not None or self.verdict is not None:
             return False
@@ -278,7 +280,7 @@ class Generation(Call):
             release(self, now_s)
 
     def abort(self, now_s: float) -> None:
-        """Free everything, and say what this servicer says when a request is aborted."""
+        """Free everything, and send what this servicer sends when a request is aborted."""
         manner = self.manners.aborted
         self.aborting = True
         unfinished = [choice for choice in self.choices if not choice.over]
@@ -294,7 +296,7 @@ class Generation(Call):
             self._end_in_words(unfinished, Ending(self.manners.abort_reason), emptied=emptied)
 
     def fail(self, now_s: float) -> None:
-        """Free everything, and say that it failed in the words of a contract that has some."""
+        """Free everything, and report the failure in a message where the contract has one."""
         self.aborting = True
         unfinished = [choice for choice in self.choices if not choice.over]
         self._give_back(now_s)

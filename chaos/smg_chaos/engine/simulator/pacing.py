@@ -1,8 +1,9 @@
-"""When which choice makes its next token.
+"""Pacing of tokens: when which choice makes its next one, in common steps or each in its own
+rhythm.
 
 Real engines step: all running requests get a token together, and a request that becomes ready in
-between joins at the next step (`Lockstep`). `Wheel` gives every request its own rhythm instead, on one
-coarse wheel: tokens of many streams then arrive apart, which is harder on whoever reads them.
+between joins at the next step (`Lockstep`). `Wheel` gives every request its own rhythm instead, on
+one coarse timer wheel: tokens of many streams then arrive apart, which is harder on their reader.
 """
 
 import heapq
@@ -12,28 +13,19 @@ from typing import Final, Generic, Protocol, TypeVar
 TICK_S: Final = 0.001
 
 
-class Paced(Protocol):
-    """A choice, as far as its pace is concerned."""
+class Pacer(Protocol):
+    """Schedule of tokens."""
 
-    due_s: float
-
-
-PacedT = TypeVar("PacedT", bound=Paced)
-
-
-class Pacer(Protocol[PacedT]):
-    """Knows when tokens are due."""
-
-    def add(self, choice: PacedT, ready_s: float) -> None:
-        """Let `choice` make its first token at `ready_s` or soon after."""
+    def add(self, choice: Choice, ready_s: float) -> None:
+        """Schedule the first token of `choice` at `ready_s` or soon after."""
         ...
 
-    def again(self, choice: PacedT, now_s: float) -> None:
-        """Let `choice`, which made a token at `now_s`, make another one."""
+    def again(self, choice: Choice, now_s: float) -> None:
+        """Schedule another token of `choice`, which made one at `now_s`."""
         ...
 
-    def drop(self, choice: PacedT) -> None:
-        """Forget `choice`; harmless if unknown."""
+    def drop(self, choice: Choice) -> None:
+        """Remove `choice`; harmless if unknown."""
         ...
 
     def due_s(self) -> float | None:
@@ -63,7 +55,7 @@ class Step:
 
     @property
     def fixed(self) -> bool:
-        """Whether it takes `step_s`, whoever runs."""
+        """Whether it takes `step_s`, however many run."""
         return not (self._jitter or self._growth)
 
 
@@ -78,8 +70,8 @@ class Lockstep(Generic[PacedT]):
         self._count = 0
         self._next_s = 0.0
 
-    def add(self, choice: PacedT, ready_s: float) -> None:
-        """Let it join the first step after `ready_s`."""
+    def add(self, choice: Choice, ready_s: float) -> None:
+        """Add it to the first step after `ready_s`."""
         self._count += 1
         self._dropped.discard(choice)
         heapq.heappush(self._coming, (ready_s, self._count, choice))
@@ -108,8 +100,10 @@ class Lockstep(Generic[PacedT]):
             return None
         return self._coming[0][0]
 
-    def fire(self, now_s: float) -> list[PacedT]:
-        """Step: everyone running or ready makes a token; those who go on say so with `again`."""
+    def fire(self, now_s: float) -> list[Choice]:
+        """Step: all running and ready choices make a token; those that continue are added by
+        `again`.
+        """
         self._skip_dropped()
         batch = list(self._running)
         self._running.clear()
@@ -144,8 +138,8 @@ class Wheel(Generic[PacedT]):
             bucket[choice] = None
         self._count += 1
 
-    def add(self, choice: PacedT, ready_s: float) -> None:
-        """Put it where it is ready."""
+    def add(self, choice: Choice, ready_s: float) -> None:
+        """Put it into the tick in which it is ready."""
         self._put(choice, ready_s)
 
     def again(self, choice: PacedT, now_s: float) -> None:
@@ -155,21 +149,21 @@ class Wheel(Generic[PacedT]):
             step_s = self._step.duration_s(self._count + 1)
         self._put(choice, choice.due_s + step_s)
 
-    def drop(self, choice: PacedT) -> None:
-        """Take it off the wheel."""
+    def drop(self, choice: Choice) -> None:
+        """Remove it from the wheel."""
         bucket = self._buckets.get(round(choice.due_s / TICK_S))
         if bucket is not None and choice in bucket:
             del bucket[choice]
             self._count -= 1
 
     def due_s(self) -> float | None:
-        """Return the time of the first tick with somebody in it."""
+        """Return the time of the first tick that has a choice."""
         while self._ticks and not self._buckets[self._ticks[0]]:
             del self._buckets[heapq.heappop(self._ticks)]
         return self._ticks[0] * TICK_S if self._ticks else None
 
-    def fire(self, now_s: float) -> list[PacedT]:
-        """Return everyone of the first tick."""
+    def fire(self, now_s: float) -> list[Choice]:
+        """Return all choices of the first tick."""
         due_s = self.due_s()
         if due_s is None or due_s > now_s:
             return []

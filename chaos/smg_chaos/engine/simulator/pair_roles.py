@@ -1,15 +1,19 @@
-"""One engine's part in requests that two engines work on: it hands prompts over, or takes them over. Pure.
+"""Pair roles of one engine: it hands computed prompts over to a partner, or takes them from one.
+Pure.
 
-    sglang     the first engine keeps a prompt in a room and says nothing until the second one took it; that one is
-               silent until it did. Whoever goes, or never comes, ends both calls.
-    nixl       the first engine answers at once, with where its blocks are; the second one fetches them.
-    mooncake   the first engine was given an id for its blocks; the second one is told id, engine and address, and
-               waits for them.
-    store      whoever works a prompt off puts its blocks into a store, and looks there first.
+    sglang     the first engine keeps a prompt in a room and sends nothing until the second one
+               took it; that one is silent until it did. Either side that disconnects, or never
+               comes, ends both calls.
+    nixl       the first engine answers at once, with where its blocks are; the second one fetches
+               them.
+    mooncake   the first engine was given an id for its blocks; the second one is given id, engine
+               and address, and waits for them.
+    store      an engine that computes a prompt puts its blocks into a store, and looks there first.
 
-What an engine does with a request that is not as it should be is what the real ones do: SGLang refuses one without
-a room; vLLM takes one without parameters for an ordinary one, parks one whose parameters are incomplete for ever,
-and dies of one that was sent to the wrong side of a Mooncake pair, as of one with no blocks to fetch.
+What an engine does with an invalid request is what the real ones do: SGLang refuses one without a
+room; vLLM takes one without parameters for an ordinary one, parks one whose parameters are
+incomplete for ever, and dies of one that was sent to the wrong side of a Mooncake pair, as of one
+with no blocks to fetch.
 """
 
 import json
@@ -87,7 +91,9 @@ class PairedEngine(Protocol):
 
 
 class Pairs:
-    """What one engine shares with others. `where` is the address it tells them; `courier` asks theirs."""
+    """Pairing state of one engine. `where` is the address it gives to others; `courier` asks
+    theirs.
+    """
 
     def __init__(self, engine: PairedEngine) -> None:
         self._engine = engine
@@ -102,7 +108,7 @@ class Pairs:
 
     @property
     def engine_id(self) -> str:
-        """How connectors call this life of the engine."""
+        """The connectors' id of this life of the engine."""
         engine = self._engine
         host, port = self.where
         started_ms = int(engine.wall_s(engine.started_s) * 1000)
@@ -117,11 +123,11 @@ class Pairs:
         return self._style in ("nixl", "mooncake") and role != "decode"
 
     def id_of(self, rank: int) -> str:
-        """Return how connectors call one rank of this engine."""
+        """Return the connectors' id of one rank of this engine."""
         return f"{self.engine_id}_dp{rank}" if len(self._engine.ranks) > 1 else self.engine_id
 
     def asked(self, key: str, heard: Heard, now_s: float) -> Asking:
-        """Let another engine ask for a key."""
+        """Accept another engine's question for a key."""
         if self._engine.died is not None or self._engine.down or self._engine.dead:
             return _absent(heard, now_s)
         return self.shelf.ask(key, heard, now_s)
@@ -129,7 +135,9 @@ class Pairs:
     # ── A request comes in ──────────────────────────────────────────────────
 
     def met(self, asked: Asked, now_s: float) -> Call | Leg | None:
-        """Return the end of a request that cannot be, or its part in a pair, or None where it has none."""
+        """Return the end of an impossible request, or its leg of a pair, or None where it has
+        none.
+        """
         engine = self._engine
         leg = leg_of(asked, engine.settings)
         if not isinstance(leg, Wrong):
@@ -142,8 +150,8 @@ class Pairs:
         engine.tally.refused += 1
         return refused(Code.INVALID_ARGUMENT, leg.message)
 
-    def joined(self, call: Generation, leg: Leg) -> None:
-        """Remember a call's part; its answer is planned already."""
+    def joined(self, call: "Generation", leg: Leg) -> None:
+        """Register a call's leg; its answer is planned already."""
         self._legs[call] = leg
         if leg.side is Side.PREFILL:
             if leg.word == "blocks":  # an engine tells its requests apart, whatever they are called
@@ -237,8 +245,8 @@ class Pairs:
         if call in self._legs and call.end is None:
             self.failed(call, "the partner did not come in time", now_s)
 
-    def failed(self, call: Generation, reason: str, now_s: float) -> None:
-        """End a call whose partner is no help, or let it compute everything itself."""
+    def failed(self, call: "Generation", reason: str, now_s: float) -> None:
+        """End a call whose partner failed, or compute everything here."""
         engine, leg = self._engine, self._legs[call]
         if leg.side is Side.DECODE and self._style != "sglang":
             self.forget(call, now_s)
@@ -256,8 +264,10 @@ class Pairs:
 
     # ── The first engine ────────────────────────────────────────────────────
 
-    def keeps(self, choice: GenerationChoice, now_s: float) -> bool:
-        """Take note of a choice that made its last token; return whether its call is not over yet for that."""
+    def keeps(self, choice: Choice, now_s: float) -> bool:
+        """Note that a choice made its last token; return whether its call is kept open for its
+        partner.
+        """
         call = choice.call
         leg = self._legs.get(call)
         if self._style == "store" and choice.ending is not None:
@@ -285,7 +295,7 @@ class Pairs:
     def _lend(
         self, call: Generation, choice: GenerationChoice, leg: Leg, handed: Handed, now_s: float
     ) -> None:
-        """Keep blocks for somebody who comes in time; the call itself is over."""
+        """Keep blocks for a partner that comes in time; the call itself is over."""
         engine = self._engine
         if self._style == "nixl":
             call.transfer = json.dumps(self._told(call, choice, leg))
@@ -367,7 +377,7 @@ class Pairs:
                 call.home.scheduler.drop(choice)
 
     def clear(self, now_s: float) -> None:
-        """Lose everything that is kept for others."""
+        """Drop everything that is kept for others."""
         self.shelf.clear("the prefill engine is gone", now_s)
 
 
@@ -376,5 +386,5 @@ def _absent(heard: Heard, now_s: float) -> Asking:
 
 
 def digest_of(asked: Asked) -> int:
-    """Return what tells one prompt from another."""
+    """Return a digest that distinguishes prompts."""
     return xxhash.xxh3_64_intdigest(array("I", asked.ids).tobytes())

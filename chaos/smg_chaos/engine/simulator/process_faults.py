@@ -1,4 +1,4 @@
-"""The faults that happen to a whole engine, set as timers when it starts."""
+"""Process faults: faults of a whole engine, set as timers when it starts."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,31 +7,8 @@ from typing import Protocol
 from smg_chaos.engine.protocol.faults import Fault, Faults, Where
 
 
-class FaultyEngine(Protocol):
-    """An engine, as far as faults of its process are concerned."""
-
-    faults: Faults
-    model: str
-    vocabulary: int
-    serving: bool
-    down: bool
-    started_s: float
-
-    def at(self, when_s: float, do: Callable[[float], None]) -> None:
-        """Do something at a moment."""
-        ...
-
-    def die(self, code: int) -> None:
-        """End the process."""
-        ...
-
-    def come_back(self, *, model: str, vocabulary: int, now_s: float) -> None:
-        """Lose everything and be another process."""
-        ...
-
-
-def arm(engine: FaultyEngine, now_s: float) -> None:
-    """Let the engine's process faults happen at their times, counted from `now_s`."""
+def arm(engine: "Engine", now_s: float) -> None:
+    """Schedule the engine's process faults at their times, counted from `now_s`."""
     for fault in engine.faults.of(Where.PROCESS):
         if fault.name == "die" and "at" in fault.values:
             engine.at(now_s + fault.seconds("at"), partial(_die, engine, fault))

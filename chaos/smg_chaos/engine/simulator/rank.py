@@ -1,4 +1,4 @@
-"""One data-parallel rank of an engine: slots, blocks, a cache, a pace and a load of its own."""
+"""Rank of a data-parallel engine: its own slots, blocks, cache, pace and load."""
 
 import random
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from smg_chaos.engine.simulator.pacing import Lockstep, Pacer, Step, Wheel
 from smg_chaos.engine.simulator.scheduler import Scheduler
 
 
-class Rank(Generic[CallT]):
-    """A rank, by its number from 0. `on_over` is told of choices that made their last token."""
+class Rank:
+    """A rank, by its number from 0. `on_over` is called with choices that made their last token."""
 
     __slots__ = ("meter", "number", "pacer", "scheduler", "table")
 

@@ -1,4 +1,4 @@
-"""What becomes of a request that no engine should ever have been sent."""
+"""Request checks: how a servicer treats a request that no engine should have been sent."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,9 @@ _ORDER = (Bad.REFUSED, Bad.EXITS, Bad.KILLS, Bad.WEDGES, Bad.GARBAGE)
 def judge(
     asked: Asked, manners: Manners, *, vocabulary: int, context: int, greatest: Greatest
 ) -> Verdict:
-    """Return how this servicer treats the request; `greatest` is what it knows of prompts."""
+    """Return how this servicer treats the request; `greatest` caches the greatest ids of
+    prompts.
+    """
     known = greatest.all_below(asked.ids, vocabulary)
     found = list(_complaints(asked, manners, known, context))
     for bad in _ORDER:

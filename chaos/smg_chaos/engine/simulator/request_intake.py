@@ -1,4 +1,4 @@
-"""Where requests come in: faults on purpose, requests that should never have been sent, then a plan."""
+"""Request intake: applies faults, rejects invalid requests, then plans the answer and starts it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -105,7 +105,7 @@ def end_of(fault: Fault) -> End | None:
 
 
 class Reception:
-    """Decides what becomes of each request, and starts those that become something."""
+    """Checks each request, and starts those that are valid."""
 
     def __init__(self, engine: ReceivingEngine) -> None:
         self._engine = engine
@@ -113,7 +113,7 @@ class Reception:
         self._noise = Random(engine.bundle.size, frozenset(engine.bundle.eos_ids))
 
     def submit(self, asked: Asked, now_s: float) -> Call:
-        """Take a request; the call it returns may have ended already."""
+        """Accept a request; the call it returns may have ended already."""
         engine = self._engine
         if engine.account is not None:
             engine.account.came(asked, engine.wall_s(now_s))

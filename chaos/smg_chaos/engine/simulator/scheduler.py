@@ -1,9 +1,10 @@
-"""Who runs: slots, KV blocks, steps.
+"""Scheduler of a rank: slots, KV blocks, steps, and preemption when blocks run out.
 
-Requests wait in order until there is a slot and room for their prompt, and their prompts are computed
-in that order, so many tokens per second for all of them together. A running request takes another
-block whenever one is full; when there is none left, the request placed last gives its blocks up and
-waits again, at the front, and is computed anew later: its tokens stay, only time is lost.
+Requests wait in order until there is a slot and room for their prompt, and their prompts are
+computed in that order, so many tokens per second for all of them together. A running request takes
+another block whenever one is full; when there is none left, the request placed last gives its
+blocks up and waits again, at the front, and is computed anew later: its tokens stay, only time is
+lost.
 """
 
 from collections import deque
@@ -21,10 +22,10 @@ from smg_chaos.engine.simulator.pacing import Pacer
 _NEVER: Final = 1 << 62
 
 
-class Scheduler(Generic[CallT]):
-    """Places choices, moves them forward, takes their slots and blocks back.
+class Scheduler:
+    """Places choices, advances them, and frees their slots and blocks.
 
-    `on_over` is told of each choice that made its last token.
+    `on_over` is called with each choice that made its last token.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Scheduler(Generic[CallT]):
 
     @property
     def busy(self) -> bool:
-        """Whether anybody runs, waits, or is over and still to be fetched by somebody else."""
+        """Whether a choice runs, waits, or is over and still to be fetched by another engine."""
         return bool(self._placed or self._waiting or self._kept)
 
     def waiting_tokens(self) -> int:
@@ -82,16 +83,16 @@ class Scheduler(Generic[CallT]):
         return sum(len(choice.call.asked.ids) for choice in self._placed if not choice.made)
 
     def full(self) -> bool:
-        """Return whether nobody else may queue up."""
+        """Return whether no other choice may be queued."""
         return len(self._waiting) >= self._settings.waiting_max
 
-    def add(self, choice: Choice[CallT], now_s: float) -> None:
-        """Queue a choice up; it is placed at once if it can be."""
+    def add(self, choice: Choice, now_s: float) -> None:
+        """Queue a choice; it is placed at once if it can be."""
         self._waiting.append(choice)
         self.admit(now_s)
 
     def admit(self, now_s: float) -> None:
-        """Place who can be placed, in order."""
+        """Place the choices that can be placed, in order."""
         while self._waiting and len(self._placed) < self._settings.slots:
             if not self._place(self._waiting[0], now_s):
                 return
@@ -128,8 +129,8 @@ class Scheduler(Generic[CallT]):
     def _keys(self, tokens: Sequence[int]) -> list[int]:
         return self._seen.of(tokens, lambda ids: chain(ids, self._table.size))
 
-    def _place_unpaged(self, choice: Choice[CallT], now_s: float, count: int) -> bool:
-        """Run something larger than all blocks together: engines that accept it do not page."""
+    def _place_unpaged(self, choice: Choice, now_s: float, count: int) -> bool:
+        """Run a choice larger than all blocks together: engines that accept it do not page."""
         choice.filled = choice.stored = 0
         choice.room = _NEVER
         choice.state = State.PLACED
@@ -235,8 +236,8 @@ class Scheduler(Generic[CallT]):
 
     # ── Leaving ─────────────────────────────────────────────────────────────
 
-    def leave(self, choice: Choice[CallT], now_s: float) -> None:
-        """Take back the slot and the blocks; harmless for one that has none."""
+    def leave(self, choice: Choice, now_s: float) -> None:
+        """Free the slot and the blocks; harmless for a choice that has none."""
         if choice.state is State.PLACED:
             self._pacer.drop(choice)
             del self._placed[choice]
@@ -248,8 +249,8 @@ class Scheduler(Generic[CallT]):
             self._waiting.remove(choice)
         choice.state = State.OVER
 
-    def keep(self, choice: Choice[CallT]) -> None:
-        """Take back the slot of a choice that is over, but leave it its blocks until `drop`."""
+    def keep(self, choice: Choice) -> None:
+        """Free the slot of a choice that is over, but leave it its blocks until `drop`."""
         assert choice.state is State.PLACED, "only who was placed has blocks"
         self._pacer.drop(choice)
         del self._placed[choice]
@@ -258,8 +259,8 @@ class Scheduler(Generic[CallT]):
         choice.state = State.OVER
         self._kept[choice] = None
 
-    def drop(self, choice: Choice[CallT]) -> None:
-        """Take back the blocks that a choice was left; harmless if it was left none."""
+    def drop(self, choice: Choice) -> None:
+        """Free the blocks that a choice was left; harmless if it was left none."""
         if self._kept.pop(choice, choice) is None:
             self._table.release(choice.blocks)
             choice.blocks = []

@@ -1,4 +1,4 @@
-"""Things to do at a moment, in order."""
+"""Timers: actions at given moments, in order."""
 
 import heapq
 from collections.abc import Callable
@@ -12,7 +12,7 @@ class Timers:
         self._count = 0
 
     def add(self, when_s: float, do: Callable[[float], None]) -> None:
-        """Do something at a moment; it is told that moment."""
+        """Schedule an action; it is called with its moment."""
         self._count += 1
         heapq.heappush(self._heap, (when_s, self._count, do))
 
@@ -21,7 +21,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now_s: float) -> None:
-        """Do the first thing that is due, if one is."""
+        """Run the first action that is due, if one is."""
         if self._heap and self._heap[0][0] <= now_s:
             when_s, _, do = heapq.heappop(self._heap)
             do(when_s)
