@@ -200,7 +200,9 @@ def _whole(run: _Run, at: datetime) -> int:
 
 
 def _kept(run: _Run, work: Callable[[], int]) -> int:
-    """Return what `work` does; where it does not come to its end, say where that is which it has measured."""
+    """Return the result of `work`; where it does not finish, report where its measurements are
+    kept.
+    """
     try:
         return work()
     except (KeyboardInterrupt, asyncio.CancelledError):
@@ -324,7 +326,7 @@ def _beside(
 
 
 def _memory(run: _Run) -> list[Figure]:
-    """Return what is told of memory: of a control process and one for data, and of the reference."""
+    """Return the memory figures: of a control process and one for data, and of the reference."""
     one_each = Wanted(EQUIPPED, KINDS[EQUIPPED], (*run.wish.arguments, "--processes", "1"))
     wanted = [one_each, Wanted(REFERENCE, KINDS[REFERENCE])]
     workloads = chosen([MEMORY_WORKLOAD], [])

@@ -1,1 +1,3 @@
-"""Faults against real processes: a network of namespaces on one host, clusters in it, and what they did."""
+"""Gameday: faults against real processes in network namespaces on one host, and how clusters behave
+under them.
+"""

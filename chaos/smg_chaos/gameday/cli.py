@@ -1,4 +1,4 @@
-"""`smg-chaos gameday`: the command line of faults against real processes."""
+"""CLI of `smg-chaos gameday`: faults against real processes."""
 
 import sys
 from pathlib import Path

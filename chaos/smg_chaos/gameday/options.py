@@ -1,4 +1,4 @@
-"""What one call of the gameday was asked to do."""
+"""Options of one call of `smg-chaos gameday`."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What was measured: of each scenario and system its figures, side by side, and the verdict on ours."""
+"""Outcomes of scenarios: the figures of each system side by side, and the verdict on our own."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from smg_chaos.statistics import Figure
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One scenario on one system. `failed`: why there are no figures, or nothing."""
+    """Outcome of one scenario on one system. `failed`: why there are no figures, or nothing."""
 
     scenario: str
     system: str
@@ -26,12 +26,12 @@ class Outcome:
 
 
 def verdict(outcomes: Sequence[Outcome]) -> bool:
-    """Return whether our own systems met every target; what others do has no say."""
+    """Return whether our own systems met every target; those of others do not count."""
     return all(outcome.is_good for outcome in outcomes if outcome.is_ours)
 
 
 def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
-    """Return the outcomes for machines."""
+    """Return the outcomes as JSON."""
     return [
         {
             **asdict(outcome),
@@ -42,7 +42,7 @@ def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def table(outcomes: Sequence[Outcome]) -> Table:
-    """Return one row per metric: its target, what each system did, and the verdict on ours."""
+    """Return one row per metric: its target, the figure of each system, and the verdict on ours."""
     systems = list(dict.fromkeys(outcome.system for outcome in outcomes))
     shown = Table(header_style="bold", show_lines=False)
     shown.add_column("scenario", no_wrap=True)

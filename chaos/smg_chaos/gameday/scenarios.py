@@ -1,4 +1,6 @@
-"""The scenarios there are: how many nodes each takes, how long and how often, in full and in a minute."""
+"""Scenarios of gameday: for each the number of nodes, seconds and rounds, in full and in a minute
+version.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +30,7 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many nodes, for how many seconds, how many times; 0 where that means nothing."""
+    """Number of nodes, seconds and rounds; 0 where that means nothing."""
 
     nodes: int
     seconds: float = 0.0

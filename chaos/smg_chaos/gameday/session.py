@@ -1,4 +1,6 @@
-"""One call of `smg-chaos gameday`: every scenario on every system, a table and a file of figures."""
+"""Session of `smg-chaos gameday`: plays every scenario on every system; prints a table, writes the
+figures.
+"""
 
 import asyncio
 import json
@@ -52,7 +54,7 @@ def run(options: Options) -> int:
 
 
 def _width() -> int | None:
-    """Return a width for a table that goes into a file; a terminal knows its own."""
+    """Return a width for a table that goes into a file; a terminal has its own."""
     return None if Console().is_terminal else 160
 
 
@@ -72,7 +74,7 @@ def _system(name: str) -> System:
 
 
 def size_of(options: Options, scenario: Scenario) -> Size:
-    """Return how large a scenario is to be: its own size, where the options say nothing else."""
+    """Return the size of a scenario: its own, where the options give no other."""
     own = scenario.quick if options.quick else scenario.full
     return Size(
         options.nodes or own.nodes, options.seconds or own.seconds, options.rounds or own.rounds
@@ -132,7 +134,7 @@ def _outcome(
 
 
 async def _played(scenario: Scenario, stage: Stage) -> tuple[Figure, ...]:
-    """Play, with everyone watched from beginning to end."""
+    """Play, with all agents watched from beginning to end."""
     async with watched(stage.cluster):
         return tuple(await scenario.play(stage))
 

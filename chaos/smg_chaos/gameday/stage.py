@@ -1,4 +1,6 @@
-"""What a scenario is given to play on."""
+"""Stage of a scenario: the cluster, durations, the random source and the output, as its
+arguments.
+"""
 
 import asyncio
 import signal
@@ -19,7 +21,9 @@ WHOLE_AGAIN_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster that has not been started, how long, how often and how much, chance, and who listens."""
+    """A cluster that is not started, the scenario's durations and sizes, a random source, and an
+    output.
+    """
 
     cluster: Cluster
     seconds: float
@@ -39,24 +43,24 @@ class Stage:
     seed: int = 1
 
     def now_s(self) -> float:
-        """Return the time as the switch counts it."""
+        """Return the time on the switch's clock."""
         return self.cluster.monotonic_us() / 1e6
 
     async def whole_again(self) -> None:
-        """Return when everyone sees everyone; ClusterError if that takes far too long."""
+        """Return when all members see all; ClusterError if that takes far too long."""
         if await self.cluster.until_whole(WHOLE_AGAIN_S) is None:
             raise ClusterError(f"not whole again: {await self.cluster.describe()}")
 
     async def pause(self, least_s: float = _SETTLE_S) -> None:
-        """Wait a little, never in step with anybody's timers."""
+        """Wait for a short random time, never in step with any member's timers."""
         await asyncio.sleep(least_s + self.rng.random())
 
     def since(self, kind: Kind, about: Collection[str], since_ms: int) -> list[Announced]:
-        """Return what anybody announced of this kind about these members."""
+        """Return all announcements of this kind about these members."""
         return self.cluster.announced(kind, about, since_ms)
 
     def touched(self, metric: str, about: Collection[str], since_ms: int, limit: int) -> Figure:
-        """Return how many of these members somebody declared dead, and how often that was said."""
+        """Return how many of these members were declared dead, and how often."""
         said = self.since("down", about, since_ms)
         victims = {one.name for one in said}
         suspected = len(self.since("suspect", about, since_ms))

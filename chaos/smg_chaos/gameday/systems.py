@@ -1,4 +1,4 @@
-"""The systems that can be put through a scenario, and what each needs to be there."""
+"""Systems that can be put through a scenario, and the programs each of them needs."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -25,8 +25,9 @@ class SystemMissingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where agents are made: a lab, a folder for what they write, where other systems are, chance,
-    and flags for our own nodes."""
+    """Arguments for making agents: a lab, an output folder, the folder of other systems, a random
+    source, and flags for our own nodes.
+    """
 
     lab: Lab
     folder: Path

@@ -51,7 +51,7 @@ def second_opinion(
 
 
 def table(found: dict[tuple[str, str, str], Differences], answers: int, *, examples: bool) -> str:
-    """Return the differences for people."""
+    """Return the differences as text."""
     lines = [f"{answers} answers, read by both; differences from what was printed:"]
     for (we, they, part), one in sorted(found.items()):
         about = ", ".join(f"{name} ({count})" for name, count in one.hard.most_common(4))

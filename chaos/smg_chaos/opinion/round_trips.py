@@ -147,7 +147,9 @@ def _told(renderer: Renderer, *turns: Turn) -> str:
 
 
 def _ending(renderer: Renderer) -> str:
-    """Return what the template puts behind every answer: an engine stops there, so nobody reads it."""
+    """Return what the template puts behind every answer: an engine stops there, so it is never
+    parsed.
+    """
     try:
         one, two = (_told(renderer, _ASKED, Turn("assistant", text)) for text in ("One.", "Zwei!"))
     except SmgError:

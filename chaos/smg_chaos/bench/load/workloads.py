@@ -53,7 +53,8 @@ Flows: TypeAlias = Callable[[Load, Script | None], Sequence[Flow]]
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One workload. `less` is another one whose cost per request is taken off before dividing by
-    tokens; `first` is the flow whose time to the first token is told."""
+    tokens; `first` is the flow whose time to the first token is reported.
+    """
 
     name: str
     says: str

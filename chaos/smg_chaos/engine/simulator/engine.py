@@ -1,8 +1,8 @@
-"""Engine, simulated: requests in, tokens out, on a clock that is an argument.
+"""Simulated engine: requests in, tokens out, on a clock that is an argument.
 
-Nothing here sleeps, reads a clock or uses a socket. `advance(now_s)` does everything that is due
-until then, in order, at the times it was due; `due_s()` returns when to call it again. A server
-(gRPC, memory) submits requests, takes messages from the calls it was given, and cancels them.
+Nothing here sleeps, reads a clock or uses a socket. `advance(now_s)` does everything due until
+then, in order, at the times it was due; `due_s()` returns when to call it again. A server (gRPC,
+memory) submits requests, takes messages from the calls it was given, and cancels them.
 
 Guaranteed, and checked by `check()`: a slot and its blocks are free as soon as their request ended,
 was aborted or was cancelled.
@@ -231,9 +231,7 @@ class Engine:
         now_s: float,
         home: GenerationRank | None = None,
     ) -> Generation:
-        """Run a prompt and one token through a scheduler for the engine itself; then call
-        `then`.
-        """
+        """Run a prompt and one token through a scheduler for the engine itself, then `then`."""
         asked, home = Asked(ids=ids, max_tokens=1), home or self.ranks[0]
         call = Generation(asked, self.writer, self.manners, home, group=1)
         choice = Choice(call, 0, self.script.answer(ids, 0, 0))

@@ -1,5 +1,4 @@
-"""Pair roles of one engine: it hands computed prompts over to a partner, or takes them from one.
-Pure.
+"""Pair roles of an engine: it gives computed prompts to a partner, or takes them from one. Pure.
 
     sglang     the first engine keeps a prompt in a room and sends nothing until the second one
                took it; that one is silent until it did. Either side that disconnects, or never

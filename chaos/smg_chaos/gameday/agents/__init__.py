@@ -1,1 +1,3 @@
-"""Agents."""
+"""Agents: processes of the systems under test in the lab, and the clusters and engines they
+form.
+"""

@@ -1,7 +1,9 @@
-"""One process of a system under test: started and hurt at its place, and asked what it believes.
+"""Agent: one process of a system under test, started and hurt at its place, and asked for its
+member view.
 
-What it announces (somebody came, is doubted, died, left) is kept with the time at which it did, for all of
-its lives: that is what users of such a system act upon. Its view, the table it holds now, may know more.
+Its announcements (a member joined, is suspected, died, left) are kept with their times, for all of
+its lives: that is what users of such a system act upon. Its view, the table it holds now, may know
+more.
 """
 
 import asyncio
@@ -35,7 +37,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """Something one member said about another, and when (milliseconds since the epoch)."""
+    """One announcement of a member about another, and its time (milliseconds since the epoch)."""
 
     at_ms: int
     observer: str
@@ -44,14 +46,14 @@ class Announced:
 
 
 class AgentError(Exception):
-    """An agent does or says what its system never should, so that nothing can be measured."""
+    """An agent does or answers what its system never should, so that nothing can be measured."""
 
 
 View: TypeAlias = Mapping[str, Seen]
 
 
 class Agent(ABC):
-    """One member of a cluster, across its lives. It is called like its place."""
+    """One member of a cluster, across its lives. Its name is that of its place."""
 
     def __init__(self, lab: Lab, name: str, folder: Path, clock: Clock) -> None:
         self.name = name
@@ -66,16 +68,18 @@ class Agent(ABC):
 
     @property
     def log(self) -> Path:
-        """Where its output goes, of all its lives."""
+        """File of its output, of all its lives."""
         return self.folder / "output.log"
 
     @property
     def mesh_address(self) -> str:
-        """Where its peers reach it."""
+        """Address at which its peers reach it."""
         return f"{self.address}:{MESH_PORT}"
 
     def start(self, seeds: Sequence[str] = (), *, elsewhere: bool = False) -> None:
-        """Begin a life that joins through `seeds` (host:port), at the place's other address if `elsewhere`."""
+        """Start a life that joins through `seeds` (host:port), at the place's other address if
+        `elsewhere`.
+        """
         assert self.program is None or self.program.ended() is not None
         self.address = self._lab.address(self.name, other=elsewhere)
         self.program = self._start(seeds)
@@ -102,7 +106,7 @@ class Agent(ABC):
 
     @abstractmethod
     async def view(self) -> View | None:
-        """Return what it believes now, of everyone it knows; None if it does not answer."""
+        """Return its view of all members it knows; None if it does not answer."""
 
     @abstractmethod
     async def watch(self) -> None:
@@ -110,11 +114,11 @@ class Agent(ABC):
 
     @abstractmethod
     async def join(self, seeds: Sequence[str]) -> None:
-        """Tell it, while it runs, to join through `seeds`."""
+        """Make it join through `seeds` while it runs."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what belongs to this side."""
+        """Close the connections and files of this side."""
 
     def last_words(self, lines: int = 15) -> str:
         """Return the end of its output."""

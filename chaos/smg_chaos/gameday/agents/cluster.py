@@ -1,4 +1,4 @@
-"""Agents of one system in one lab, and the questions that are asked of all of them."""
+"""Cluster of agents of one system in one lab, and waiting for conditions on all of their views."""
 
 import asyncio
 from collections.abc import (
@@ -23,11 +23,11 @@ _START_S: Final = 240.0  # forty nodes that start at once on two cores take thei
 
 
 class ClusterError(Exception):
-    """A cluster does not come about, so that there is nothing to measure; with what the agents said."""
+    """A cluster did not form, so that there is nothing to measure; with the agents' last output."""
 
 
 class Cluster:
-    """The agents, in the order of their names' places."""
+    """The agents, in the order of their places."""
 
     def __init__(self, lab: Lab, agents: Sequence[Agent], clock: Clock) -> None:
         self.lab = lab
@@ -44,11 +44,11 @@ class Cluster:
         return [agent for agent in self.agents if agent not in but]
 
     def now_ms(self) -> int:
-        """Return the time as announcements have it."""
+        """Return the time on the clock of announcements."""
         return self._clock.now_ms()
 
     def monotonic_us(self) -> int:
-        """Return the time as the switch counts it."""
+        """Return the time on the switch's clock."""
         return round(self._clock.monotonic_s() * 1_000_000)
 
     async def start_apart(self, agents: Iterable[Agent], seeds: Sequence[str] = ()) -> None:
@@ -72,7 +72,7 @@ class Cluster:
             raise ClusterError(f"some of {[agent.name for agent in agents]} do not answer")
 
     async def form(self) -> None:
-        """Start everyone, joining through the first; return when all see all."""
+        """Start all agents, joining through the first; return when all see all."""
         first, *rest = self.agents
         await self.start_apart([first])
         await self.start_apart(rest, [first.mesh_address])
@@ -80,7 +80,9 @@ class Cluster:
             raise ClusterError(f"they do not find each other: {await self.describe()}")
 
     async def until_whole(self, limit_s: float, agents: Sequence[Agent] = ()) -> float | None:
-        """Return the seconds until all of these (of everyone) see each other, and nobody else, alive."""
+        """Return the seconds until all of these (of all agents) see each other, and no others,
+        alive.
+        """
         whole = list(agents or self.agents)
         names = {agent.name for agent in whole}
         return await self.seconds_until(lambda views: all_alive(views, names), limit_s, whole)
@@ -105,14 +107,16 @@ class Cluster:
             await asyncio.sleep(every_s)
 
     async def views(self, agents: Sequence[Agent]) -> Views:
-        """Return what each of these believes, asked at once."""
+        """Return the view of each of these, asked at once."""
         seen = await together([agent.view() for agent in agents])
         return {agent.name: view for agent, view in zip(agents, seen, strict=True)}
 
     async def until_announced(
         self, observers: Sequence[Agent], kind: Kind, name: str, since_ms: int, limit_s: float
     ) -> list[float] | None:
-        """Return, sorted, after how many seconds each observer said so first; None if one never does."""
+        """Return, sorted, the seconds until each observer first announced it; None if one never
+        does.
+        """
         end_s = self._clock.monotonic_s() + limit_s
         while self._clock.monotonic_s() < end_s:
             first: dict[str, int] = {}
@@ -130,7 +134,7 @@ class Cluster:
         since_ms: int,
         observers: Sequence[Agent] = (),
     ) -> list[Announced]:
-        """Return what was said of this kind about these members, in order of time."""
+        """Return the announcements of this kind about these members, in order of time."""
         said = [
             one
             for agent in observers or self.agents
@@ -140,7 +144,7 @@ class Cluster:
         return sorted(said, key=lambda one: one.at_ms)
 
     async def quiet(self, seconds: float) -> None:
-        """Ask nobody anything for so long."""
+        """Wait for so long without asking any agent."""
         for agent in self.agents:
             agent.watched = False
         await asyncio.sleep(seconds)
@@ -155,7 +159,7 @@ class Cluster:
 
 @asynccontextmanager
 async def watched(cluster: Cluster) -> AsyncIterator[Cluster]:
-    """Watch what everyone announces while inside; an error comes out as it is, not in a group."""
+    """Watch all agents' announcements while inside; an error is raised as it is, not in a group."""
     try:
         async with asyncio.TaskGroup() as group:
             watching = [group.create_task(agent.watch()) for agent in cluster.agents]
@@ -187,7 +191,7 @@ def all_alive(views: Views, names: Collection[str]) -> bool:
 
 
 async def together(waits: Sequence[Awaitable[View | None]]) -> list[View | None]:
-    """Return what all of these give, in order."""
+    """Return the results of all of these, in order."""
 
     async def one(wait: Awaitable[View | None]) -> View | None:
         return await wait

@@ -1,6 +1,7 @@
-"""Engines in the lab, and what an operator and a client do with them through any node.
+"""Engine pool in the lab, and an operator's and a client's calls for it through any node.
 
-The engines live at the place of the first node, as processes of their own: that node may die, they go on.
+The engines live at the place of the first node, as processes of their own: that node may die, they
+go on.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ _MB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Engines that run. `urls` are what `workers add` takes."""
+    """Running engines. `urls` are the arguments of `workers add`."""
 
     program: Program
     urls: tuple[str, ...]
 
 
 def nodes_of(cluster: Cluster) -> list[SmgAgent]:
-    """Return the agents as our own nodes; AgentError where they are somebody else's."""
+    """Return the agents as our own nodes; AgentError where they are another system's."""
     found = [agent for agent in cluster.agents if isinstance(agent, SmgAgent)]
     if len(found) != len(cluster.agents):
         raise AgentError("only smg-node has workers and settings")
@@ -67,7 +68,7 @@ async def start_engines(cluster: Cluster, count: int, *, step_ms: int = 2) -> Po
 
 
 class Operator:
-    """Somebody with a hand on one node's admin API. Errors are AgentError with what was answered."""
+    """Client of one node's admin API. Errors are AgentError with the node's answer."""
 
     def __init__(self, agent: SmgAgent) -> None:
         self.agent = agent
@@ -77,11 +78,12 @@ class Operator:
         return str((await self._ask("POST", "/workers", {"url": url}))["worker_id"])
 
     async def drain(self, worker: str) -> None:
-        """Let a worker get no new work."""
+        """Drain a worker: it gets no new work."""
         await self._ask("POST", f"/workers/{worker}/drain")
 
     async def remove(self, worker: str, *, force: bool = False) -> bool:
-        """Remove a worker, return when its answers have ended there; False if this node knows none of that id.
+        """Remove a worker, return when its answers have ended there; False if this node does not
+        know that id.
 
         With `force` they are not waited for.
         """
@@ -93,7 +95,9 @@ class Operator:
         return True
 
     async def set(self, key: str, value: Any) -> int:
-        """Change a setting over the version that this node has; return the status (409: somebody else did)."""
+        """Change a setting over the version that this node has; return the status (409: another
+        change came first).
+        """
         _, held = await self._raw("GET", f"/v1/cluster/settings/{key}")
         version = json.loads(held).get("version", "0")
         body = json.dumps({"value": value}).encode()
@@ -105,7 +109,9 @@ class Operator:
         return status
 
     async def setting(self, key: str) -> Any:
-        """Return what the cluster set it to, as this node sees it; None where it is not set."""
+        """Return a setting's value in the cluster, as this node sees it; None where it is not
+        set.
+        """
         return (await self._ask("GET", f"/v1/cluster/settings/{key}")).get("value")
 
     async def workers(self) -> Mapping[str, str]:
@@ -125,13 +131,13 @@ class Operator:
         return str((await self._ask("GET", "/v1/cluster/state"))["digest"])
 
     async def shared_mb(self) -> tuple[float, int]:
-        """Return how much all shared state takes on this node, and how many entries it has."""
+        """Return the memory of all shared state on this node, and its number of entries."""
         spaces = await self._spaces()
         size = sum(int(space["bytes"]) for space in spaces)
         return size / _MB, sum(int(space["entries"]) for space in spaces)
 
     async def ready(self) -> bool:
-        """Return whether the node says that it is."""
+        """Return whether the node reports that it is ready."""
         try:
             return (await self._raw("GET", "/readiness"))[0] == 200
         except ConnectionError:
@@ -199,7 +205,7 @@ async def agreed(cluster: Cluster, nodes: Sequence[SmgAgent], limit_s: float) ->
 
 
 async def chat_once(talk: Talk, *, tokens: int = 8, question: str = "Hello?") -> tuple[int, str]:
-    """Ask for a short chat; return the status and its text. ConnectionError if nobody answers."""
+    """Send a short chat; return the status and its text. ConnectionError if no answer comes."""
     asked = {
         "model": MODEL,
         "messages": [{"role": "user", "content": question}],

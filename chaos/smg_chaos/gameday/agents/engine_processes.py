@@ -1,4 +1,4 @@
-"""Engines that can be hurt one by one: each a process of its own at the place of the first node."""
+"""Engine processes that can be hurt one by one, each at the place of the first node."""
 
 import asyncio
 import signal
@@ -46,7 +46,7 @@ class EngineProcess:
         """Whether its life was ended, and no new one has begun."""
 
     def start(self) -> None:
-        """Begin a life; it listens some time later."""
+        """Start a life; it listens some time later."""
         assert self._program is None or self._program.ended() is not None
         self.is_killed = False
         command: list[str | Path] = [
@@ -72,16 +72,16 @@ class EngineProcess:
         raise ClusterError(f"{self.name} does not start:\n{said}")
 
     def kill(self) -> None:
-        """End its life without a word."""
+        """Kill it (SIGKILL)."""
         self.is_killed = True
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Make it stand still: its connections stay, and nothing comes."""
+        """Stop it (SIGSTOP): its connections stay, and nothing comes."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on where it stood still."""
+        """Continue it (SIGCONT)."""
         self._signal(signal.SIGCONT)
 
     async def ended(self) -> None:

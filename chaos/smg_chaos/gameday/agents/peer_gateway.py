@@ -1,4 +1,6 @@
-"""The reference gateway as an agent: started at its place, on engines that it is given, and asked nothing but chats."""
+"""Peer gateway: the reference gateway as an agent, started at its place with given engines, asked
+only for chats.
+"""
 
 import asyncio
 import signal
@@ -20,7 +22,7 @@ _ADMITTED: Final = 200
 
 
 class PeerGateway(Agent):
-    """An `smg`, which knows nothing of the others: its view is empty, and it can only be restarted and hurt."""
+    """An `smg`, which has no peers: its view is empty, and it can only be restarted and hurt."""
 
     def __init__(self, lab: Lab, name: str, folder: Path, clock: Clock, *, program: Path) -> None:
         super().__init__(lab, name, folder, clock)
@@ -29,7 +31,9 @@ class PeerGateway(Agent):
         self._per_s = 0
 
     async def restart(self, engines: Sequence[str], *, per_s: int = 0) -> None:
-        """Begin a new life with these engines and so many requests a second, 0 for any number; return when it answers."""
+        """Start a life with these engines and so many requests a second, 0 for any number; return
+        when it answers.
+        """
         self._engines, self._per_s = tuple(engines), per_s
         if self.program is not None and self.program.ended() is None:
             self.program.signal(signal.SIGKILL)
@@ -70,20 +74,20 @@ class PeerGateway(Agent):
             return self._lab.spawn(self.name, command, output, folder=self.folder)
 
     async def view(self) -> View | None:
-        """Return that it sees nobody."""
+        """Return an empty view."""
         return {}
 
     async def watch(self) -> None:
-        """It announces nothing."""
+        """Do nothing: it announces nothing."""
 
     async def join(self, seeds: Sequence[str]) -> None:
-        """AgentError: it joins nobody here."""
+        """Raise AgentError: it has no cluster to join."""
         raise AgentError(
             "the reference gateway has no mesh here: it plays `limits` and `availability` only"
         )
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: nothing is open."""
 
 
 async def _answers(talk: Talk) -> bool:

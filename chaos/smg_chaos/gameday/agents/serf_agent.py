@@ -1,7 +1,7 @@
-"""A serf agent (memberlist, as HashiCorp ships it), read by what it logs.
+"""Serf agent (memberlist, as HashiCorp ships it): its events are read from its log.
 
-Its log goes through a pipe, so every line is timed when it is written. An event of serf's is one line; its
-table is what these lines add up to, which costs the agent nothing.
+Its log goes through a pipe, so every line is timed when it is written. An event of serf's is one
+line; its member table is computed from these lines, which costs the agent nothing.
 """
 
 import asyncio
@@ -94,14 +94,16 @@ class SerfAgent(Agent):
                 self.announced.append(Announced(now_ms, self.name, kind, name))
 
     async def view(self) -> View | None:
-        """Return what its events add up to; None if it has said nothing yet, or has ended."""
+        """Return the member table computed from its events; None if there is none yet, or it has
+        ended.
+        """
         return dict(self._table) if self._table and self.ended() is None else None
 
     async def watch(self) -> None:
-        """Nothing to do: the log is read as it comes."""
+        """Do nothing: the log is read as it comes."""
 
     async def join(self, seeds: Sequence[str]) -> None:
-        """Let serf's own command tell it."""
+        """Run serf's own `join` command."""
         hosts = [f"{seed.partition(':')[0]}:{MESH_PORT}" for seed in seeds]
         command: list[str | Path] = [self._serf, "join", f"-rpc-addr={_RPC}", *hosts]
         with self.log.open("ab") as output:

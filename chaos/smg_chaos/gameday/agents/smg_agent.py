@@ -1,4 +1,4 @@
-"""Our own node as an agent: `smg-node`, asked over HTTP on the loopback of its place."""
+"""smg-node as an agent: asked over HTTP on the loopback interface of its place."""
 
 import asyncio
 import json
@@ -52,7 +52,9 @@ _Answer = TypeVar("_Answer", _Members, _Events)
 
 
 class SmgAgent(Agent):
-    """An `smg-node`. Its events carry the time they happened, so how often one asks does not matter."""
+    """An `smg-node`. Its events carry the time they happened, so the polling interval does not
+    matter.
+    """
 
     def __init__(
         self,

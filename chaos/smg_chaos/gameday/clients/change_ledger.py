@@ -1,8 +1,9 @@
-"""What operators did, one change after the other, and what a node may therefore say at a given moment.
+"""Change ledger: operators' changes in order, and the values that a node may report at a given
+moment. Pure.
 
-A change that was acknowledged longer ago than `grace_s` is everywhere: from then on an older value is a lie.
-Younger ones are on their way, and those still being made may count already, so each of them is the truth as
-well. Pure: times are arguments.
+A change that was acknowledged longer ago than `grace_s` is everywhere: from then on an older value
+is wrong. Younger ones are still propagating, and those still being made may count already, so each
+of them is right as well. Times are arguments.
 """
 
 from collections import deque
@@ -20,25 +21,27 @@ class _Change:
 
 
 class Ledger:
-    """The changes of some things by name. `grace_s` is how long one may take to be known everywhere."""
+    """The changes by name of what they change. `grace_s` is how long one may take to be known
+    everywhere.
+    """
 
     def __init__(self, grace_s: float) -> None:
         self._grace_s = grace_s
         self._changes: dict[str, deque[_Change]] = {}
 
     def know(self, name: str, value: Any, now_s: float) -> None:
-        """Note what is so before anybody changes anything."""
+        """Record the value before any change."""
         assert name not in self._changes
         self._changes[name] = deque([_Change(value, now_s)])
 
     def begin(self, name: str, value: Any) -> None:
-        """Note that somebody makes this thing so; one change of a thing at a time."""
+        """Record the start of a change to a value; one change of a name at a time."""
         changes = self._changes[name]
         assert changes[-1].done_s is not None
         changes.append(_Change(value))
 
     def done(self, name: str, now_s: float) -> None:
-        """Note that the change which was begun last was acknowledged."""
+        """Record that the change begun last was acknowledged."""
         changes = self._changes[name]
         assert changes[-1].done_s is None
         changes[-1].done_s = now_s
@@ -46,12 +49,12 @@ class Ledger:
             changes.popleft()
 
     def undone(self, name: str) -> None:
-        """Note that the change which was begun last was refused."""
+        """Record that the change begun last was refused."""
         assert self._changes[name][-1].done_s is None
         self._changes[name].pop()
 
     def allows(self, name: str, value: Any, asked_s: float) -> bool:
-        """Return whether a node may say this when it was asked at that moment."""
+        """Return whether a node may report this value when it was asked at that moment."""
         known = [*self._changes[name]]
         while len(known) > 1 and self._is_known(known[1], asked_s):
             known.pop(0)

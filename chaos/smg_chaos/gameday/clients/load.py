@@ -1,8 +1,8 @@
-"""Clients behind a balancer: so many requests a second, whatever becomes of each.
+"""Load of clients behind a balancer: an open loop of so many requests a second.
 
-Requests are sent when they are due, not when the last answer came: a cluster that is slow is asked as much as
-a fast one. How late they were sent, and what that cost, is measured too, so that nobody takes a busy load
-generator for a busy cluster.
+Requests are sent when they are due, not when the last answer came: a slow cluster is asked as much
+as a fast one. Their delay, and its cost, is measured too, so that a busy load generator is not
+taken for a busy cluster.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _SHOWN: Final = 100
 
 
 class Balancer:
-    """Which nodes may be sent something, and how much each is busy with."""
+    """Nodes that may be sent requests, and the number of open ones at each."""
 
     def __init__(self, nodes: Sequence[SmgAgent]) -> None:
         self._nodes = list(nodes)
@@ -35,7 +35,7 @@ class Balancer:
         self._ended = asyncio.Event()
 
     def nodes(self) -> list[SmgAgent]:
-        """Return those that may be sent something."""
+        """Return the nodes that may be sent requests."""
         return [node for node in self._nodes if node.name not in self._out]
 
     def next(self) -> SmgAgent:
@@ -52,7 +52,7 @@ class Balancer:
         self._ended.set()
 
     async def take_out(self, node: SmgAgent) -> None:
-        """Send it nothing more; return when it has nothing left."""
+        """Send it no more requests; return when none is open there."""
         self._out.add(node.name)
         while self._open[node.name]:
             self._ended.clear()
@@ -65,7 +65,9 @@ class Balancer:
 
 @dataclass
 class Tally:
-    """What the clients saw. `late_s` and `took_s` have one number a request; `unsent` was due and not sent."""
+    """Counts of the clients. `late_s` and `took_s` have one number a request; `unsent` was due and
+    not sent.
+    """
 
     late_s: list[float] = field(default_factory=list)
     took_s: list[float] = field(default_factory=list)
@@ -79,7 +81,7 @@ class Tally:
         return len(self.took_s)
 
     def went(self, node: str, took_s: float, said: tuple[int, str], expected: str) -> None:
-        """Note how a request went: its status and text, and what the text should be."""
+        """Count a finished request: its status and text, and the expected text."""
         self.took_s.append(took_s)
         if said != (200, expected):
             self.wrong += 1
@@ -87,7 +89,9 @@ class Tally:
                 self.shown.append(f"{node} after {took_s:.3f} s: {said[0]} {said[1]}")
 
     def figures(self, seconds: float, wanted_per_s: float, used_s: float) -> list[Figure]:
-        """Return what came of so many seconds, in which the load generator used `used_s` of a core."""
+        """Return the figures over so many seconds, in which the load generator used `used_s` of a
+        core.
+        """
         rate = self.answers / seconds
         cpu = 100 * used_s / seconds
         short = wanted_per_s * _SHORT_MAX
@@ -103,7 +107,9 @@ class Tally:
 
 
 class Load:
-    """Asks `questions` in turn, each time another node, and compares what they say with `expected`."""
+    """Sends `questions` in turn, each time to another node, and compares the answers with
+    `expected`.
+    """
 
     def __init__(
         self,
@@ -127,12 +133,12 @@ class Load:
         self._used_s = cpu_s([os.getpid()])
 
     def figures(self) -> list[Figure]:
-        """Return what the clients saw so far."""
+        """Return the figures so far."""
         seconds = self._now_s() - self._begun_s
         return self.tally.figures(seconds, self._per_s, cpu_s([os.getpid()]) - self._used_s)
 
     async def run(self) -> None:
-        """Ask until cancelled; who is asked then is not answered any more."""
+        """Send until cancelled; requests open then get no answer."""
         self._begun_s = self._now_s()
         self._used_s = cpu_s([os.getpid()])
         sent = 0

@@ -1,7 +1,8 @@
-"""What one client heard of a streamed chat, and whether that is what an undisturbed run says.
+"""Stream check: what one client received of a streamed chat, compared with an undisturbed run.
+Pure.
 
-Pure: bytes and times come in, in any pieces; `problems` compares two hearings and names what is lost, said
-twice, made up or counted wrongly.
+Bytes and times come in, in any pieces; `problems` compares two hearings and names what is lost,
+duplicated, made up or counted wrongly.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ _ALIKE: Final = 12
 
 @dataclass
 class Hearing:
-    """A stream, choice by choice. `gap_s` is its longest silence between two events, from the first on."""
+    """A received stream, choice by choice. `gap_s` is its longest silence between two events, from
+    the first on.
+    """
 
     begun_s: float
     status: int = 0
@@ -44,11 +47,11 @@ class Hearing:
 
     @property
     def characters(self) -> int:
-        """How much text came, of all choices."""
+        """Length of the received text, of all choices."""
         return sum(map(len, self.texts.values()))
 
     def feed(self, content: bytes, now_s: float) -> None:
-        """Hear some bytes of the body."""
+        """Parse some bytes of the body."""
         *whole, self._rest = (self._rest + content).split(b"\n\n")
         for block in whole:
             if block.startswith(b"data: "):
@@ -58,7 +61,7 @@ class Hearing:
             self.errors.append("an event without an end")
 
     def refused(self, status: int, answer: bytes) -> None:
-        """Note that there was no stream, but an answer."""
+        """Record that there was no stream, but an answer."""
         self.status = status
         self.errors.append(f"{status} {answer[:200].decode(errors='replace')}")
 
@@ -101,7 +104,9 @@ class Hearing:
 
 
 def problems(heard: Hearing, right: Hearing) -> list[str]:
-    """Return in words all in which a hearing differs from the undisturbed one; nothing if it is right."""
+    """Return all differences of a hearing from the undisturbed one, in words; nothing if it is
+    right.
+    """
     found = [f"ends with {error}" for error in heard.errors]
     if heard.broken:
         found.append(heard.broken)

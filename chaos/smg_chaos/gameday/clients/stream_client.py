@@ -1,4 +1,4 @@
-"""A client that reads a streamed chat to its end, whatever that is."""
+"""Stream client: sends a chat and reads its stream to the end or to its failure."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ Connect: TypeAlias = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.
 
 
 def at_place(lab: Lab, place: str) -> Connect:
-    """Return how one connects, at a place of the lab, to the node that lives there."""
+    """Return a function that connects, at a place of the lab, to the node that runs there."""
 
     async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         made = lab.socket(place)
@@ -44,7 +44,9 @@ async def listen(
     hearing: Hearing,
     key: str = "",
 ) -> None:
-    """Ask for a streamed chat, with a routing key if there is one, and hear it to its end; `hearing` says what came."""
+    """Send a streamed chat, with a routing key if there is one, and read it to its end; `hearing`
+    gets what came.
+    """
     try:
         async with asyncio.timeout(limit_s):
             await _listened(connect, asked, now_s, hearing, key)

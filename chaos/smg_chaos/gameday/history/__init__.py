@@ -1,1 +1,3 @@
-"""History while its store dies and comes back, and a node with it: nothing acknowledged is lost, nothing is there twice."""
+"""History gameday: the store and a node die and return; nothing acknowledged is lost, nothing is
+there twice.
+"""

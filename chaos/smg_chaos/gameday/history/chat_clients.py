@@ -1,8 +1,10 @@
-"""People who chat while a store and a node die: what they were told, so that it can be held against what is there later.
+"""Chat clients while a store and a node die: their acknowledged turns are kept, to be compared with
+the store later.
 
-Each asks again as soon as it has its answer. Some continue a conversation, some a chain of responses, which need the
-store before anything runs; some ask for one response at a time, streamed or not, which a node can keep until the store
-is back; some want nothing kept. No two turns have the same words.
+Each sends a request as soon as it has its answer. Some continue a conversation, some a chain of
+responses, which need the store before anything runs; some ask for one response at a time, streamed
+or not, which a node can keep until the store is back; some want nothing kept. No two turns have the
+same words.
 """
 
 import asyncio
@@ -25,7 +27,7 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A turn that was acknowledged: the object as it was answered, and in which conversation it is."""
+    """An acknowledged turn: the object as it was answered, and its conversation."""
 
     said: Mapping[str, Any]
     words: str
@@ -35,7 +37,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Ledger:
-    """What all were told."""
+    """What all clients received."""
 
     kept: list[Kept] = field(default_factory=list)
     spooled: int = 0
@@ -54,7 +56,7 @@ class Ledger:
 
 
 class Callers:
-    """So many people, in turn of each kind; `dying` are nodes that may drop what they are asked just now."""
+    """Clients, in turn of each kind; `dying` are nodes that may drop requests just now."""
 
     def __init__(
         self,
@@ -76,11 +78,13 @@ class Callers:
 
     @property
     def conversations(self) -> list[str]:
-        """Those that somebody talks in."""
+        """The conversations in use."""
         return list(dict.fromkeys(one.conversation for one in self.ledger.kept if one.conversation))
 
     async def begin(self) -> list[str]:
-        """Make a conversation for everyone who needs one; return all of them, in order of people."""
+        """Make a conversation for each client that needs one; return all of them, in order of
+        clients.
+        """
         made = []
         for person in range(self._people):
             if KINDS[person % len(KINDS)] != "conversation":
@@ -91,13 +95,13 @@ class Callers:
         return made
 
     async def run(self, conversations: list[str]) -> None:
-        """Chat until told to `stop`; return when the last answer has come."""
+        """Chat until `stop`; return when the last answer has come."""
         async with asyncio.TaskGroup() as group:
             for person, conversation in enumerate(conversations):
                 group.create_task(self._chat(KINDS[person % len(KINDS)], conversation))
 
     def stop(self) -> None:
-        """Ask for nothing more."""
+        """Send no more requests."""
         self._over = True
 
     async def _chat(self, kind: str, conversation: str) -> None:
@@ -121,7 +125,7 @@ class Callers:
     async def _turn(
         self, body: Mapping[str, Any], words: str, conversation: str
     ) -> Mapping[str, Any] | None:
-        """Ask for one turn and note what came of it; return the response if it was acknowledged."""
+        """Ask for one turn and record the result; return the response if it was acknowledged."""
         node = self._balancer.next()
         begun_s = self._now_s()
         self._balancer.count(node, 1)

@@ -1,9 +1,11 @@
-"""The scenario of a turn that only a cut-off node has: nobody may deny it, before the others can know of it or after.
+"""Cut-off node scenario: a turn that only that node has must never be denied by the others, before
+or after.
 
-Each round a node is cut off from the others, for a moment or long enough to be thought dead. The store is killed, and
-the node, which its clients and engines still reach, puts a turn on its disk and acknowledges it. The store comes back,
-and at once the turn is asked for at every other node, again and again: until the store has it each may say that it does
-not know now, and none that there is no such response.
+Each round a node is cut off from the others, for a moment or long enough to be thought dead. The
+store is killed, and the node, which its clients and engines still reach, puts a turn on its disk
+and acknowledges it. The store comes back, and at once the turn is asked for at every other node,
+again and again: until the store has it each may answer that it does not know now, and none that
+there is no such response.
 """
 
 import asyncio
@@ -33,7 +35,9 @@ _THERE_S: Final = 30.0
 
 @dataclass(slots=True)
 class Told:
-    """What the other nodes said, of all rounds. `there_s`: from the store's return to the last node's right answer."""
+    """Answers of the other nodes, of all rounds. `there_s`: from the store's return to the last
+    node's right answer.
+    """
 
     asked: int = 0
     denied: list[str] = field(default_factory=list)
@@ -42,7 +46,7 @@ class Told:
     there_s: list[float] = field(default_factory=list)
 
     def count(self, node: str, answer: Answer) -> bool:
-        """Take in an answer; return whether it is the turn."""
+        """Count an answer; return whether it is the turn."""
         self.asked += 1
         if answer.status == 200:
             return True
@@ -56,7 +60,7 @@ class Told:
 
 
 async def unwritten(stage: Stage) -> Sequence[Figure]:
-    """Play `stage.rounds` rounds; return what the others said of turns that only one node had."""
+    """Play `stage.rounds` rounds; return the others' answers about turns that only one node had."""
     engine = EngineProcess(stage.cluster, 0, _ENGINE, place=ENGINES)
     engine.start()
     await engine.listening()
@@ -83,7 +87,7 @@ async def unwritten(stage: Stage) -> Sequence[Figure]:
 
 
 def figures(told: Told) -> list[Figure]:
-    """Return what came of all rounds."""
+    """Return the figures of all rounds."""
     p50 = percentile(told.there_s, 0.5) if told.there_s else None
     of_all = f"of {told.asked} asked, {told.unsure} of them answered that it cannot be known now"
     return [

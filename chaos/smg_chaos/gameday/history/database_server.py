@@ -1,6 +1,8 @@
-"""A PostgreSQL or a Redis at a place of the lab: started, killed with all its processes, and started again on its files.
+"""Database server at a place of the lab: PostgreSQL or Redis, killed with all its processes and
+restarted on its files.
 
-It keeps what it acknowledged over its own death, not over a power cut. Who may enter the place is trusted.
+It keeps what it acknowledged over its own death, not over a power cut. Clients at the place are
+trusted.
 """
 
 import asyncio
@@ -44,14 +46,16 @@ class StoreServer:
 
     @property
     def url(self) -> str:
-        """Where nodes find it."""
+        """URL for the nodes."""
         where = f"{self._cluster.lab.address(PLACE)}:{_PORTS[self.kind]}"
         if self.kind == "redis":
             return f"redis://{where}/0"
         return f"postgresql://{postgresql.USER}@{where}/postgres"
 
     async def start(self) -> None:
-        """Begin a life; return when it takes connections. ClusterError with what it said if it does not."""
+        """Start a life; return when it takes connections. ClusterError with its output if it does
+        not.
+        """
         self._lives += 1
         log = self._log.with_name(f"{self._log.stem}-{self._lives}.log")
         with log.open("wb") as output:
@@ -68,11 +72,11 @@ class StoreServer:
         raise ClusterError(f"{self.kind} does not start:\n{said}")
 
     def stop(self) -> None:
-        """Make it stand still with all its processes: connections stay, and nothing is answered."""
+        """Stop all its processes (SIGSTOP): connections stay, and nothing is answered."""
         self._signal_all(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it go on where it stood still."""
+        """Continue them (SIGCONT)."""
         self._signal_all(signal.SIGCONT)
 
     def _signal_all(self, number: signal.Signals) -> None:
@@ -82,7 +86,9 @@ class StoreServer:
                 os.kill(pid, number)
 
     async def kill(self) -> None:
-        """End its life without a word; return when none of its processes is there any more, ClusterError if some stay."""
+        """Kill it; return when none of its processes is there any more, ClusterError if some
+        stay.
+        """
         program = self._program
         assert program is not None
         family = [program.pid, *children_of(program.pid)]
@@ -96,7 +102,9 @@ class StoreServer:
 
 @contextmanager
 def prepared(cluster: Cluster, kind: Kind, log: Path) -> Iterator[StoreServer]:
-    """Have a server that is not started yet, on files of its own; ServerError says what was tried."""
+    """Make a server that is not started yet, on files of its own; ServerError says what was
+    tried.
+    """
     tried = []
     with ExitStack() as stack:
         for begin in _ways(cluster, kind):

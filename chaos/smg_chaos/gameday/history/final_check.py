@@ -1,4 +1,6 @@
-"""What is there in the end, held against what people were told: nothing missing, nothing else, nothing twice."""
+"""Final check of the store's content against the acknowledged turns: nothing missing, nothing else,
+nothing twice.
+"""
 
 import asyncio
 from collections import Counter
@@ -21,7 +23,7 @@ _SHOWN: Final = 5
 
 @dataclass(slots=True)
 class Found:
-    """What is not as it was told."""
+    """Differences from what clients were told."""
 
     missing: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
@@ -66,7 +68,7 @@ async def _look(lab: Lab, node: SmgAgent, kept: Kept, found: Found) -> None:
 
 
 async def _words(lab: Lab, node: SmgAgent, conversation: str) -> list[str]:
-    """Return what people said in a conversation, the oldest first."""
+    """Return the users' messages of a conversation, the oldest first."""
     said: list[str] = []
     after = ""
     while True:
@@ -87,7 +89,7 @@ def text_of(item: dict[str, Any]) -> str:
 
 
 def compare(conversation: str, words: Sequence[str], ledger: Ledger, found: Found) -> None:
-    """Hold what a conversation has against what was told of it."""
+    """Compare the content of a conversation with what was acknowledged for it."""
     there = Counter(words)
     told = [one.words for one in ledger.kept if one.conversation == conversation]
     found.unlisted += sum(one not in there for one in told)
@@ -99,7 +101,7 @@ def compare(conversation: str, words: Sequence[str], ledger: Ledger, found: Foun
 
 
 def figures(who: str, ledger: Ledger, found: Found) -> list[Figure]:
-    """Return what it came to."""
+    """Return the figures of the check."""
     of = f"of {len(ledger.kept)}, {ledger.spooled} of them spooled"
     shown = ", ".join([*found.missing, *found.different][:_SHOWN])
     return [

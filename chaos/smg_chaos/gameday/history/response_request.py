@@ -1,4 +1,6 @@
-"""One request about responses, at a node of the lab: streamed or not, on a connection of its own."""
+"""Response request at a node of the lab: one call of `/v1/responses`, streamed or not, on a
+connection of its own.
+"""
 
 import asyncio
 import json
@@ -20,7 +22,9 @@ _BODY_BYTES_MAX: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came: the status, the object (of a stream that of its last event), and whether it waits in a spool."""
+    """Status and object of an answer (of a stream that of its last event), and whether it waits in
+    a spool.
+    """
 
     status: int
     said: Mapping[str, Any]

@@ -1,8 +1,10 @@
-"""The scenario of history: chats on three nodes whose store is killed and comes back, and a node with a spool is killed too.
+"""History scenario: chats on three nodes whose store is killed and returns; a node with a spool is
+killed too.
 
-For each kind of store: everybody chats, the store is killed (SIGKILL, all its processes) and stays away for so long.
-Meanwhile a node that keeps turns for it is killed, and starts again before the store does. Then the store comes back on the files it
-had. What was acknowledged by then has to be there, once, as it was told; and soon nothing waits in a spool any more.
+For each kind of store: all clients chat, the store is killed (SIGKILL, all its processes) and stays
+away for so long. Meanwhile a node that spools turns for it is killed, and starts again before the
+store does. Then the store comes back on the files it had. What was acknowledged by then has to be
+there, once, as it was told; and soon nothing waits in a spool any more.
 """
 
 import asyncio
@@ -66,7 +68,7 @@ def history_on(*kinds: Kind) -> Play:
 
 
 class Scene:
-    """Nodes over one store, and everybody who chats with them."""
+    """Nodes over one store, and all clients that chat with them."""
 
     def __init__(self, stage: Stage, store: StoreServer) -> None:
         self._stage = stage
@@ -109,7 +111,9 @@ class Scene:
         ]
 
     async def _weather(self) -> float | None:
-        """Hurt the store and a node under the chats; return how long spools had something after the store's return."""
+        """Hurt the store and a node under the chats; return how long spools were not empty after
+        the store's return.
+        """
         stage, away_s = self._stage, self._stage.seconds
         await asyncio.sleep(_BEFORE_S)
         victim = stage.rng.choice(self._nodes)
@@ -137,7 +141,7 @@ class Scene:
         return empty_s
 
     async def _spooled(self, node: SmgAgent) -> None:
-        """Return when a node keeps turns for the store; ClusterError if it never does."""
+        """Return when a node has spooled turns; ClusterError if it never does."""
 
         async def so() -> bool:
             return await self._metric(node, _SPOOL) > 0

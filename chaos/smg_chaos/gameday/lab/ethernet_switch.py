@@ -1,11 +1,12 @@
-"""An Ethernet switch without wires: a frame and the time go in, deliveries come out; pure.
+"""Ethernet switch without wires: a frame and the time go in, deliveries come out. Pure.
 
-Every port has one fixed hardware address, so nothing is learned: a frame for a known address goes to its
-port, any other (broadcast) to all ports but its own. On the way a rule may lose, double, delay or hold it back.
+Every port has one fixed hardware address, so nothing is learned: a frame for a known address goes
+to its port, any other (broadcast) to all ports but its own. On the way a rule may lose, double,
+delay or hold it back.
 
-Chance is one generator per directed link, made from the seed and the link's name. What happens to the
-k-th frame of a link under a rule depends on nothing but seed, link and k, so two systems that are compared
-meet the same weather however differently they talk.
+Chance is one generator per directed link, made from the seed and the link's name. What happens to
+the k-th frame of a link under a rule depends on nothing but seed, link and k, so two systems that
+are compared meet the same faults however differently they communicate.
 """
 
 import heapq
@@ -37,7 +38,9 @@ Delivery: TypeAlias = tuple[int, bytes]
 
 @dataclass(slots=True)
 class PortCount:
-    """What one port has seen: frames and bytes (of IP, without the Ethernet header) that its place sent."""
+    """Counters of one port: frames and bytes (of IP, without the Ethernet header) that its place
+    sent.
+    """
 
     packets: int = 0
     bytes: int = 0
@@ -74,7 +77,7 @@ class Switch:
         self._rule_of.clear()
 
     def mark(self) -> None:
-        """Forget who has spoken."""
+        """Reset the record of senders."""
         self._spoken.clear()
 
     def spoken_us(self, address: bytes) -> int | None:

@@ -1,4 +1,4 @@
-"""The process that carries frames between TAP interfaces: the switch's door to the world."""
+"""Frame forwarder: the process that carries frames between TAP interfaces and the switch."""
 
 import gc
 import json
@@ -20,7 +20,7 @@ from smg_chaos.gameday.lab.link_rules import RuleError, rules_from
 _FRAME_BYTES_MAX: Final = 2048
 _BURST: Final = 32  # frames read from one port before the others have their turn
 REQUEST_BYTES_MAX: Final = 1 << 19
-_URGENT: Final = -10  # the weather must not depend on how busy the nodes are
+_URGENT: Final = -10  # link faults must not depend on how busy the nodes are
 
 
 def forward(

@@ -1,4 +1,4 @@
-"""HTTP with something that listens at a place of the lab: one connection, kept while it lasts."""
+"""HTTP client of a server at a place of the lab: one connection, reused while it lasts."""
 
 import asyncio
 import socket
@@ -42,7 +42,7 @@ class Talk:
                 raise
 
     def close(self) -> None:
-        """Let go of the connection; the next request makes another."""
+        """Close the connection; the next request makes another."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None

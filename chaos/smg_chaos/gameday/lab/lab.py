@@ -1,8 +1,10 @@
-"""A network of places on this one host, with weather between them, and programs that live there.
+"""Lab: a network of places on this one host, with link faults between them, and programs that run
+there.
 
-A place is a network namespace with a loopback, and an interface with two addresses, so that a node can come
-back elsewhere. A userspace switch joins them (`switch`); the host's own network is neither used nor touched.
-Everything belongs to one keeper process (`keeper`) and ends with it.
+A place is a network namespace with a loopback, and an interface with two addresses, so that a node
+can come back elsewhere. A userspace switch joins them (`ethernet_switch`); the host's own network
+is neither used nor touched. Everything belongs to one keeper process (`lab_process`) and ends with
+it.
 
 Root is not needed where the kernel lets users make namespaces and `/dev/net/tun` may be opened.
 """
@@ -62,7 +64,7 @@ class Lab:
         return _address(self.places.index(place), int(other))
 
     def set_rules(self, rules: Rules) -> None:
-        """Change the weather, for every frame sent from now on."""
+        """Change the link rules, for every frame sent from now on."""
         self._ask_switch(rules_request(dict(rules)))
 
     def traffic(self) -> dict[str, PortCount]:
@@ -71,7 +73,7 @@ class Lab:
         return {place: PortCount(**count) for place, count in zip(self.places, counts, strict=True)}
 
     def mark(self) -> None:
-        """Forget who has spoken."""
+        """Reset the record of senders."""
         self._ask_switch(b"mark")
 
     def spoken_us(self, address: str) -> int | None:
@@ -88,7 +90,7 @@ class Lab:
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> Program:
-        """Run a program at a place; what it says goes to `output`. LabError if it cannot be started."""
+        """Run a program at a place, its output in `output`. LabError if it cannot be started."""
         descriptor = output if isinstance(output, int) else output.fileno()
         answer = self.ask(
             "spawn",
@@ -101,27 +103,29 @@ class Lab:
         return Program(int(answer["pid"]), place, self)
 
     def socket(self, place: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
-        """Return a socket made at a place: that is where it connects from, or listens."""
+        """Return a socket made at a place: it connects from there, or listens there."""
         handed: list[int] = []
         self.ask("socket", handed=handed, place=place, kind=int(kind))
         return socket.socket(fileno=handed[0])
 
     def disk(self, folder: Path, size_bytes: int) -> None:
-        """Give a folder a disk of its own, in memory, that only programs of this lab see; what was in it is hidden."""
+        """Mount a disk of its own, in memory, on a folder; only programs of this lab see it, and it
+        hides what was there.
+        """
         self.ask("disk", path=str(folder), size=size_bytes)
 
     def fill(self, folder: Path) -> int:
-        """Leave no room on the disk of a folder; return how many bytes that took."""
+        """Fill the disk of a folder; return how many bytes that took."""
         return int(self.ask("fill", path=str(folder))["bytes"])
 
     def clear(self, folder: Path) -> None:
-        """Take away what filled the disk of a folder."""
+        """Remove what filled the disk of a folder."""
         self.ask("clear", path=str(folder))
 
     def ask(
         self, do: str, given: Sequence[int] = (), handed: list[int] | None = None, **more: Any
     ) -> dict[str, Any]:
-        """Let the keeper do something, with file descriptors going out or coming in."""
+        """Send the keeper a request, with file descriptors going out or coming in."""
         request = json.dumps({"do": do, **more}).encode()
         try:
             socket.send_fds(self._keeper, [request], list(given))
@@ -143,7 +147,7 @@ class Lab:
 
 @contextmanager
 def opened(places: Sequence[str], *, seed: int = 0) -> Iterator[Lab]:
-    """Make a lab with these places, and take it all away at the end; LabError if it cannot be made."""
+    """Make a lab with these places, and remove it all at the end; LabError if it cannot be made."""
     if not sys.platform.startswith("linux"):
         raise LabError(f"network namespaces are a thing of Linux, and this is {sys.platform}")
     if not 0 < len(places) <= PLACES_MAX or len(set(places)) < len(places):

@@ -1,12 +1,14 @@
-"""The process that owns a lab: its namespaces and every process in them.
+"""Lab process (keeper): owns the namespaces of a lab and every process in them.
 
-It is started with two sockets. It leaves the host's network before it does anything else, makes a namespace
-for every place, gives each a TAP interface, and forks the switch, which talks over the second socket. Then it
-does what it is asked over the first one: run a program at a place, send it a signal, say whether it has ended,
-hand out a socket that was made at a place. When whoever asked is gone, everything is.
+It is started with two sockets. It leaves the host's network before it does anything else, makes a
+namespace for every place, gives each a TAP interface, and forks the switch, which uses the second
+socket. Then it serves requests on the first one: run a program at a place, send it a signal, report
+whether it has ended, pass a socket that was made at a place. When the requester is gone, everything
+ends.
 
-A process that is killed takes its namespaces with it (`namespaces`), programs are on a leash (`leash`), so a
-keeper, a switch or a user of the lab may die in any way and nothing stays behind.
+A process that is killed takes its namespaces with it (`namespaces`), programs are bound to the
+keeper's life (`process_guard`), so a keeper, a switch or a user of the lab may die in any way and
+nothing stays behind.
 """
 
 import errno
@@ -31,7 +33,7 @@ _BLOCK_BYTES: Final = 4096
 
 
 class Keeper:
-    """The places of a lab, and who lives there."""
+    """The places of a lab, and the programs in them."""
 
     def __init__(self, spaces: dict[str, int]) -> None:
         self._spaces = spaces
@@ -39,7 +41,7 @@ class Keeper:
         self._has_mounts = False
 
     def serve(self, control: socket.socket) -> None:
-        """Do what is asked, one request after the other, until nobody can ask any more."""
+        """Serve requests, one after the other, until the requester has closed its socket."""
         while True:
             request, descriptors, _, _ = socket.recv_fds(control, REQUEST_BYTES_MAX, 4)
             if not request:
@@ -103,7 +105,7 @@ class Keeper:
         namespaces.mounted(folder, size_bytes)
 
     def _socket(self, place: str, kind: int) -> int:
-        """Return a socket that is at a place, wherever it is used from then on."""
+        """Return a socket that is at a place, in whichever process it is used."""
         home = namespaces.here()
         try:
             namespaces.enter(self._spaces[place])
@@ -114,7 +116,7 @@ class Keeper:
         return made.detach()
 
     def end(self) -> None:
-        """Kill every program, with everything in its session, and wait until it is gone."""
+        """Kill every program, with everything in its session, and wait until all are gone."""
         running = [program for program in self._programs.values() if program.poll() is None]
         for program in running:
             with suppress(ProcessLookupError):
@@ -154,7 +156,7 @@ def _built(plugs: list[Plug]) -> tuple[dict[str, int], list[int]]:
 def _fork_switch(
     plan: dict[str, Any], plugs: list[Plug], taps: list[int], lines: tuple[int, int]
 ) -> None:
-    """Let the switch run in a process of its own, for as long as this one lives."""
+    """Fork the switch's process, which lives as long as this one."""
     keeper = os.getpid()
     if os.fork() == 0:
         namespaces.die_with(keeper)
@@ -169,7 +171,7 @@ def _fork_switch(
 
 
 def main() -> None:
-    """Keep a lab: `keeper CONTROL_FD SWITCH_FD`; the first request is the plan."""
+    """Keep a lab: `lab_process CONTROL_FD SWITCH_FD`; the first request is the plan."""
     lines = int(sys.argv[1]), int(sys.argv[2])
     control = socket.socket(fileno=lines[0])
     plan = json.loads(control.recv(REQUEST_BYTES_MAX))

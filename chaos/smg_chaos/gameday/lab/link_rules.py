@@ -1,7 +1,7 @@
-"""What may happen to a frame on its way from one place to another; pure.
+"""Link rules: delay, loss, duplication, reordering and blocking of frames on a directed link. Pure.
 
-A rule belongs to a directed link, `a>b`. `a>*` is everything `a` sends, `*>b` everything sent to `b`,
-`*` every link. The most exact name counts, and it counts alone: rules are not added up.
+A rule belongs to a directed link, `a>b`. `a>*` is everything `a` sends, `*>b` everything sent to
+`b`, `*` every link. The most exact name counts, and it counts alone: rules are not added up.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,11 @@ Milliseconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=600_000)]
 
 
 class LinkRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The weather on a link.
+    """Faults of a link.
 
-    A frame takes `delay_ms` and a part of `jitter_ms`, evenly drawn. `loss`, `duplicate` and `reorder` are
-    shares of frames: lost, sent twice, held back until later ones have overtaken them. `block`: nothing passes.
+    A frame takes `delay_ms` and a part of `jitter_ms`, evenly drawn. `loss`, `duplicate` and
+    `reorder` are shares of frames: lost, sent twice, held back until later ones have overtaken
+    them. `block`: nothing passes.
     """
 
     delay_ms: Milliseconds = 0.0
@@ -34,7 +35,7 @@ Rules: TypeAlias = Mapping[str, LinkRule]
 
 
 class RuleError(ValueError):
-    """A rule that cannot be: the message says where and why."""
+    """An impossible rule: the message says where and why."""
 
 
 def rules_from(content: bytes) -> dict[str, LinkRule]:

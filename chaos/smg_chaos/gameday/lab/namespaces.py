@@ -1,7 +1,9 @@
-"""Network namespaces by system calls: made, entered, given an interface; no tool needed and nothing named.
+"""Namespaces of the network, by system calls: made, entered, given an interface; no tool needed and
+nothing named.
 
-A namespace here has no name in the file system. It lives as long as a process is inside it or holds it open,
-so whatever way the lab ends, SIGKILL included, the kernel takes all of it away: there are no leftovers to find.
+A namespace here has no name in the file system. It lives as long as a process is inside it or holds
+it open, so whatever way the lab ends, SIGKILL included, the kernel takes all of it away: there are
+no leftovers to find.
 """
 
 import ctypes
@@ -31,7 +33,7 @@ _NETMASK: Final = "255.255.0.0"
 
 
 class NamespaceError(Exception):
-    """The kernel refuses to make a network of its own; the message is one line that says why."""
+    """The kernel refuses to make a network namespace; the message is one line that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Plug:
 
 
 def become_root() -> None:
-    """Be root over namespaces of one's own, which needs nobody's leave where user namespaces are allowed.
+    """Become root of new namespaces, which needs no privilege where user namespaces are allowed.
 
     The process must have one thread. Root stays what it is.
     """
@@ -62,13 +64,15 @@ def leave_network() -> None:
 
 
 def leave_mounts() -> None:
-    """Give this process mounts of its own: what it mounts from then on, nobody outside sees."""
+    """Give this process a mount namespace of its own: what it mounts from then on is invisible
+    outside.
+    """
     _call("unshare", _CLONE_NEWNS, made="mounts of one's own")
     _call("mount", None, b"/", None, _PRIVATE | _RECURSIVE, None, made="mounts of one's own")
 
 
 def mounted(folder: Path, size_bytes: int) -> None:
-    """Give a folder a disk of its own, in memory, of so many bytes."""
+    """Mount a disk of so many bytes, in memory, on a folder."""
     options = f"size={size_bytes},mode=0700".encode()
     _call("mount", b"tmpfs", str(folder).encode(), b"tmpfs", 0, options, made="disk")
 
@@ -105,9 +109,10 @@ def plugged(plug: Plug) -> int:
 
 
 def introduce(others: list[Plug]) -> None:
-    """Tell this namespace the hardware addresses of others, for good.
+    """Set the hardware addresses of others in this namespace, permanently.
 
-    Without this, lost packets would also be lost ARP answers, and the fault another than the one asked for.
+    Without this, lost packets would also be lost ARP answers, and the fault another than the one
+    asked for.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as talk:
         for other in others:

@@ -1,7 +1,8 @@
-"""What runs first in a process of the lab: bind its life to the keeper's, enter its place, become the program.
+"""Process guard of the lab: binds a process to the keeper's life, enters its place, and executes
+the program.
 
 It is run as a file, by a bare interpreter, so it imports nothing that has to be looked for:
-`leash.py KEEPER_PID NAMESPACE_FD PROGRAM ARGUMENT…`.
+`process_guard.py KEEPER_PID NAMESPACE_FD PROGRAM ARGUMENT…`.
 """
 
 import ctypes
@@ -14,11 +15,11 @@ _CLONE_NEWNET = 0x40000000
 
 
 def main() -> None:
-    """Become the program, on a leash."""
+    """Bind this process to the keeper's life and execute the program."""
     keeper, namespace, program = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != keeper:  # it went before the leash was tied
+    if os.getppid() != keeper:  # it ended before this process was bound to it
         sys.exit("the keeper of the lab is gone")
     if libc.setns(namespace, _CLONE_NEWNET):
         sys.exit(f"cannot enter the place: {os.strerror(ctypes.get_errno())}")

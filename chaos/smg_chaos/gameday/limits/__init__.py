@@ -1,1 +1,1 @@
-"""Live limits: a cluster under ten times what it may admit, hurt meanwhile, and counted at its engines."""
+"""Limits gameday: a cluster at ten times its limits, hurt meanwhile, and counted at its engines."""

@@ -1,13 +1,14 @@
-"""A budget of tokens against streams whose length nobody knows, and a number of requests at a time.
+"""Budget of tokens shared by streams of unpredictable length, and a limit on concurrent requests.
 
-The nodes are first taught that answers are short; then comes a crowd of streams that are not, and when all of it is
-open at the engines, a node is killed. Every stream that is not cut off by that has to end by itself or with the finish
-reason `length`, what they took together has to fit into the budget, and nobody may hold anything any more when all
-have ended.
+The nodes first learn that answers are short; then comes a crowd of long streams, and when all of it
+is open at the engines, a node is killed. Every stream that is not cut off by that has to end by
+itself or with the finish reason `length`, their sum has to fit into the budget, and nothing may be
+reserved any more when all have ended.
 
-A crowd is chosen so that all of it gets in and does not get out whole: what a stream reserves when it is taken for
-a short one, and its first step beyond, fit into the budget for each; what streams need does not. All of it is over
-within one window, so that there is no doubt what was charged to it.
+A crowd is chosen so that all of it gets in and does not get out whole: what a stream reserves when
+it is taken for a short one, and its first step beyond, fit into the budget for each; what streams
+need does not. All of it is over within one window, so that there is no doubt what was charged to
+it.
 """
 
 import asyncio
@@ -52,9 +53,11 @@ _STANDING: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many streams come, spread over how long, to share a budget of how many tokens in which window.
+    """Number of streams, the time over which they start, and the budget of tokens and window they
+    share.
 
-    `talk` is how they go on; all of them have been open for `open_s` when a node is killed.
+    `talk` is the engines' output and pace; all of them have been open for `open_s` when a node is
+    killed.
     """
 
     streams: int
@@ -70,7 +73,9 @@ QUICK: Final = Crowd(100, 1.0, 29_000, 10_000_000, 0.5, Speech(_LENGTHS, 15.0, 1
 
 
 async def budget(scene: Scene, definer: Definer, crowd: Crowd) -> list[Figure]:
-    """Let a crowd of streams share a budget, and kill a node under it; return what they took."""
+    """Run a crowd of streams on one budget, and kill a node under it; return the tokens they
+    took.
+    """
     names = list(scene.cluster.names)
     amount = f"{crowd.tokens}/{crowd.window_us // 1_000_000}s"
     rule = Rule(TALK, tokens=amount, standing=_STANDING, on_exhausted="finish")
@@ -134,7 +139,9 @@ def together(record: Record, crowd: Crowd, killed_us: int) -> Figure:
 
 
 def budget_figures(record: Record, crowd: Crowd, since_us: int) -> list[Figure]:
-    """Return what the streams took, as clients were told and as the engines made it, and how they ended."""
+    """Return the streams' tokens, as clients were told and as the engines made them, and how they
+    ended.
+    """
     allowance = Allowance(crowd.window_us, [Amount(crowd.tokens, since_us)])
     admitted = [answer for answer in record.answers if answer.serial in record.arrivals]
     told = _fullest(admitted, record.arrivals, allowance, _told_tokens)
@@ -160,10 +167,11 @@ def budget_figures(record: Record, crowd: Crowd, since_us: int) -> list[Figure]:
 async def _settled(
     scene: Scene, definer: Definer, living: Sequence[str]
 ) -> tuple[dict[tuple[str, int], int], float]:
-    """Wait until every answer has ended and is settled; return what the books said last, and how many never were.
+    """Wait until every answer has ended and is settled; return the last state of the books, and how
+    many never were settled.
 
-    A node on which nobody asks any more closes its books some time later, so they are looked at again and again. A
-    client has the end of its answer a moment before the node is done with it.
+    A node without requests closes its books some time later, so they are looked at again and again.
+    A client has the end of its answer a moment before the node is done with it.
     """
     books: dict[tuple[str, int], int] = {}
 
@@ -194,10 +202,12 @@ def audit(
     crowd: Crowd,
     window: int,
 ) -> list[Figure]:
-    """Return how many books do not say what clients were told, and how much they have too much; the last name is dead.
+    """Return how many books differ from what clients were told, and how much they have too much;
+    the last name is dead.
 
-    Where all answers of a node ended in the window in which they began, its book has to say just as much. Of others it
-    may say more: what an answer reserved in a window that is over by its end was not given back.
+    Where all answers of a node ended in the window in which they began, its book has to say just as
+    much. Of others it may say more: what an answer reserved in a window that is over by its end was
+    not given back.
     """
     living = names[:-1]
     pairs, wrong = [], 0
@@ -239,7 +249,9 @@ def _says(run: Run, crowd: Crowd) -> str:
 
 
 def _told_tokens(answer: Answer, arrival: Arrival) -> int:
-    """Return what the client was told that it took; for a stream that broke off, what the engines made of it."""
+    """Return the stream's tokens as the client was told; for one that broke off, as the engines
+    made them.
+    """
     if answer.prompt_tokens == UNKNOWN or answer.answer_tokens == UNKNOWN:
         return _made_tokens(answer, arrival)
     return answer.prompt_tokens + answer.answer_tokens

@@ -1,4 +1,6 @@
-"""Limits as an operator sets them, through any node that answers, and what the nodes say of them."""
+"""Definition of limits by an operator, through any node that answers, and the nodes' own view of
+them.
+"""
 
 import asyncio
 import json
@@ -20,7 +22,9 @@ _TRICKLE_PER_S: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is allowed for a model: so much per window, as in `40/second` or `400/2s`, or so many at a time."""
+    """Limit for a model: so much per window, as in `40/second` or `400/2s`, or so many at a
+    time.
+    """
 
     model: str = MODEL
     requests: str = ""
@@ -31,7 +35,7 @@ class Rule:
     on_exhausted: str = "debt"
 
     def body(self) -> bytes:
-        """Return it as the API takes it."""
+        """Return the body of the API request."""
         amounts = [
             {"unit": unit, "amount": int(amount), "window": window}
             for unit, text in (("requests", self.requests), ("tokens", self.tokens))
@@ -50,16 +54,16 @@ class Rule:
 
 
 class Definer:
-    """An operator with a hand on the cluster's limits."""
+    """Operator that sets the cluster's limits."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._nodes = nodes_of(scene.cluster)
 
     async def begin(self, rule: Rule, asks: Asks | None = None) -> None:
-        """Set a limit that nobody asks of yet; return when there is an owner and all nodes go by it.
+        """Set a limit that is not in use yet; return when there is an owner and all nodes apply it.
 
-        Who owns a limit that nobody asks of is nobody's business, so a trickle of requests goes on meanwhile.
+        A limit without requests has no owner, so a trickle of requests is sent meanwhile.
         """
         names = self._scene.cluster.names
         await self._scene.rate(dict.fromkeys(names, _TRICKLE_PER_S), asks or Asks(rule.model))
@@ -67,7 +71,9 @@ class Definer:
         await self._scene.quiet()
 
     async def put(self, rule: Rule) -> int:
-        """Set a limit that is asked of; return when (wall clock, microseconds) all nodes were seen to go by it."""
+        """Set a limit that is in use; return when (wall clock, microseconds) all nodes were seen to
+        apply it.
+        """
         status, answer = await self._any("PUT", rule.model, rule.body(), {"if-match": "*"})
         if status >= 300:
             raise AgentError(f"no node sets the limit {rule}: {status} {answer[:300]!r}")
@@ -80,9 +86,11 @@ class Definer:
         raise ClusterError(f"not all nodes go by the limit {rule}: {said}")
 
     async def _known(self, model: str, version: object) -> bool:
-        """Return whether every node that runs has heard of this version, and the owner knows that all go by it.
+        """Return whether every running node has received this version, and the owner knows that all
+        apply it.
 
-        Only in this order: an owner that has not heard of it says that all go by what it knows.
+        Only in this order: an owner that has not received it reports that all apply the version it
+        knows.
         """
         for node in self._nodes:
             if node.ended() is not None:
@@ -97,7 +105,9 @@ class Definer:
         return bool(uses) and all(use["owner"] and not use["not_adopted"] for use in uses)
 
     async def owner(self, model: str = MODEL) -> str:
-        """Return the name of the node that owns the limit; ClusterError if there is nobody for long."""
+        """Return the name of the node that owns the limit; ClusterError if there is none for
+        long.
+        """
         for _ in range(round(_LIMIT_S / _LOOK_S)):
             uses = (await self._said(model))["uses"]
             if uses and uses[0]["owner"]:
@@ -106,7 +116,8 @@ class Definer:
         raise ClusterError(f"nobody owns the limit of {model}")
 
     async def books(self, model: str, unit: str) -> dict[tuple[str, int], int]:
-        """Return how many rights each node's books say that it spent, by its name and the window, as far as they go.
+        """Return the rights spent by each node's books, by its name and the window, as far as they
+        go back.
 
         What was used without a right is not among them until it is paid for.
         """

@@ -1,4 +1,6 @@
-"""The engines behind the limits: at a place of their own, so that no cut between nodes cuts them off, with accounts."""
+"""Engines behind the limits: at a place of their own, which no cut between nodes isolates, with
+call ledgers.
+"""
 
 import asyncio
 import sys
@@ -16,7 +18,7 @@ _LOOK_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What engines say and how fast: a token every `step_ms`, so many of them to a message."""
+    """Output and pace of engines: a token every `step_ms`, so many of them to a message."""
 
     script: str
     step_ms: float
@@ -24,7 +26,7 @@ class Speech:
 
 
 class Engines:
-    """One process with one or more workers of a model, that writes down every call."""
+    """One process with one or more workers of a model, which records every call."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What nodes count of themselves, read off their metrics."""
+"""Gauges of nodes: values read from their Prometheus metrics."""
 
 import re
 from collections.abc import Sequence

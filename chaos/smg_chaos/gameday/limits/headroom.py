@@ -1,4 +1,6 @@
-"""How much of the machine was left while something was measured: a busy machine makes every gateway look bad."""
+"""Headroom of the machine during a measurement, since a busy machine makes every gateway look
+bad.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -9,7 +11,7 @@ _IDLE: Final = (3, 4)
 
 
 class Headroom:
-    """The share of all cores that was idle since it was made, or since it was asked last."""
+    """The share of all cores that was idle since its creation, or since the last look."""
 
     def __init__(self, stat: Path = _STAT) -> None:
         self._stat = stat

@@ -1,15 +1,18 @@
-"""Whether what arrived at the engines can have been admitted under a limit; pure.
+"""Judge of a limit: can the arrivals at the engines have been admitted under it (Hall's theorem)?
+Pure.
 
-A request is charged to one numbered window, at some moment between its sending by the client and its first arrival
-at an engine. Where both lie in the same window, there is no doubt; where they do not (it crossed a border on its
-way, or stood in a node that was paused), it may have been any window of its span. All spans together fit into the
-limit if and only if in every run of windows those that lie wholly inside are no more than the run allows
-(Hall's theorem for intervals): that is what is checked, for every run. Nothing that a gateway says is used.
+A request is charged to one numbered window, at some moment between its sending by the client and
+its first arrival at an engine. Where both lie in the same window, there is no doubt; where they do
+not (it crossed a border on its way, or stood in a node that was paused), it may have been any
+window of its span. All spans together fit into the limit if and only if in every run of windows
+those that lie wholly inside are no more than the run allows (Hall's theorem for intervals): that is
+what is checked, for every run. Nothing that a gateway says is used.
 
-Nodes learn in a tick, not in a request, that a window is over, and clocks differ; so a span begins `smear_us` before
-the sending. The sums of numbered windows are exact in spite of it.
+Nodes learn in a tick, not in a request, that a window is over, and clocks differ; so a span begins
+`smear_us` before the sending. The sums of numbered windows are exact in spite of it.
 
-For tokens the spans carry weights, which may be split among their windows, and the theorem is the same.
+For tokens the spans carry weights, which may be split among their windows, and the theorem is the
+same.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +25,7 @@ _CLOCKS_US: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The windows, from first to last, in which something may have been charged, and how much it was."""
+    """The windows, from first to last, in which an amount may have been charged, and the amount."""
 
     first: int
     last: int
@@ -31,7 +34,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of windows: what was surely charged in it, and what it allows."""
+    """A run of windows: the amount surely charged in it, and the amount it allows."""
 
     first: int
     last: int
@@ -45,13 +48,13 @@ class Run:
 
     @property
     def share(self) -> float:
-        """What was charged, as a share of what is allowed."""
+        """Amount charged, as a share of what is allowed."""
         return self.charged / self.allowed if self.allowed else float(bool(self.charged))
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """An amount that a node may go by: from one moment until another, None: for ever."""
+    """An amount that a node may apply: from one moment until another, None: for ever."""
 
     amount: int
     from_us: int
@@ -59,7 +62,9 @@ class Amount:
 
 
 class Allowance:
-    """What each window allows, while the limit is changed: the largest amount that anybody may go by in it."""
+    """Allowed amount of each window while the limit is changed: the largest that any node may apply
+    in it.
+    """
 
     def __init__(self, window_us: int, amounts: Sequence[Amount]) -> None:
         assert window_us > 0
@@ -131,7 +136,8 @@ def crossing(spans: Iterable[Span]) -> int:
 def used(spans: Sequence[Span], allowed: Callable[[int], int], first: int, last: int) -> float:
     """Return the share of what these windows allow that was used in them, together.
 
-    What crossed the outer borders counts by its last window, so that it counts once wherever one looks.
+    A span across the outer borders counts by its last window, so that it counts once in any
+    division into runs.
     """
     charged = sum(span.weight for span in spans if first <= span.last <= last)
     total = sum(allowed(window) for window in range(first, last + 1))
@@ -150,9 +156,10 @@ def use_by_window(
 
 
 def most_open(times: Iterable[tuple[int, int | None]]) -> int:
-    """Return how many were open at most at one moment; each came at its first time and ended at its second, or never.
+    """Return the largest number open at one moment; each came at its first time and ended at its
+    second, or never.
 
-    Who ends at the very moment at which somebody comes has made room.
+    One that ends at the very moment at which another comes has made room.
     """
     changes: list[tuple[int, int]] = []
     for came_us, ended_us in times:

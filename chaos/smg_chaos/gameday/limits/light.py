@@ -1,4 +1,6 @@
-"""Where nobody need be refused: just under the limit, a burst at two nodes, and a share that is empty meanwhile."""
+"""Light load on limits: just under the limit, a burst at two nodes, and a node whose share is
+empty.
+"""
 
 from statistics import median
 from typing import Final
@@ -26,7 +28,9 @@ _LONELY_AMOUNT: Final = 1000
 
 
 async def just_under(scene: Scene, definer: Definer, seconds: float) -> list[Figure]:
-    """Ask for nine tenths of the limit, of all alike and then 95 % of one; return who was refused."""
+    """Send nine tenths of the limit, to all alike and then 95 % to one; return how many were
+    refused.
+    """
     names = list(scene.cluster.names)
     await definer.begin(Rule(requests=f"{_AMOUNT}/2s"))
     since_us = scene.now_us()
@@ -58,14 +62,16 @@ def _refused(name: str, record: Record, most_percent: float) -> Figure:
 
 
 async def burst(scene: Scene, definer: Definer) -> list[Figure]:
-    """Ask two nodes 20 times each, at once, of a limit of 10: ten are admitted, in all."""
+    """Send two nodes 20 requests each, at once, under a limit of 10: ten are admitted, in all."""
     await definer.begin(Rule(requests=f"{_FEW}/5s", standing=0.0))
     await scene.room(_FEW_WINDOW_US, _FEW_WINDOW_US)  # what was asked before is not of that window
     return await burst_of(scene, list(scene.cluster.names)[:2])
 
 
 async def burst_of(scene: Scene, names: list[str]) -> list[Figure]:
-    """Ask these nodes 40 times together, at once; return how many more than ten were admitted, and how many fewer."""
+    """Send these nodes 40 requests together, at once; return how many more than ten were admitted,
+    and how many fewer.
+    """
     since_us = scene.now_us()
     await scene.burst({name: _BURST // len(names) for name in names})
     await scene.quiet()
@@ -79,7 +85,9 @@ async def burst_of(scene: Scene, names: list[str]) -> list[Figure]:
 
 
 async def waiting(scene: Scene, definer: Definer, seconds: float) -> list[Figure]:
-    """Ask a node that has nothing, while the owner has, with 2 ms between the nodes; return what that takes longer."""
+    """Ask a node that has no rights, while the owner has, with 2 ms between the nodes; return the
+    added latency.
+    """
     link = {
         f"{one}>{other}": LinkRule(delay_ms=_LINK_MS)
         for one in scene.cluster.names

@@ -1,8 +1,10 @@
-"""Ten times the limit, asked of nodes that are hurt meanwhile: what arrives at the engines is never too much.
+"""Overload: ten times the limit on nodes that are hurt meanwhile; arrivals at the engines stay
+within it.
 
-Chapters: everybody alike; 95 % at one node; the owner of the limit killed (-9) and, some time later, started again;
-another node stopped for 3 s; two nodes cut off from three; healed; the limit lowered and raised while it is spent.
-Then the same limit as `balanced`, under a cut again, when it is a fifth more that may be admitted.
+Chapters: all nodes alike; 95 % at one node; the owner of the limit killed (-9) and, some time
+later, started again; another node stopped for 3 s; two nodes cut off from three; healed; the limit
+lowered and raised while it is spent. Then the same limit as `balanced`, under a cut again, when it
+is a fifth more that may be admitted.
 """
 
 import asyncio
@@ -43,7 +45,7 @@ _RULE: Final = Rule(requests=f"{LIMIT}/second")
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How many seconds the chapters take. `balanced` 0: not at all."""
+    """Seconds of the chapters. `balanced` 0: that chapter is left out."""
 
     calm: float
     killed: float
@@ -59,7 +61,7 @@ QUICK: Final = Lengths(4.0, 5.0, 1.5, 4.0, 2.0, 2.5, 0.0)
 
 
 class Overload:
-    """Plays the chapters, and knows what each window allowed."""
+    """Plays the chapters, and records what each window allowed."""
 
     def __init__(self, scene: Scene, definer: Definer, lengths: Lengths) -> None:
         self._scene = scene
@@ -73,7 +75,7 @@ class Overload:
         self._killed_us = 0
 
     async def play(self) -> list[Figure]:
-        """Play all chapters; return what they came to."""
+        """Play all chapters; return their figures."""
         scene, lengths = self._scene, self._lengths
         await self._definer.begin(_RULE)
         since_us = scene.now_us()
@@ -100,7 +102,9 @@ class Overload:
         return figures
 
     def _surprise(self, nodes: Iterable[int], since_us: int) -> None:
-        """Note that nodes may have more left than they said before, in the windows since a moment."""
+        """Note that nodes may have more left than they reported before, in the windows since a
+        moment.
+        """
         windows = range(since_us // WINDOW_US, self._scene.now_us() // WINDOW_US + 1)
         self._surprised |= {(node, window) for node in nodes for window in windows}
 
@@ -160,7 +164,7 @@ class Overload:
             scene.cluster.lab.set_rules({})
 
     async def _change(self) -> None:
-        """Lower the limit while it is spent, wait until all nodes go by it, and raise it again."""
+        """Lower the limit while it is spent, wait until all nodes apply it, and raise it again."""
         scene = self._scene
         before = self._amounts.pop()
         began_us = scene.now_us()
@@ -210,7 +214,7 @@ class Overload:
         return [*figures, headed("10x", headers, scene.stage.say)]
 
     async def _balanced(self) -> list[Figure]:
-        """Play a cut under the mode `balanced`; return what it came to."""
+        """Play a cut under the mode `balanced`; return its figures."""
         scene = self._scene
         await self._definer.begin(replace(_RULE, mode="balanced"))
         since_us = scene.now_us()

@@ -1,4 +1,6 @@
-"""The same load against two gateways that each keep a limit for themselves: for the table, not for a verdict."""
+"""Reference for limits: the same load on two gateways with separate limits; for the table, without
+a verdict.
+"""
 
 import signal
 from collections.abc import Sequence
@@ -19,7 +21,7 @@ _FEW: Final = 10
 
 
 async def reference(stage: Stage, seconds: float) -> Sequence[Figure]:
-    """Play what two gateways without anything between them can be asked: even, skewed, one killed, a burst."""
+    """Play the parts that two unconnected gateways can take: even, skewed, one killed, a burst."""
     scene = Scene(stage)
     pair = [agent for agent in stage.cluster.agents if isinstance(agent, PeerGateway)][:GATEWAYS]
     if len(pair) < GATEWAYS:

@@ -1,4 +1,4 @@
-"""Figures about chapters: what was admitted, what was left unused, what failed, what the headers said."""
+"""Report figures of chapters: admitted, left unused, failed, repeated, and wrong headers."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -25,9 +25,10 @@ _FINE_US: Final = 1_000
 def within(
     name: str, record: Record, allowance: Allowance, allowed: Callable[[int], int] | None = None
 ) -> Figure:
-    """Return by which share the fullest run of windows was filled with what arrived; 1 is all that it may be.
+    """Return the share by which arrivals filled the fullest run of windows; 1 is the maximum
+    allowed.
 
-    It says how much the sum was, and how many requests crossed a border, so that nobody can say in which window.
+    Its text has the sum, and how many requests crossed a border, so that their window is unknown.
     """
     spans = record.spans(allowance, SMEAR_US)
     run = fullest(spans, allowed or allowance.of)
@@ -38,7 +39,7 @@ def within(
 
 
 def excess(name: str, record: Record, allowance: Allowance) -> Figure:
-    """Return how many requests were admitted too many, in the run of windows where that is worst."""
+    """Return how many requests were admitted too many, in the worst run of windows."""
     spans = record.spans(allowance, SMEAR_US)
     run = fullest(spans, allowance.of)
     many = run.excess if run is not None else 0
@@ -50,7 +51,9 @@ def excess(name: str, record: Record, allowance: Allowance) -> Figure:
 
 
 def smear_needed_us(record: Record, allowance: Allowance) -> int | None:
-    """Return how late at least somebody noticed that a window was over; None if no smear explains what arrived."""
+    """Return how late at least a node noticed the end of a window; None if no smear explains the
+    arrivals.
+    """
 
     def fits(smear_us: int) -> bool:
         run = fullest(record.spans(allowance, smear_us), allowance.of)
@@ -75,7 +78,9 @@ def _told(run: Run) -> str:
 def unused(
     name: str, chapter: Chapter, record: Record, allowance: Allowance, most_percent: float | None
 ) -> Figure:
-    """Return the share of the limit, in per cent, that nobody could use in the chapter's whole windows."""
+    """Return the share of the limit, in per cent, that no request used in the chapter's whole
+    windows.
+    """
     first, last = chapter.windows(allowance.window_us, after_us=allowance.window_us)
     spans = record.spans(allowance, 0)
     share = used(spans, allowance.of, first, last)
@@ -90,7 +95,7 @@ def worst_unused(
     windows: tuple[int, int],
     most_percent: float | None,
 ) -> Figure:
-    """Return the share of the limit that was left unused in the window where it was most, of these."""
+    """Return the largest share of the limit left unused in one of these windows."""
     spans = record.spans(allowance, 0)
     shares = use_by_window(spans, allowance.of, *windows)
     if not shares:
@@ -101,7 +106,7 @@ def worst_unused(
 
 
 def failures(name: str, record: Record, hurt: Hurt, say: Callable[[str], None]) -> Figure:
-    """Return how many requests were neither admitted nor refused by a node that nobody hurt."""
+    """Return how many requests were neither admitted nor refused by a node that was not hurt."""
     failed = record.failed(hurt)
     for answer in failed[:5]:
         say(f"{name}: request {answer.serial} at node {answer.node}: {answer.status} {answer.why}")
@@ -110,7 +115,9 @@ def failures(name: str, record: Record, hurt: Hurt, say: Callable[[str], None]) 
 
 
 def repeated(name: str, record: Record) -> Figure:
-    """Return how many admitted requests came to the engines more than once: tried again, and charged once."""
+    """Return how many admitted requests came to the engines more than once: retried, and charged
+    once.
+    """
     again = sum(
         record.arrivals[answer.serial].calls > 1
         for answer in record.answers
@@ -120,7 +127,7 @@ def repeated(name: str, record: Record) -> Figure:
 
 
 def headed(name: str, headers: Headers, say: Callable[[str], None]) -> Figure:
-    """Return how many answers say something that cannot be."""
+    """Return how many answers have impossible headers."""
     for line in headers.shown[:5]:
         say(f"{name}: {line}")
     states = ", ".join(f"{count} {state or 'none'}" for state, count in headers.states.items())
@@ -137,7 +144,7 @@ def headed(name: str, headers: Headers, say: Callable[[str], None]) -> Figure:
 
 
 def loaded(replies: Sequence[Reply], least_idle: float) -> list[Figure]:
-    """Return what asking cost, and how much of the machine was left."""
+    """Return the cost of the load generator, and how much of the machine was idle."""
     if not replies:
         return []
     held = sum(reply.held_back for reply in replies)

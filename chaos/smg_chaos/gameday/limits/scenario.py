@@ -1,8 +1,8 @@
-"""The scenario of limits: real nodes under more than they may admit, hurt meanwhile, and counted at their engines.
+"""Limits scenario: real nodes above their limits, hurt meanwhile, and counted at their engines.
 
-Parts, each under a limit of its own: ten times the limit (`overload`); just under it, a burst, an empty share (`light`);
-a budget of tokens for a crowd of streams, and a number of requests at a time (`budget`). Whoever is not our own node
-is asked what it can be asked (`reference`).
+Parts, each under a limit of its own: ten times the limit (`overload`); just under it, a burst, an
+empty share (`light`); a budget of tokens for a crowd of streams, and a number of requests at a time
+(`budget`). Other systems than our own node play the parts they can (`reference`).
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ LONG_S: Final = 10.0
 
 
 async def limits(stage: Stage) -> Sequence[Figure]:
-    """Play all parts, of `stage.seconds` each where nothing is hurt; return what they came to."""
+    """Play all parts, of `stage.seconds` each where nothing is hurt; return their figures."""
     if all(isinstance(agent, PeerGateway) for agent in stage.cluster.agents):
         return await reference(stage, stage.seconds)
     if len(stage.cluster.agents) < NODES_MIN:
@@ -47,7 +47,9 @@ async def limits(stage: Stage) -> Sequence[Figure]:
 
 
 async def begun(scene: Scene) -> Definer:
-    """Start the nodes with the scene's engines; return who sets their limits, once all can use every engine."""
+    """Start the nodes with the scene's engines; return the operator of their limits, once all can
+    use every engine.
+    """
     for node in nodes_of(scene.cluster):
         node.flags = (*node.flags, *(word for url in scene.urls for word in ("--worker", url)))
     await scene.cluster.form()

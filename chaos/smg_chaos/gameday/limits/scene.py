@@ -1,4 +1,6 @@
-"""What limits are played on: nodes or gateways, engines and clients at places of their own, and a record of it all."""
+"""Scene of the limits scenarios: nodes or gateways, engines and clients at places of their own, and
+all records.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,9 +31,9 @@ _TALK_PORT: Final = 61500
 
 
 class Scene:
-    """Engines and clients around a cluster. `hurt` knows which nodes could not answer, and when.
+    """Engines and clients around a cluster. `hurt` has which nodes could not answer, and when.
 
-    `talk` is how streams go on whose length nobody knows; None: nobody asks for those.
+    `talk` is the output and pace of the engines with unpredictable streams; None: there are none.
     """
 
     def __init__(self, stage: Stage, *, talk: Speech | None = None) -> None:
@@ -56,7 +58,7 @@ class Scene:
 
     @asynccontextmanager
     async def playing(self) -> AsyncIterator[None]:
-        """Have engines and clients while inside; the nodes are the caller's to start."""
+        """Run engines and clients while inside; the nodes are the caller's to start."""
         for engines in self._engines:
             engines.start()
         try:
@@ -72,7 +74,7 @@ class Scene:
 
     @property
     def urls(self) -> list[str]:
-        """Where the engines are."""
+        """URLs of the engines."""
         return [url for engines in self._engines for url in engines.urls]
 
     def now_us(self) -> int:
@@ -95,7 +97,9 @@ class Scene:
     # ── Asking ──────────────────────────────────────────────────────────────
 
     async def rate(self, per_s: Mapping[str, float], asks: Asks | None = None) -> None:
-        """Let the clients ask each node so many times a second from now on; those not named are not asked."""
+        """Set the clients' rate to each node, a second, from now on; nodes not named get no
+        requests.
+        """
         share = 1 / len(self._clients)
         rates = [per_s.get(name, 0.0) * share for name in self.cluster.names]
         await self._all(Command("rate", per_s=rates, asks=asks))
@@ -103,7 +107,7 @@ class Scene:
     async def burst(
         self, counts: Mapping[str, int], asks: Asks | None = None, *, over_s: float = 0.0
     ) -> None:
-        """Let the clients ask each node so many times, spread over so long, and not again."""
+        """Send each node so many requests, spread over so long, and then none."""
         commands = []
         for number in range(len(self._clients)):
             mine = [_part(counts.get(name, 0), number) for name in self.cluster.names]
@@ -111,18 +115,20 @@ class Scene:
         await self._each(commands)
 
     async def quiet(self) -> None:
-        """Stop asking, and return when every answer has ended."""
+        """Stop sending, and return when every answer has ended."""
         await self._all(Command("rate", per_s=[0.0 for _ in self.cluster.names]))
         await self._all(Command("quiet"))
 
     async def room(self, window_us: int, room_us: int) -> None:
-        """Return where so much of the window is left: at once, or at the beginning of the next one."""
+        """Return when so much of the window is left: at once, or at the beginning of the next
+        one.
+        """
         left_us = window_us - self.now_us() % window_us
         if left_us < room_us:
             await asyncio.sleep((left_us + 100_000) / 1e6)
 
     async def chapter(self, name: str, seconds: float) -> Chapter:
-        """Let what is going on go on for so long, as a chapter of that name."""
+        """Continue for so long, as a chapter of that name."""
         began_us = self.now_us()
         await asyncio.sleep(seconds)
         return self.closed(name, began_us)
@@ -138,14 +144,14 @@ class Scene:
         return chapter
 
     async def record(self, since_us: int = 0) -> Record:
-        """Return what was asked since a moment and has ended, and all that arrived at the engines."""
+        """Return what was sent since a moment and has ended, and all arrivals at the engines."""
         self.replies = await self._all(Command("write"))
         answers = read_answers([clients.record for clients in self._clients])
         arrivals = read_arrivals([engines.account for engines in self._engines])
         return Record([one for one in answers if one.sent_us >= since_us], arrivals)
 
     def arrivals(self, model: str) -> dict[int, Arrival]:
-        """Return what has arrived so far at the engines of a model, by serial number."""
+        """Return the arrivals so far at the engines of a model, by serial number."""
         return read_arrivals([one.account for one in self._engines if one.model == model])
 
     async def _all(self, command: Command) -> list[Reply]:
@@ -157,12 +163,12 @@ class Scene:
 
 
 def _part(count: int, number: int) -> int:
-    """Return how many of so many the `number`-th client takes."""
+    """Return the share of a number that the `number`-th client takes."""
     return count * (number + 1) // _CLIENTS - count * number // _CLIENTS
 
 
 def evenly(names: Sequence[str], total: float) -> dict[str, float]:
-    """Return rates that ask all of these alike."""
+    """Return equal rates for all of these."""
     return {name: total / len(names) for name in names}
 
 

@@ -1,4 +1,6 @@
-"""What was played and what it came to: chapters with their times, and the spans that were charged in them; pure."""
+"""Story of a trial: its chapters with their times, and the spans that were charged in them.
+Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +14,7 @@ REFUSED = 429
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A stretch of time in which clients asked in one way and one thing was done to the nodes."""
+    """A stretch of time with one kind of load, in which one thing was done to the nodes."""
 
     name: str
     began_us: int
@@ -26,18 +28,20 @@ class Chapter:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What clients asked from one moment on, and what of it arrived at the engines, by serial number."""
+    """Requests sent from one moment on, and their arrivals at the engines, by serial number."""
 
     answers: Sequence[Answer]
     arrivals: Mapping[int, Arrival]
 
     def of(self, chapter: Chapter) -> "Record":
-        """Return what was sent in a chapter."""
+        """Return the requests sent in a chapter."""
         inside = [one for one in self.answers if chapter.began_us <= one.sent_us < chapter.ended_us]
         return Record(inside, self.arrivals)
 
     def spans(self, allowance: Allowance, smear_us: int) -> list[Span]:
-        """Return what arrived at the engines, each once however many calls it took, as it may have been charged."""
+        """Return the spans of the arrivals, each once however many calls it took, as it may have
+        been charged.
+        """
         return [
             allowance.span(answer.sent_us, self.arrivals[answer.serial].came_us, smear_us=smear_us)
             for answer in self.answers
@@ -45,7 +49,7 @@ class Record:
         ]
 
     def counts(self) -> dict[str, int]:
-        """Return how many answers there are of each kind: by status, and by what happened instead of one."""
+        """Return how many answers there are of each kind: by status, or by the failure."""
         found: dict[str, int] = {}
         for answer in self.answers:
             kind = str(answer.status) if answer.status else answer.why
@@ -57,7 +61,9 @@ class Record:
         return sum(answer.status == REFUSED for answer in self.answers)
 
     def failed(self, hurt: "Hurt") -> list[Answer]:
-        """Return what was neither admitted nor refused, though nobody hurt the node that was asked."""
+        """Return the requests that were neither admitted nor refused, though their node was not
+        hurt.
+        """
         return [
             answer
             for answer in self.answers
@@ -67,7 +73,7 @@ class Record:
 
 @dataclass
 class Hurt:
-    """Which nodes could not answer, and when: by node, spans of time in microseconds."""
+    """Nodes that could not answer, and when: by node, spans of time in microseconds."""
 
     times: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 

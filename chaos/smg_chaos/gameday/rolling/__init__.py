@@ -1,1 +1,1 @@
-"""The scenario of a rolling restart: every node in turn, under streams that must not notice."""
+"""Rolling restart gameday: every node in turn, under streams that must not be disturbed."""

@@ -1,4 +1,6 @@
-"""One node restarted as an upgrade does it: drained and stopped, or only stopped, and in again before the next one goes."""
+"""Restart of one node as an upgrade does it: drained and stopped, or only stopped, and back in
+before the next one.
+"""
 
 import json
 import signal
@@ -24,7 +26,9 @@ _AGREED_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """How one went; seconds. `streams` were open at the node when it was told to go. `waited_s` 0: nobody waited."""
+    """Times of one restart, in seconds. `streams` were open at the node at its start. `waited_s` 0:
+    there was no drain.
+    """
 
     node: str
     means: Means
@@ -35,7 +39,7 @@ class Restart:
 
 
 class Restarting:
-    """Restarts nodes of a cluster, whose balancer says who is in."""
+    """Restarts nodes of a cluster behind a balancer."""
 
     def __init__(
         self, cluster: Cluster, nodes: Sequence[SmgAgent], balancer: Balancer[SmgAgent]
@@ -45,7 +49,9 @@ class Restarting:
         self._balancer = balancer
 
     async def restart(self, node: SmgAgent, means: Means, streams: int) -> Restart:
-        """Restart one; return when the balancer sends it something again. ClusterError if that does not come to be."""
+        """Restart one; return when the balancer sends it requests again. ClusterError if it never
+        does.
+        """
         begun_s = self._now_s()
         waited_s = await self._drained(node) if means == "drain" else 0.0
         told_s = self._now_s() if means == "drain" else begun_s
@@ -63,7 +69,7 @@ class Restarting:
         return Restart(node.name, means, streams, waited_s, stopped_s - told_s, ready_s - stopped_s)
 
     async def _drained(self, node: SmgAgent) -> float:
-        """Let an operator drain it through another node, and wait until it is empty; return how long that took."""
+        """Drain it through another node, and wait until it is empty; return how long that took."""
         at = self._nodes[(self._nodes.index(node) + 1) % len(self._nodes)]
         command: list[str | Path] = [
             Path(sys.executable).with_name("smg-admin"),

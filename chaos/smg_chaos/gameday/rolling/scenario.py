@@ -1,11 +1,14 @@
-"""The scenario itself: so many streams open all the time, and every node restarted in turn, so many rounds.
+"""Rolling scenario: so many streams open all the time, and every node restarted in turn, so many
+rounds.
 
-Every other restart is an operator's (`smg-admin cluster drain NODE --wait` through another node, then SIGTERM), the
-others are a bare SIGTERM, as systemd and Kubernetes send it; in the next round it is the other way round. Every other
-pair of nodes serves with a data process of its own. Clients come through a balancer that asks each node every second
-whether it is ready, takes it out after two misses and in after one answer, and tries nothing twice.
+Every other restart is an operator's (`smg-admin cluster drain NODE --wait` through another node,
+then SIGTERM), the others are a bare SIGTERM, as systemd and Kubernetes send it; in the next round
+it is the other way round. Every other pair of nodes serves with a data process of its own. Clients
+come through a balancer that asks each node every second whether it is ready, takes it out after two
+misses and in after one answer, and never retries a request.
 
-Beside the streams a model with a strict limit is asked for more than it allows, and counted at its engine.
+Beside the streams a model with a strict limit gets more requests than it allows, which are counted
+at its engine.
 """
 
 import asyncio
@@ -45,7 +48,7 @@ _SHOWN: Final = 10
 
 @dataclass
 class Cast:
-    """Who plays."""
+    """Participants of the scenario."""
 
     stage: Stage
     nodes: list[SmgAgent]
@@ -62,7 +65,9 @@ class Cast:
 
 
 async def rolling(stage: Stage) -> Sequence[Figure]:
-    """Restart every node in turn under streams, so many rounds; return what clients and operators saw."""
+    """Restart every node in turn under streams, so many rounds; return the figures of clients and
+    operators.
+    """
     cast = _cast(stage)
     await _begin(cast)
     async with asyncio.TaskGroup() as group:
@@ -95,7 +100,7 @@ def _cast(stage: Stage) -> Cast:
 
 
 async def _begin(cast: Cast) -> None:
-    """Start everybody; return when every node can use every engine, and knows the limit."""
+    """Start everything; return when every node can use every engine, and knows the limit."""
     every = [*cast.engines, cast.capped.engine]
     for engine in every:
         engine.start()
@@ -127,7 +132,9 @@ async def _all_in(cast: Cast) -> None:
 
 
 async def _restart_all(cast: Cast) -> None:
-    """Restart all while streams are open and the limited model is asked; return when the last stream has ended."""
+    """Restart all while streams are open and the limited model is in use; return when the last
+    stream has ended.
+    """
     stage = cast.stage
     restarting = Restarting(stage.cluster, cast.nodes, cast.balancer)
     async with asyncio.TaskGroup() as group:
@@ -173,7 +180,7 @@ async def _restart(cast: Cast, restarting: Restarting, node: SmgAgent, means: Me
 
 
 def figures(cast: Cast, agreed_s: float | None) -> list[Figure]:
-    """Return what came of it."""
+    """Return the figures of the scenario."""
     ended, restarts = cast.streams.ended, cast.restarts
     wrong = [one.problem for one in ended if one.problem]
     for line in wrong[:_SHOWN]:

@@ -1,7 +1,8 @@
-"""Streamed chats, so many open all the time, each held against what it has to say, character by character.
+"""Streams of chats, a constant number open at a time, each compared with its expected text by
+character.
 
-A balancer gives each to the node whose turn it is of those that are in, and that is all it does: what a node refuses,
-even before a byte, is an error that a client has seen.
+A balancer gives each to the next node of those that are in, and does nothing else: what a node
+refuses, even before a byte, is an error that a client has seen.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ _NOBODY_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One stream that came to an end, at which node, and in words what was wrong with it."""
+    """One ended stream: its node, and in words what was wrong with it."""
 
     node: str
     lasted_s: float
@@ -37,7 +38,9 @@ class Ended:
 
 
 def questions(longest_s: float) -> list[dict[str, Any]]:
-    """Return what is asked, in turn: answers of different lengths, the longest of which takes so long."""
+    """Return the prompts in turn: answers of different lengths, the longest of which takes so
+    long.
+    """
     shares = [
         _SHORTEST + (1 - _SHORTEST) * number / (_QUESTIONS - 1) for number in range(_QUESTIONS)
     ]
@@ -55,7 +58,7 @@ def questions(longest_s: float) -> list[dict[str, Any]]:
 
 
 class Streams:
-    """So many clients, each of whom asks again as soon as it is answered."""
+    """Clients that each start a stream as soon as the last has ended."""
 
     def __init__(
         self,
@@ -92,13 +95,13 @@ class Streams:
         self._rights = [heard for _, heard in first]
 
     async def run(self) -> None:
-        """Keep so many streams open until told to `stop`; return when the last has ended."""
+        """Keep so many streams open until `stop`; return when the last has ended."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._count):
                 group.create_task(self._ask(number, number * _SPREAD_S / self._count))
 
     def stop(self) -> None:
-        """Begin no more."""
+        """Start no more streams."""
         self._over = True
 
     async def _ask(self, number: int, after_s: float) -> None:
@@ -115,7 +118,7 @@ class Streams:
             number += 1
 
     async def _heard(self, asked: Mapping[str, Any]) -> tuple[str, Hearing]:
-        """Return who took it, or nobody, and what came."""
+        """Return the node that took it, or none, and what came."""
         heard = Hearing(self._now_s())
         node = self._balancer.next()
         if node is None:

@@ -1,1 +1,3 @@
-"""Scenes."""
+"""Scenes: scenarios of single faults on a cluster, such as crashes, partitions, worker failover,
+and changes.
+"""

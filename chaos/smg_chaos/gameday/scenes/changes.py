@@ -1,9 +1,9 @@
-"""The scenario of change: requests all the time, while workers and settings change and every node restarts.
+"""Changes scenario: constant load while workers and settings change and every node restarts.
 
-Clients ask 200 times a second. Meanwhile operators add and remove workers and set settings on changing nodes,
-without a pause, and readers compare what any node says of both with what was done. After half of the time
-every node is restarted, one after the other, out of the balancer's hands while it is. Memory is looked at
-in the first and in the last part of both halves: what grows without end shows there.
+Clients send 200 requests a second. Meanwhile operators add and remove workers and set settings on
+changing nodes, without a pause, and readers compare any node's view of both with what was done.
+After half of the time every node is restarted, one after the other, out of the balancer meanwhile.
+Memory is sampled in the first and in the last part of both halves: unbounded growth shows there.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ _SETTINGS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
 
 @dataclass
 class Doings:
-    """What operators did, and what readers made of it."""
+    """Counts of the operators' changes, and of the readers' findings."""
 
     ledger: Ledger = field(default_factory=lambda: Ledger(_KNOWN_S))
     changes: int = 0
@@ -75,7 +75,7 @@ class Doings:
     lies: list[str] = field(default_factory=list)
 
     def figures(self) -> list[Figure]:
-        """Return how much was done, and how often a node said something else."""
+        """Return how much was done, and how often a node reported something else."""
         return [
             Figure(
                 "changes made", self.changes, "", None, f"{self.lost_races} lost a race, told so"
@@ -91,7 +91,7 @@ class Doings:
 
 
 async def changes(stage: Stage) -> Sequence[Figure]:
-    """Ask 200 times a second while everything changes; restart every node in the middle."""
+    """Send 200 requests a second while everything changes; restart every node in the middle."""
     cluster = stage.cluster
     nodes = nodes_of(cluster)
     await cluster.form()
@@ -133,7 +133,7 @@ async def changes(stage: Stage) -> Sequence[Figure]:
 
 
 async def _fill(nodes: Sequence[SmgAgent]) -> None:
-    """Bring what is bounded to its bounds before anything is measured."""
+    """Fill what is bounded to its bounds before anything is measured."""
 
     async def change(node: SmgAgent, key: str, *values: int) -> None:
         for number in range(_FILL_CHANGES):
@@ -239,7 +239,7 @@ def _clock(stage: Stage) -> Callable[[], float]:
 
 
 async def _expected(nodes: Sequence[SmgAgent]) -> list[str]:
-    """Ask every question once, of every node in turn: what the engines say depends on it alone."""
+    """Send every question once, to the nodes in turn: the engines' answers depend on it alone."""
     expected: list[str] = []
     for question in _QUESTIONS:
         said: set[str] = set()

@@ -1,4 +1,4 @@
-"""Scenarios about one member at a time: it crashes, leaves, or comes back elsewhere."""
+"""Crashes of one member at a time, and its leave, and its return at another address."""
 
 import signal
 from collections.abc import Sequence
@@ -15,7 +15,9 @@ _LEAVE_S: Final = 15.0
 
 
 async def crash(stage: Stage) -> Sequence[Figure]:
-    """kill -9, again and again: how long until the first, and until all others announce the death."""
+    """Kill a member (SIGKILL), repeatedly: how long until the first, and until all others announce
+    the death.
+    """
     cluster = stage.cluster
     await cluster.form()
     first: list[float | None] = []
@@ -43,7 +45,9 @@ async def crash(stage: Stage) -> Sequence[Figure]:
 
 
 async def leave(stage: Stage) -> Sequence[Figure]:
-    """SIGTERM: how long until all others announce that it left, and whether anyone doubted it."""
+    """Stop a member (SIGTERM): how long until all others announce that it left, and whether any
+    suspected it.
+    """
     cluster = stage.cluster
     await cluster.form()
     taken: list[float | None] = []
@@ -70,7 +74,7 @@ async def leave(stage: Stage) -> Sequence[Figure]:
 
 
 async def restart(stage: Stage) -> Sequence[Figure]:
-    """kill -9 and at once a new life under the same name, at another address."""
+    """Kill a member and at once start a new life under the same name, at another address."""
     cluster = stage.cluster
     await cluster.form()
     taken: list[float | None] = []
@@ -99,7 +103,7 @@ async def restart(stage: Stage) -> Sequence[Figure]:
 
 
 async def _back(stage: Stage, agent: Agent, others: Sequence[Agent]) -> None:
-    """Give an agent another life, and wait until everything is as before."""
+    """Start an agent again, and wait until everything is as before."""
     await _gone(stage, agent)
     await stage.cluster.start_apart([agent], [other.mesh_address for other in others[:3]])
     await stage.whole_again()
@@ -114,9 +118,10 @@ async def _gone(stage: Stage, agent: Agent) -> None:
 
 
 async def _alive_at(stage: Stage, moved: Agent, others: Sequence[Agent]) -> float | None:
-    """Return how long after its first packet everyone has it alive at its new address; None if never.
+    """Return how long after its first packet all others have it alive at its new address; None if
+    never.
 
-    A process takes its time to start, which says nothing about the mesh.
+    The start of a process takes its time, which says nothing about the mesh.
     """
 
     def there(views: Views) -> bool:

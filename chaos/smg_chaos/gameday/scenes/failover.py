@@ -1,17 +1,18 @@
-"""The scenario of failover: a worker is hurt under many streams, and no client can tell.
+"""Failover scenario: a worker is hurt under many streams, and no client may notice.
 
-Streams of every kind (plain, two choices, log probabilities, a stop string) are paced by engines whose every
-id follows from all before it: what comes next is right only if nothing was lost, doubled or made up. Each
-question was answered twice before anybody was hurt, and that is what the streams are compared with. A round
-hurts one worker at a random moment and makes it whole again:
+Streams of every kind (plain, two choices, log probabilities, a stop string) are paced by engines
+whose every id follows from all before it: the continuation is right only if nothing was lost,
+doubled or made up. Each question was answered twice before the first fault, and that is what the
+streams are compared with. A round hurts one worker at a random moment and makes it whole again:
 
     kill     SIGKILL, and a new process at the same address
-    stall    SIGSTOP, and SIGCONT after the node must have given it up: what it says late counts for nothing
+    stall    SIGSTOP, and SIGCONT after the node must have given it up: its late output is ignored
     removal  drained and removed by force through the admin API of any node, and added again
 
-Who plays, and how often each harm is done to whom, says the cast (`casts`). In the end all engines of a role are
-killed at once. Those that work prompts off are not missed by streams that have begun; without the others each
-stream has to end with a clear error, in time, and none with an end that is made up.
+The engines, and how often each harm is done to which role, are those of a cast (`roles`). In the
+end all engines of a role are killed at once. Those for prompts are not missed by streams that have
+begun; without the others each stream has to end with a clear error, in time, and none with an end
+that is made up.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ _SHOWN: Final = 3
 
 @dataclass
 class Tally:
-    """What became of the streams of all rounds of one harm."""
+    """Counts of the streams of all rounds of one harm."""
 
     streams: int = 0
     moved: int = 0
@@ -50,9 +51,9 @@ class Tally:
     silences: list[float] = field(default_factory=list)
 
     def took(self, heard: Hearing, right: Hearing, *, moved: bool, silence_s: float) -> str:
-        """Note what one client heard, and return what is wrong with it, or "".
+        """Count one client's stream, and return what is wrong with it, or "".
 
-        `silence_s` is how long it waited for somebody to go on.
+        `silence_s` is how long it waited for another worker to continue.
         """
         self.streams += 1
         self.moved += moved
@@ -67,7 +68,7 @@ class Tally:
         return f"{heard.request} {where}: {'; '.join(found)}"
 
     def figures(self, harm: Harm, limit_s: float) -> list[Figure]:
-        """Return what came of it."""
+        """Return the figures of the harm."""
         told = f"of {self.streams}, {self.moved} on the worker that was hurt"
         if self.wrong:
             told += f"; {self.lost} characters lost"
@@ -160,8 +161,8 @@ async def _without(
 def is_clear(heard: Hearing, right: Hearing) -> bool:
     """Return whether a stream that could not be completed ended as it should.
 
-    One error and nothing after it, what was said before is the beginning of what is right, and no choice that
-    is not whole has an end. A character of which only some bytes came is shown as U+FFFD.
+    One error and nothing after it, the text before is the beginning of what is right, and no choice
+    that is not whole has an end. A character of which only some bytes came is shown as U+FFFD.
     """
     begun = all(
         right.texts.get(index, "").startswith((text, text.removesuffix("\ufffd")))

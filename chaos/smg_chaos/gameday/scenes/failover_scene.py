@@ -1,4 +1,6 @@
-"""The stage of failover: nodes, engines and questions; how all are asked, one engine is hurt, and made whole again."""
+"""Failover scene: nodes, engines and questions; sends all of them, hurts one engine, and makes it
+whole again.
+"""
 
 import asyncio
 import json
@@ -31,9 +33,10 @@ _STOP_CHARACTERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one client heard. `moved`: of a worker that was hurt meanwhile, after which it waited for `silence_s`.
+    """One client's stream. `moved`: of a worker that was hurt meanwhile, after which it waited for
+    `silence_s`.
 
-    `begun`: all of its choices had some text when somebody was hurt.
+    `begun`: all of its choices had some text at the time of the fault.
     """
 
     heard: Hearing
@@ -43,7 +46,9 @@ class Told:
 
 
 def stop_in(text: str) -> str:
-    """Return a piece of a text, from its second half, where it is plain; "" if there is none."""
+    """Return a piece of a text for a stop string, from its second half, where it is plain; "" if
+    there is none.
+    """
     for at in range(len(text) * 6 // 10, len(text) - _STOP_CHARACTERS):
         piece = text[at : at + _STOP_CHARACTERS]
         if piece.isascii() and piece.isprintable() and piece.strip() == piece:
@@ -52,7 +57,7 @@ def stop_in(text: str) -> str:
 
 
 class Scene:
-    """The nodes, the engines of one cast, and what is asked."""
+    """The nodes, the engines of one cast, and the questions."""
 
     def __init__(self, stage: Stage, cast: Cast, streams: int) -> None:
         self._stage = stage
@@ -67,7 +72,7 @@ class Scene:
         self._questions = questions(streams, cast.filler)
 
     async def begin(self) -> None:
-        """Start everybody; return when every node can use every engine."""
+        """Start everything; return when every node can use every engine."""
         for _, engine in self._engines:
             engine.start()
         for node in self._nodes:
@@ -79,7 +84,9 @@ class Scene:
         await self._usable()
 
     async def undisturbed(self) -> list[Hearing]:
-        """Return what every question is answered when nobody is hurt; ClusterError if that is not always the same."""
+        """Return the answer to every question without a fault; ClusterError if that is not always
+        the same.
+        """
         for asked, heard in zip(self._questions, await self._asked(), strict=True):
             if "n" not in asked and "logprobs" not in asked and (stop := stop_in(heard.texts[0])):
                 asked["stop"] = [stop]
@@ -91,7 +98,9 @@ class Scene:
         return rights
 
     async def round(self, harm: Harm) -> list[Told]:
-        """Let all streams run, hurt one worker in the middle, and make it whole again; return what was heard."""
+        """Run all streams, hurt one worker in the middle, and make it whole again; return what
+        clients received.
+        """
         rng = self._stage.rng
         victim = ""
 
@@ -109,7 +118,9 @@ class Scene:
         return told
 
     async def without(self, role: Role) -> tuple[float, list[Told]]:
-        """Let all streams run and kill every engine of a role; return when, and what was heard."""
+        """Run all streams and kill every engine of a role; return when, and what clients
+        received.
+        """
         killed_s = 0.0
         begun: list[bool] = []
 
@@ -138,9 +149,10 @@ class Scene:
         return [engine for plays, engine in self._engines if plays == role]
 
     async def _busy(self, role: Role, hearings: Sequence[Hearing], node: SmgAgent) -> Sequence[str]:
-        """Return the workers of a role that have something to do.
+        """Return the workers of a role that have open calls.
 
-        Of those that work prompts off, it is the one that has most to do for `node`: clients are not told who they are.
+        Of those for prompts, it is the one with most open calls of `node`: clients are not told
+        which it is.
         """
         engines = self._of(role)
         ids = sorted(worker for worker, engine in self._ids.items() if engine in engines)
@@ -152,7 +164,9 @@ class Scene:
         return busy
 
     async def _most_busy(self, ids: Sequence[str], node: SmgAgent) -> str:
-        """Return who has most to do for `node`, as soon as somebody has; anybody if that takes too long."""
+        """Return the worker with most calls of `node`, as soon as one has any; any worker if that
+        takes too long.
+        """
         found = ids[0]
 
         async def busy() -> bool:
@@ -171,12 +185,14 @@ class Scene:
         return Told(heard, moved, max(0.0, heard.spoken_s - heard.begun_s))
 
     async def _broke_on(self, victim: str, node: SmgAgent, request: str) -> bool:
-        """Return whether a call of a request broke by the fault of `victim`, as its node tells it."""
+        """Return whether a call of a request broke by the fault of `victim`, as its node reports
+        it.
+        """
         steps = await self._steps(node, request) if request else []
         return any(step["step"] == "broke" and step["worker"] == victim for step in steps)
 
     async def journey(self, number: int, request: str) -> list[str]:
-        """Return what the node that was asked question `number` tells of its request, a line a step."""
+        """Return the journey of question `number` at its node, a line a step."""
         steps = await self._steps(self._node_of(number), request) if request else []
         return [" ".join(f"{name}={told}" for name, told in step.items()) for step in steps]
 
@@ -232,7 +248,9 @@ class Scene:
     async def _asked(
         self, meanwhile: Callable[[Sequence[Hearing]], Awaitable[None]] | None = None
     ) -> list[Hearing]:
-        """Ask every question, of the nodes in turn, not all at the same moment; return what came."""
+        """Send every question, to the nodes in turn, not all at the same moment; return what
+        came.
+        """
         hearings = [Hearing(self._now_s()) for _ in self._questions]
 
         async def ask(number: int, after_s: float) -> None:

@@ -1,4 +1,6 @@
-"""Scenarios about coming together: after a partition, all at once, and with a seed that is late."""
+"""Healing scenarios: members come together after a partition, all at once, and with a seed that is
+late.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +18,7 @@ _LOOK_S: Final = 0.1
 
 
 async def partition(stage: Stage) -> Sequence[Figure]:
-    """Half and half cannot reach each other for a while; then they can."""
+    """Block all links between two halves for a while, then open them."""
     cluster = stage.cluster
     await cluster.form()
     half = len(cluster.names) // 2
@@ -45,7 +47,7 @@ async def partition(stage: Stage) -> Sequence[Figure]:
 
 
 async def join(stage: Stage) -> Sequence[Figure]:
-    """All nodes run alone; then all are told at once to join through one of them."""
+    """Start all nodes alone; then make all join at once through one of them."""
     cluster = stage.cluster
     stage.say(f"starting {len(cluster.agents)} nodes, each alone")
     await cluster.start_apart(cluster.agents)
@@ -63,7 +65,7 @@ async def join(stage: Stage) -> Sequence[Figure]:
 
 
 async def late_seed(stage: Stage) -> Sequence[Figure]:
-    """Everyone joins through a seed that is not there yet; then it comes."""
+    """Start all members with a seed that is not there yet; then start the seed."""
     seed, *rest = stage.cluster.agents
     for agent in rest:
         agent.start([seed.mesh_address])
@@ -75,9 +77,10 @@ async def late_seed(stage: Stage) -> Sequence[Figure]:
 
 
 async def whole_after_start(stage: Stage, agent: Agent, seeds: Sequence[str] = ()) -> float | None:
-    """Start a node; return how long after it appeared everyone saw everyone alive, None if that never came.
+    """Start a node; return how long after it appeared all saw all alive, None if that never came.
 
-    One that has lived before appears when it answers: its machine may speak for the life that is over.
+    One that has lived before appears when it answers: packets from its machine may be of the life
+    that is over.
     """
     cluster = stage.cluster
     lived = agent.program is not None
@@ -105,7 +108,7 @@ async def _appeared(stage: Stage, seed: Agent, *, by_packets: bool) -> int:
 
 
 async def _parted(stage: Stage, one: Sequence[str], other: Sequence[str]) -> float | None:
-    """Return how long until everyone has the whole other side dead; None if the time is over first."""
+    """Return how long until all have the whole other side dead; None if the time is over first."""
 
     def parted(views: Views) -> bool:
         return all(

@@ -1,4 +1,4 @@
-"""The scenario in which nothing happens: what a node costs then."""
+"""Idle scenario: the cost of a node in a cluster without events or requests."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -15,7 +15,9 @@ _MB: Final = 1 << 20
 
 
 async def idle(stage: Stage) -> Sequence[Figure]:
-    """Bytes and packets that a node sends, CPU and memory it takes, when all is well and nobody asks."""
+    """Measure bytes and packets that a node sends, its CPU and memory, while all is well and there
+    are no requests.
+    """
     cluster = stage.cluster
     await cluster.form()
     await cluster.quiet(_SETTLE_S)

@@ -1,4 +1,6 @@
-"""Scenarios in which nobody dies, so that every announced death is a false one."""
+"""Network faults and stalls in which no member dies, so that every announced death is a false
+one.
+"""
 
 import asyncio
 import signal
@@ -129,7 +131,7 @@ async def _paused(stage: Stage, agent: Agent, late_s: float) -> None:
 
 
 async def _passing(stage: Stage, seconds: float, names: Sequence[str], since_ms: int) -> None:
-    """Let time pass, and say now and then what has happened."""
+    """Let time pass, and report now and then what has happened."""
     left_s = seconds
     while left_s > 0:
         step_s = min(left_s, _SAY_EVERY_S)
@@ -146,7 +148,9 @@ async def _passing(stage: Stage, seconds: float, names: Sequence[str], since_ms:
 def _announced_per_minute(
     stage: Stage, about: Sequence[str], since_ms: int, observers: Sequence[Agent], metric: str
 ) -> Figure:
-    """Return how often the worst observer said of one of these that it died or came back, per 60 s."""
+    """Return how often the worst observer announced the death or return of one of these, per 60
+    s.
+    """
     said = [
         *stage.cluster.announced("down", about, since_ms, observers),
         *stage.cluster.announced("up", about, since_ms, observers),

@@ -1,10 +1,12 @@
-"""Who plays in the scenario of failover, and what is done to whom: engines that answer alone, or pairs of them.
+"""Roles in the failover scenario: engines that answer alone, or pairs of them, and the harm done to
+each.
 
-A cast has engines with flags of their own, flags for the nodes, what is asked, and how often each harm is done to
-which of its engines. `alone` has engines of two contracts; a stream may go on at one of the other kind. In `pairs`
-the same two contracts have engines for prompts and engines for answers: SGLang's meet in rooms, vLLM's hand over
-by what the first one returns. Engines for prompts are so slow that prompts stand in line when one of them is hurt,
-and they keep nothing, so that each round works off all of them again.
+A cast has engines with flags of their own, flags for the nodes, the questions, and how often each
+harm is done to which of its engines. `alone` has engines of two contracts; a stream may continue at
+one of the other kind. In `pairs` the same two contracts have engines for prompts and engines for
+answers: SGLang's meet in rooms, vLLM's hand over by what the first one returns. Engines for prompts
+are so slow that prompts queue when one of them is hurt, and they keep nothing, so that each round
+computes all of them again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,14 +39,14 @@ _LONG: Final = " Once upon a time there was an engine." * 31
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """What is done, and to an engine of which role."""
+    """A kind of harm, and the role of the engine it is done to."""
 
     kind: Kind
     role: Role = "regular"
 
     @property
     def name(self) -> str:
-        """What figures call it."""
+        """Its name in figures."""
         return self.kind if self.role == "regular" else f"{self.kind} of a {self.role} engine"
 
 
@@ -58,10 +60,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Engines, flags for the nodes beside those of the scenario, and the text that makes each prompt long.
+    """Engines, flags for the nodes beside those of the scenario, and the text that makes each
+    prompt long.
 
-    `shares` says of each harm how many of a hundred rounds it gets beside, or as a part of, its kind's. `patience_s`
-    is how long the nodes bear an engine that is silent from the start.
+    `shares` has for each harm how many of a hundred rounds it gets beside, or as a part of, its
+    kind's. `patience_s` is the nodes' timeout for an engine that is silent from the start.
     """
 
     name: str
@@ -76,9 +79,9 @@ class Cast:
         return {harm: max(1, rounds * share // 100) for harm, share in self.shares.items()}
 
     def silence_s(self, harm: Harm) -> float:
-        """Return for how long a stream whose worker is hurt may be silent.
+        """Return how long a stream whose worker is hurt may be silent.
 
-        Before pairs, whatever a stream has so far stands in line as a prompt once more.
+        Before pairs, whatever a stream has so far queues as a prompt once more.
         """
         bears_s = self.patience_s if harm.role == "prefill" else STALL_S
         in_line_s = 0.0 if harm.role == "regular" else QUEUE_S
@@ -86,7 +89,7 @@ class Cast:
 
 
 def questions(count: int, filler: str = "") -> list[dict[str, Any]]:
-    """Return what the streams ask, each something of its own, in four kinds."""
+    """Return the questions of the streams, all different, in four kinds."""
     more: tuple[dict[str, Any], ...] = ({}, {"n": 2}, {"logprobs": True, "top_logprobs": 2}, {})
     return [
         {

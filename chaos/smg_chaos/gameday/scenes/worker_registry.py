@@ -1,4 +1,6 @@
-"""The scenario of workers: registered on one node, used on all, and outliving who registered them."""
+"""Worker registry scenario: workers registered on one node, used on all, which outlive that
+node.
+"""
 
 import asyncio
 import signal
@@ -27,7 +29,9 @@ _BETWEEN_LOOKS_S: Final = 0.1
 
 @dataclass
 class Witness:
-    """What clients and operators of the nodes that live on saw, before, during and after a death."""
+    """Observations of clients and operators at the surviving nodes, before, during and after a
+    death.
+    """
 
     answers: int = 0
     failed: list[str] = field(default_factory=list)
@@ -35,7 +39,7 @@ class Witness:
     missing: int = 0
 
     def figures(self) -> list[Figure]:
-        """Return what should not have happened."""
+        """Return the counts of what should not have happened."""
         return [
             Figure(
                 "requests that failed at the others while the registrar died",
@@ -55,7 +59,9 @@ class Witness:
 
 
 async def workers(stage: Stage) -> Sequence[Figure]:
-    """Add and remove workers on changing nodes, then kill who registered the last ones, for so many seconds."""
+    """Add and remove workers on changing nodes, then kill the node that registered the last ones,
+    for so many seconds.
+    """
     cluster = stage.cluster
     nodes = nodes_of(cluster)
     await cluster.form()
@@ -114,7 +120,9 @@ def _since(cluster: Cluster, since_us: int, taken_s: float | None) -> float | No
 async def outlived(
     stage: Stage, nodes: Sequence[SmgAgent], urls: Sequence[str]
 ) -> Sequence[Figure]:
-    """Kill the node that registered all workers, while the others are asked without a pause for `stage.seconds` more."""
+    """Kill the node that registered all workers, while the others get requests without a pause for
+    `stage.seconds` more.
+    """
     cluster = stage.cluster
     registrar, *others = nodes
     ids = [await Operator(registrar).add(url) for url in urls]

@@ -1,1 +1,3 @@
-"""The scenario of ten things that are asked of every cluster, and that gateways are known to get wrong."""
+"""Ten short scenarios in one: joins, crashes, leaves, limits, conversations and affinity, known
+weak points of gateways.
+"""

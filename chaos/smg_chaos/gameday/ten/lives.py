@@ -1,4 +1,4 @@
-"""The stories of nodes that come, die, come back, stand still and leave."""
+"""Lives of nodes: parts in which a node joins, dies, returns, is stopped and leaves."""
 
 import asyncio
 import signal
@@ -30,9 +30,10 @@ _INTO_S: Final = 0.5
 
 
 async def joined(stage: Stage, url: str) -> tuple[list[Figure], list[Figure]]:
-    """Let the last node leave and come by two seeds, of which the first is not there; then register a worker.
+    """Restart the last node with two seeds, of which the first is not there; then register a
+    worker.
 
-    Returns what came of the seeds, and of the worker.
+    Returns the figures of the seeds, and of the worker.
     """
     cluster = stage.cluster
     nodes = nodes_of(cluster)
@@ -70,7 +71,7 @@ async def back(stage: Stage) -> list[Figure]:
 
 
 async def stood_still(stage: Stage) -> list[Figure]:
-    """Stop the first node's process for 25 s, and let it go on."""
+    """Stop the first node's process for 25 s (SIGSTOP), and continue it."""
     cluster = stage.cluster
     first, *others = nodes_of(cluster)
     since_ms = cluster.now_ms()
@@ -90,7 +91,7 @@ async def stood_still(stage: Stage) -> list[Figure]:
 
 
 async def left(stage: Stage) -> list[Figure]:
-    """Tell the last node to end, idle, and then with a streamed answer under way."""
+    """End the last node, idle, and then with a streamed answer under way."""
     cluster = stage.cluster
     *others, last = nodes_of(cluster)
     held = await Operator(others[0]).workers()
@@ -131,7 +132,7 @@ async def _heard(stage: Stage, node: SmgAgent) -> Hearing:
 
 
 async def _wrong_answers(stage: Stage, metric: str) -> Figure:
-    """Ask every node for three chats; return how many did not succeed."""
+    """Send every node three chats; return how many did not succeed."""
     wrong = []
     for node in nodes_of(stage.cluster):
         if await until(stage.cluster, Operator(node).serving, _LIMIT_S) is None:

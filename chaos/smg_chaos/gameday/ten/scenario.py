@@ -1,9 +1,11 @@
-"""The scenario itself: three nodes, three engines and a PostgreSQL go through ten small stories, one after the other.
+"""Scenario of ten parts: three nodes, three engines and a PostgreSQL go through them, one after the
+other.
 
-a: the seed comes last. b: of two seeds the first is not there. c: an ordinary join, then a worker registered at one
-node. d: who registered the workers is killed. e: it is back under its name, by another seed. f: a node stands still for
-25 s. g: SIGTERM, idle and with an answer under way. h: a limit of ten, asked for forty times at two nodes. i: a
-conversation made at one node. j: one key, or one beginning of a prompt, at every node.
+a: the seed comes last. b: of two seeds the first is not there. c: an ordinary join, then a worker
+registered at one node. d: the node that registered the workers is killed. e: it is back under its
+name, by another seed. f: a node is stopped for 25 s. g: SIGTERM, idle and with an answer under way.
+h: a limit of ten, asked for forty times at two nodes. i: a conversation made at one node. j: one
+key, or one beginning of a prompt, at every node.
 """
 
 from collections.abc import Sequence
@@ -31,7 +33,9 @@ _READY_S: Final = 60.0
 
 
 async def ten(stage: Stage) -> Sequence[Figure]:
-    """Play all ten; return the figures, in the order of the letters. `stage.seconds`: how long a node stands still."""
+    """Play all ten; return the figures, in the order of the letters. `stage.seconds`: how long a
+    node is stopped.
+    """
     nodes = nodes_of(stage.cluster)
     if len(nodes) != 3:
         raise ClusterError("these stories are about three nodes")

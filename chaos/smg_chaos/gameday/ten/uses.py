@@ -1,4 +1,6 @@
-"""The stories of limits, conversations and affinity: what clients rely on at whichever node they are."""
+"""Uses of a cluster: parts about limits, conversations and affinity, which clients rely on at any
+node.
+"""
 
 import asyncio
 import json
@@ -33,7 +35,7 @@ _HEARD_OF_S: Final = 1.0
 
 
 async def limited(stage: Stage) -> list[Figure]:
-    """Allow ten calls an hour, ask forty times at two nodes at once."""
+    """Allow ten calls an hour, send forty at two nodes at once."""
     nodes = nodes_of(stage.cluster)
     flags = ("--script", "fixed", "--itl-ms", "1", "--slots", "512")
     engine = EngineProcess(stage.cluster, _CAPPED_NUMBER, flags, place=ENGINES, model=_CAPPED)
@@ -79,7 +81,9 @@ async def limited(stage: Stage) -> list[Figure]:
 
 
 async def conversed(stage: Stage) -> list[Figure]:
-    """Make a conversation and a turn at one node, read it at the others at once, and go on there."""
+    """Make a conversation and a turn at one node, read it at the others at once, and continue
+    there.
+    """
     first, *others = nodes_of(stage.cluster)
     lab = stage.cluster.lab
     made = await ask(lab, first, "POST", CONVERSATIONS, {})
@@ -107,7 +111,9 @@ async def conversed(stage: Stage) -> list[Figure]:
 
 
 async def affine(stage: Stage) -> list[Figure]:
-    """Ask with the same keys, and the same beginnings, at all nodes; and once more after one was killed."""
+    """Send the same keys, and the same beginnings, to all nodes; and once more after one was
+    killed.
+    """
     nodes = nodes_of(stage.cluster)
     before: dict[str, dict[int, str]] = {}
     figures = []
@@ -158,7 +164,9 @@ async def _choose_by(stage: Stage, nodes: Sequence[SmgAgent], policy: str) -> No
 
 
 async def _went(stage: Stage, nodes: Sequence[SmgAgent], policy: str) -> dict[int, set[str]]:
-    """Return to which workers each key, or beginning, went: whoever is asked first is another node each time."""
+    """Return the workers each key, or beginning, went to; the first node asked is another each
+    time.
+    """
     by_prompt = policy in _BY_PROMPT
     went: dict[int, set[str]] = {number: set() for number in range(_KEYS)}
     for turn in range(len(nodes)):

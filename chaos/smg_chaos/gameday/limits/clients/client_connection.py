@@ -1,6 +1,7 @@
-"""A client's connection: HTTP/1.1, one request at a time, as cheap as Python allows.
+"""Client connection: HTTP/1.1, one request at a time, with minimal CPU.
 
-Of an answer's body only the end is kept: there stand the counts of tokens, of a stream as of a whole answer.
+Of an answer's body only the end is kept: it has the counts of tokens, of a stream as of a whole
+answer.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ _KINDS: Final = ("requests", "tokens")
 
 @dataclass
 class Heard:
-    """What came on a connection for one request."""
+    """Answer to one request on a connection."""
 
     status: int = 0
     why: str = "the connection was lost"
@@ -32,7 +33,9 @@ class Heard:
     tail: bytes = b""
 
     def limit(self) -> tuple[int, int, int]:
-        """Return limit, remaining and milliseconds to the reset, of requests or else of tokens; UNKNOWN each."""
+        """Return limit, remaining and milliseconds to the reset, of requests or else of tokens;
+        UNKNOWN where absent.
+        """
         for kind in _KINDS:
             said = [self.headers.get(f"x-ratelimit-{what}-{kind}", "") for what in _WHAT]
             if said[0]:
@@ -40,12 +43,16 @@ class Heard:
         return UNKNOWN, UNKNOWN, UNKNOWN
 
     def tokens(self) -> tuple[int, int]:
-        """Return how many tokens the answer says it took, of the prompt and of its own; UNKNOWN each."""
+        """Return the answer's counts of tokens, of the prompt and of its own; UNKNOWN where
+        absent.
+        """
         counts = {name: int(count) for name, count in _COUNT.findall(self.tail)}
         return counts.get(b"prompt_tokens", UNKNOWN), counts.get(b"completion_tokens", UNKNOWN)
 
     def finish(self) -> str:
-        """Return why the answer ended, as it says; `error` for one that ended with an error, "" if it says nothing."""
+        """Return the answer's finish reason; `error` for one that ended with an error, "" if it has
+        none.
+        """
         if self.status == 200 and _FAILED.search(self.tail):
             return "error"
         found = _FINISH.findall(self.tail)
@@ -56,7 +63,7 @@ _WHAT: Final = ("limit", "remaining", "reset")
 
 
 def _number(text: str) -> int:
-    """Return a number of a header; what is none, and no negative one, is UNKNOWN."""
+    """Return a number of a header; UNKNOWN for anything else, negative numbers included."""
     try:
         return int(text)
     except ValueError:
@@ -64,7 +71,9 @@ def _number(text: str) -> int:
 
 
 class Caller(asyncio.Protocol):
-    """One connection. `over` is called once a request has ended, with what was heard, or when it never can."""
+    """One connection. `over` is called once a request has ended, with the answer, or when it never
+    can.
+    """
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
@@ -78,15 +87,15 @@ class Caller(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether something can be asked."""
+        """Whether a request can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End what is open: not well."""
+        """Fail the open request."""
         self._transport = None
         if self._over is not None:
             self._heard.status = 0

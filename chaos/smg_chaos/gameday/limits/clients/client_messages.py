@@ -1,4 +1,6 @@
-"""What is said between a scenario and its clients' processes: a plan at the start, then commands and replies."""
+"""Client messages between a scenario and its clients' processes: a plan at the start, then commands
+and replies.
+"""
 
 from typing import Final, Literal
 
@@ -13,7 +15,7 @@ NUMBERS: Final = 100_000_000
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What a client is told at its start. `nodes` are hosts; `number` tells clients apart, from 0."""
+    """Start parameters of a client. `nodes` are hosts; `number` tells clients apart, from 0."""
 
     host: str
     port: int
@@ -25,7 +27,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Asks(msgspec.Struct, frozen=True):
-    """What a request asks for: beside messages and seed, `fields` of the body, as JSON without braces."""
+    """Body of a request: beside messages and seed, `fields`, as JSON without braces."""
 
     model: str = MODEL
     fields: str = '"max_tokens":2'
@@ -35,11 +37,11 @@ class Asks(msgspec.Struct, frozen=True):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """What a client is to do.
+    """A command to a client.
 
-    rate: ask each node `per_s` times a second from now on. burst: ask each node `counts` times, spread over
-    `over_s`. quiet: reply when nothing is open any more. write: write the record of all that has ended.
-    `asks` is what is asked from now on, None: what was asked before.
+    rate: ask each node `per_s` times a second from now on. burst: ask each node `counts` times,
+    spread over `over_s`. quiet: reply when nothing is open any more. write: write the record of all
+    that has ended. `asks` is what is asked from now on, None: what was asked before.
     """
 
     do: Literal["rate", "burst", "quiet", "write"]
@@ -50,7 +52,9 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a client says once it has done something: what it sent so far, and what that cost it."""
+    """A client's reply to a command it has carried out: what it sent so far, and what that cost
+    it.
+    """
 
     did: str
     sent: int

@@ -1,6 +1,9 @@
-"""The clients' own process: `python -m smg_chaos.gameday.limits.clients.client_process PLAN`, a file with a `Plan` in JSON.
+"""Client process of the limits gameday: reads a plan, then serves commands from one TCP peer.
 
-Commands come in lines of JSON over the one TCP connection that it takes; when that ends, so does the process.
+    python -m smg_chaos.gameday.limits.clients.client_process PLAN
+
+PLAN is a file with a `Plan` in JSON. Commands come in lines of JSON over the one TCP connection
+that it takes; when that ends, so does the process.
 """
 
 import asyncio
@@ -17,7 +20,7 @@ from smg_node.system_clock import SystemClock
 
 
 async def work(plan: Plan) -> None:
-    """Listen, say so, and serve whoever connects first."""
+    """Listen, report it, and serve the first connection."""
     come: asyncio.Future[tuple[asyncio.StreamReader, asyncio.StreamWriter]]
     come = asyncio.get_running_loop().create_future()
 
@@ -40,7 +43,7 @@ async def work(plan: Plan) -> None:
 
 
 def main() -> None:
-    """Work through a plan."""
+    """Run the client process for a plan."""
     plan = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Plan)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(work(plan))

@@ -1,9 +1,10 @@
-"""Whether what nodes say in their headers of what is left is true as far as a client can know; pure.
+"""Header checks: are the nodes' rate limit headers consistent, as far as a client can know? Pure.
 
-Answers overtake each other on different connections, so only those are compared of which one was sent after the
-other had come: what the later one says of the same window, from the same node, may not be more. A window is known
-by its end, which is so long after the answer as the answer says. Nobody knows when an answer was said that was long
-on its way, as from a node that was stopped meanwhile: where its window could be one of two, it is not compared.
+Answers overtake each other on different connections, so only those are compared of which one was
+sent after the other had come: the remaining amount in the later one, of the same window, from the
+same node, may not be larger. A window is known by its end, which the answer gives relative to its
+own time. The time of an answer is unknown if it was long on its way, as from a node that was
+stopped meanwhile: where its window could be one of two, it is not compared.
 """
 
 from collections.abc import Collection, Iterable
@@ -20,7 +21,9 @@ _SLACK_US = 100_000
 
 @dataclass
 class Headers:
-    """What was found. `looked`: answers with such headers; the others count what is wrong with them."""
+    """Results of the checks. `looked`: answers with such headers; the others count what is wrong
+    with them.
+    """
 
     looked: int = 0
     silent: int = 0
@@ -35,16 +38,18 @@ class Headers:
 
     @property
     def wrong(self) -> int:
-        """How many answers say something that cannot be."""
+        """How many answers have impossible headers."""
         return self.silent + self.negative + self.rising + self.left_at_refusal
 
 
 def read_headers(
     answers: Iterable[Answer], window_us: int, surprised: Collection[tuple[int, int]] = ()
 ) -> Headers:
-    """Return what the headers of these answers are like; they are about windows of `window_us`.
+    """Return the results of checking these answers' headers, which are about windows of
+    `window_us`.
 
-    `surprised` names nodes and windows in which they began a new life or were allowed more: there, more may be left.
+    `surprised` has nodes and windows in which they restarted or were allowed more: there, more may
+    be left.
     """
     found = Headers()
     rows: dict[tuple[int, int], list[Answer]] = {}
@@ -74,7 +79,7 @@ def read_headers(
 
 
 def _window(answer: Answer, window_us: int) -> int | None:
-    """Return the number of the window that ends when the answer says, if there is but one that may."""
+    """Return the number of the window that ends at the answer's reset, if only one can."""
     reset_us = answer.reset_ms * 1000
     from_us, to_us = answer.sent_us + reset_us, answer.got_us + reset_us
     first, last = round(from_us / window_us), round(to_us / window_us)
@@ -85,7 +90,7 @@ def _window(answer: Answer, window_us: int) -> int | None:
 
 
 def _check_row(row: list[Answer], found: Headers) -> None:
-    """Count who says more than somebody had heard before it was asked."""
+    """Count answers with more left than an answer that came before they were asked for."""
     events = [(answer.sent_us, 1, answer) for answer in row]
     events += [(answer.got_us, 0, answer) for answer in row]
     least: int | None = None

@@ -1,7 +1,8 @@
-"""Asks every node so many times a second, whatever becomes of each request, and writes down what came of all.
+"""Paced client: sends every node so many requests a second, and writes down the result of each.
 
-Requests are sent when they are due, not when the last answer came, evenly and each at a random moment of its own
-slot: a cluster that is slow or paused is asked as much as a fast one, and no window is offered more than another.
+Requests are sent when they are due, not when the last answer came, evenly and each at a random
+moment of its own slot: a slow or paused cluster is asked as much as a fast one, and no window is
+offered more than another.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ _LATE_KEPT: Final = 200_000
 
 
 class Client:
-    """Asks, and keeps what was answered."""
+    """Sends requests, and keeps the answers."""
 
     def __init__(self, plan: Plan, clock: Clock) -> None:
         self._plan = plan
@@ -49,7 +50,7 @@ class Client:
         self._use(Asks())
 
     async def run(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Do what is commanded, line by line, until nobody is there any more to command."""
+        """Execute commands, line by line, until the connection closes."""
         async with asyncio.TaskGroup() as group:
             lanes = [
                 group.create_task(self._lane(node, group)) for node in range(len(self._plan.nodes))
@@ -105,7 +106,7 @@ class Client:
     # ── When ────────────────────────────────────────────────────────────────
 
     async def _lane(self, node: int, group: asyncio.TaskGroup) -> None:
-        """Ask one node whenever it is due."""
+        """Send one node its requests whenever one is due."""
         changed = self._changed[node]
         while True:
             changed.clear()
@@ -132,7 +133,7 @@ class Client:
         self._stirred.set()
 
     async def _look(self) -> None:
-        """Give up what nobody answers."""
+        """Close requests without an answer in time."""
         while True:
             await asyncio.sleep(_LOOK_S)
             self._give_up("no answer in time")

@@ -1,4 +1,4 @@
-"""A process of clients in the lab, as the scenario that steers it sees it."""
+"""Process control: start, command and stop a process of clients in the lab, from the scenario."""
 
 import asyncio
 import sys
@@ -18,7 +18,9 @@ _LINE_BYTES_MAX: Final = 1 << 16
 
 
 class Clients:
-    """One process of clients, the `number`-th, at `place`; it asks every node of the cluster."""
+    """One process of clients, the `number`-th, at `place`; it sends to every node of the
+    cluster.
+    """
 
     def __init__(
         self, cluster: Cluster, place: str, number: int, *, seed: int, folder: Path
@@ -40,7 +42,7 @@ class Clients:
         self._turn = asyncio.Lock()
 
     async def begin(self) -> None:
-        """Start it; return when it can be told something. ClusterError if it does not come about."""
+        """Start it; return when it takes commands. ClusterError if it does not start."""
         plan = self._folder / f"clients-{self._plan.number}.json"
         plan.write_bytes(msgspec.json.encode(self._plan))
         log = self._folder / f"clients-{self._plan.number}.log"
@@ -63,7 +65,7 @@ class Clients:
         self._streams = await asyncio.open_connection(sock=made, limit=_LINE_BYTES_MAX)
 
     async def do(self, command: Command) -> Reply:
-        """Let it do something; return what it says when that is done. ClusterError if it has ended."""
+        """Send it a command; return its reply. ClusterError if it has ended."""
         assert self._streams is not None
         reader, writer = self._streams
         async with self._turn:
@@ -75,7 +77,7 @@ class Clients:
                 raise ClusterError(f"the clients have ended: {error}") from error
 
     def close(self) -> None:
-        """Let it end."""
+        """End it."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None

@@ -1,7 +1,8 @@
-"""What is written down while limits are played: by the clients of every answer, by the engines of every call.
+"""Trial records: every answer, written by the clients, and every call, written by the engines.
 
-Both name a request by its serial number, which travels as the request's `seed`: so what a client asked for is
-matched with what arrived at an engine, whichever gateway stands between. Times are wall-clock microseconds.
+Both name a request by its serial number, which travels as the request's `seed`: so a client's
+request is matched with the calls at an engine, for any gateway in between. Times are wall-clock
+microseconds.
 """
 
 import re
@@ -20,14 +21,14 @@ _MS_OF: Final = {"ms": 1.0, "s": 1e3, "m": 60e3, "h": 3600e3, "d": 86400e3}
 
 
 class RecordError(ValueError):
-    """A record that does not fit: the message says which, and why."""
+    """An invalid record: the message says which, and why."""
 
 
 class Answer(msgspec.Struct, frozen=True, array_like=True):
-    """What came of one request. `status` 0: no whole answer; `why` says what happened instead.
+    """Result of one request. `status` 0: no whole answer; `why` says what happened instead.
 
-    `remaining`, `limit` and `reset_ms` are what the headers say of requests, or of tokens where only those are
-    limited; UNKNOWN where they say nothing.
+    `remaining`, `limit` and `reset_ms` are the values of the headers for requests, or for tokens
+    where only those are limited; UNKNOWN where there is no header.
     """
 
     serial: int
@@ -58,7 +59,9 @@ class Arrival:
 
 
 def milliseconds(text: str) -> int:
-    """Return how long a duration is that is written as in `1s`, `6m0s` or `120ms`; UNKNOWN if it is none."""
+    """Return the length of a duration written as in `1s`, `6m0s` or `120ms`; UNKNOWN if it is
+    none.
+    """
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return UNKNOWN
@@ -84,9 +87,11 @@ def read_answers(paths: Iterable[Path]) -> list[Answer]:
 
 
 def read_arrivals(paths: Iterable[Path]) -> dict[int, Arrival]:
-    """Return what arrived at the engines, by serial number; what has none was asked by nobody of ours.
+    """Return the arrivals at the engines, by serial number; calls without one are not of these
+    clients.
 
-    The last line of an engine that was killed may be cut off; any other that is none is a RecordError.
+    The last line of an engine that was killed may be cut off; any other that is none is a
+    RecordError.
     """
     found: dict[int, Arrival] = {}
     open_calls: dict[int, int] = {}
