@@ -87,7 +87,8 @@ def test_the_programs_take_every_command_of_a_page(page: str, carried_out: list[
     ours = [shown for shown in shown_commands(_text(page)) if shown.words[0].startswith("smg-")]
     refused = {f"{page}:{one.line} {' '.join(one.words)}": _refusal(one.words) for one in ours}
     assert {command: why for command, why in refused.items() if why} == {}
-    assert len(carried_out) >= 5, "the page shows too few commands: was it read at all?"
+    assert len(ours) >= 2, "the page shows too few commands: was it read at all?"
+    assert carried_out, "none of them is more than a start of a node"
 
 
 @pytest.mark.parametrize("page", _PAGES)
@@ -119,7 +120,7 @@ def test_every_link_of_the_readme_leads_to_a_file() -> None:
 
 
 def test_every_block_of_the_readme_says_what_it_is() -> None:
-    assert languages(_text("README.md")) <= {"sh", "python", "yaml"}
+    assert languages(_text("README.md")) <= {"sh", "python", "yaml", "text"}
 
 
 def test_the_readers_of_commands_see_what_a_shell_sees() -> None:

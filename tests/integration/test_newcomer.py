@@ -15,7 +15,20 @@ pytestmark = pytest.mark.integration
 _ROOT: Final = Path(__file__).parents[2]
 # Each is followed on a machine of its own, from its first page to its last.
 _READINGS: Final = {
-    "readme": ("README.md",),
+    "readme": (
+        "README.md",
+        *(
+            f"docs/{page}"
+            for page in (
+                "running.md",
+                "limits.md",
+                "output.md",
+                "history.md",
+                "operating.md",
+                "disaggregation.md",
+            )
+        ),
+    ),
     "guide": tuple(
         f"docs/{page}"
         for page in (
@@ -50,12 +63,12 @@ def test_a_newcomer_can_follow_the_pages_from_an_empty_machine(
             assert not wrong, wrong
 
 
-def test_the_guide_names_its_pages_in_the_order_in_which_they_are_followed() -> None:
+def test_the_index_names_the_pages_in_the_order_in_which_they_are_followed() -> None:
     index = (_ROOT / "docs/README.md").read_text(encoding="utf-8")
     named = [
         f"docs/{page}" for page in re.findall(r"^\| \[[\w-]+\.md\]\(([\w-]+\.md)\)", index, re.M)
     ]
-    assert tuple(named) == _READINGS["guide"]
+    assert tuple(named) == tuple(page for page in _PAGES if page != "README.md")
     assert {*named, "docs/README.md"} == {
         f"docs/{path.name}" for path in (_ROOT / "docs").glob("*.md")
     }

@@ -1,4 +1,4 @@
-"""The format that CONTRIBUTING.md builds does what its transcript there says, in every cutting."""
+"""The format that docs/extending/format.md builds does what its transcript there says, in every cutting."""
 
 import re
 from pathlib import Path
@@ -10,17 +10,17 @@ from smg_node.parsers.reading.scanner import Scanner
 from support.parsing import TOOLS, joined, shown
 from support.transcripts import parse
 
-_TEXT = Path(__file__).parents[4].joinpath("CONTRIBUTING.md").read_text(encoding="utf-8")
+_PAGE = "docs/extending/format.md"
+_TEXT = Path(__file__).parents[4].joinpath(_PAGE).read_text(encoding="utf-8")
 
 
 def _blocks(kind: str) -> list[str]:
-    about = _TEXT[_TEXT.index("### A format of your own") :]
-    return re.findall(rf"```{kind}\n(.*?)```", about, re.DOTALL)
+    return re.findall(rf"```{kind}\n(.*?)```", _TEXT, re.DOTALL)
 
 
 def test_the_worked_example_reads_its_transcript() -> None:
     module = ModuleType("acme")
-    exec(compile(_blocks("python")[0], "CONTRIBUTING.md", "exec"), module.__dict__)
+    exec(compile(_blocks("python")[0], _PAGE, "exec"), module.__dict__)
     form = AnswerFormat(PLAIN, module.FORMATS)
     (block,) = parse(_blocks("text")[0]).blocks
     text = block.given.removesuffix("\n")

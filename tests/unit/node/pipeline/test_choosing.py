@@ -139,10 +139,10 @@ def test_other_numbers_reach_policies_that_are_made_already() -> None:
     assert len(places) == 1
 
 
-def test_the_example_of_the_contributors_guide_works(
+def test_the_example_of_a_policy_of_ones_own_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    guide = (Path(__file__).parents[4] / "CONTRIBUTING.md").read_text()
+    guide = (Path(__file__).parents[4] / "docs/extending/policy.md").read_text()
     source = guide.split("# acme_routing.py\n")[1].split("```")[0]
     (tmp_path / "acme_half.py").write_text(source)
     monkeypatch.syspath_prepend(str(tmp_path))
