@@ -230,7 +230,7 @@ BAD: Final[Mapping[Rule, tuple[tuple[str, str], ...]]] = {
     text.the_tree_stands_alone: (
         ("Makefile", f"pip install -i {REGISTRY} x\n"),
         (PRODUCT, f"PATH = '{DISK}/x'\n"),
-        ("DECISIONS.md", f"as {PAPERS} says\n"),
+        ("docs/decisions/limits.md", f"as {PAPERS} says\n"),
         ("tests/x.md", "see .." + "/shared/x\n"),
         ("tests/x.md", "in /ho" + "me/someone/x\n"),
     ),
