@@ -92,29 +92,6 @@ class ModelCard:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """Load of one data-parallel rank of an engine. None: the engine does not say."""
-
-    rank: int
-    running: int
-    waiting: int
-    running_max: int | None
-    waiting_uncached_tokens: int | None
-    kv_usage: float | None
-    """Share of KV memory in use, 0..1."""
-    tokens_per_s: float | None
-    cache_hit_rate: float | None
-    age_ms: int = 0
-    """How old it was when it was sent."""
-    silence_ms: int | None = None
-    """How long the engine has said nothing while it had work; None: it has none, or cannot tell."""
-    reports_steps: bool = False
-    """Whether it says something with every step, so that silence means that it is stuck."""
-    prefill_pending_tokens: int | None = None
-    """Prompt tokens it was given and has not answered yet."""
-
-
-@dataclass(frozen=True, slots=True)
 class EmbedRequest:
     """One text to be embedded, in token ids; `request_id` is ours and new for every attempt."""
 

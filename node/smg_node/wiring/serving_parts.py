@@ -141,20 +141,6 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
 # ── Requests ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Pipeline:
-    """The parts that carry generations through."""
-
-    policies: Policies
-    placer: Placer
-    retries: RetryBudgets
-    preparer: Preparer
-    journal: Journal
-    generator: Generator
-    relays: Relays
-    embedder: Embedder
-
-
 def build_http_parts(
     settings: Settings,
     base: Base,
@@ -282,7 +268,7 @@ def _build_pipeline(
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
-) -> _Pipeline:
+) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
     policies = build_policies(settings, sticky)

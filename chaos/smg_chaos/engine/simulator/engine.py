@@ -117,11 +117,11 @@ class Engine:
         return not any(rank.scheduler.busy for rank in self.ranks)
 
     @property
-    def scheduler(self) -> Scheduler:
+    def scheduler(self) -> Scheduler[Generation]:
         """The scheduler of its first rank, and of most engines the only one."""
         return self.ranks[0].scheduler
 
-    def turn(self) -> Rank:
+    def turn(self) -> GenerationRank:
         """Return the rank whose turn it is, where a request names none."""
         self._turn += 1
         return self.ranks[self._turn % len(self.ranks)]

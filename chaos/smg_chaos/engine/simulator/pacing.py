@@ -13,18 +13,27 @@ from typing import Final, Generic, Protocol, TypeVar
 TICK_S: Final = 0.001
 
 
-class Pacer(Protocol):
+class Paced(Protocol):
+    """A choice, as far as its pace is concerned."""
+
+    due_s: float
+
+
+PacedT = TypeVar("PacedT", bound=Paced)
+
+
+class Pacer(Protocol[PacedT]):
     """Schedule of tokens."""
 
-    def add(self, choice: Choice, ready_s: float) -> None:
+    def add(self, choice: PacedT, ready_s: float) -> None:
         """Schedule the first token of `choice` at `ready_s` or soon after."""
         ...
 
-    def again(self, choice: Choice, now_s: float) -> None:
+    def again(self, choice: PacedT, now_s: float) -> None:
         """Schedule another token of `choice`, which made one at `now_s`."""
         ...
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: PacedT) -> None:
         """Remove `choice`; harmless if unknown."""
         ...
 
@@ -70,7 +79,7 @@ class Lockstep(Generic[PacedT]):
         self._count = 0
         self._next_s = 0.0
 
-    def add(self, choice: Choice, ready_s: float) -> None:
+    def add(self, choice: PacedT, ready_s: float) -> None:
         """Add it to the first step after `ready_s`."""
         self._count += 1
         self._dropped.discard(choice)
@@ -100,7 +109,7 @@ class Lockstep(Generic[PacedT]):
             return None
         return self._coming[0][0]
 
-    def fire(self, now_s: float) -> list[Choice]:
+    def fire(self, now_s: float) -> list[PacedT]:
         """Step: all running and ready choices make a token; those that continue are added by
         `again`.
         """
@@ -138,7 +147,7 @@ class Wheel(Generic[PacedT]):
             bucket[choice] = None
         self._count += 1
 
-    def add(self, choice: Choice, ready_s: float) -> None:
+    def add(self, choice: PacedT, ready_s: float) -> None:
         """Put it into the tick in which it is ready."""
         self._put(choice, ready_s)
 
@@ -149,7 +158,7 @@ class Wheel(Generic[PacedT]):
             step_s = self._step.duration_s(self._count + 1)
         self._put(choice, choice.due_s + step_s)
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: PacedT) -> None:
         """Remove it from the wheel."""
         bucket = self._buckets.get(round(choice.due_s / TICK_S))
         if bucket is not None and choice in bucket:
@@ -162,7 +171,7 @@ class Wheel(Generic[PacedT]):
             del self._buckets[heapq.heappop(self._ticks)]
         return self._ticks[0] * TICK_S if self._ticks else None
 
-    def fire(self, now_s: float) -> list[Choice]:
+    def fire(self, now_s: float) -> list[PacedT]:
         """Return all choices of the first tick."""
         due_s = self.due_s()
         if due_s is None or due_s > now_s:

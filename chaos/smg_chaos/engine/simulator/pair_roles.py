@@ -149,7 +149,7 @@ class Pairs:
         engine.tally.refused += 1
         return refused(Code.INVALID_ARGUMENT, leg.message)
 
-    def joined(self, call: "Generation", leg: Leg) -> None:
+    def joined(self, call: Generation, leg: Leg) -> None:
         """Register a call's leg; its answer is planned already."""
         self._legs[call] = leg
         if leg.side is Side.PREFILL:
@@ -244,7 +244,7 @@ class Pairs:
         if call in self._legs and call.end is None:
             self.failed(call, "the partner did not come in time", now_s)
 
-    def failed(self, call: "Generation", reason: str, now_s: float) -> None:
+    def failed(self, call: Generation, reason: str, now_s: float) -> None:
         """End a call whose partner failed, or compute everything here."""
         engine, leg = self._engine, self._legs[call]
         if leg.side is Side.DECODE and self._style != "sglang":
@@ -263,7 +263,7 @@ class Pairs:
 
     # ── The first engine ────────────────────────────────────────────────────
 
-    def keeps(self, choice: Choice, now_s: float) -> bool:
+    def keeps(self, choice: GenerationChoice, now_s: float) -> bool:
         """Note that a choice made its last token; return whether its call is kept open for its
         partner.
         """

@@ -7,7 +7,30 @@ from typing import Protocol
 from smg_chaos.engine.protocol.faults import Fault, Faults, Where
 
 
-def arm(engine: "Engine", now_s: float) -> None:
+class FaultyEngine(Protocol):
+    """An engine, as far as faults of its process are concerned."""
+
+    faults: Faults
+    model: str
+    vocabulary: int
+    serving: bool
+    down: bool
+    started_s: float
+
+    def at(self, when_s: float, do: Callable[[float], None]) -> None:
+        """Do something at a moment."""
+        ...
+
+    def die(self, code: int) -> None:
+        """End the process."""
+        ...
+
+    def come_back(self, *, model: str, vocabulary: int, now_s: float) -> None:
+        """Lose everything and be another process."""
+        ...
+
+
+def arm(engine: FaultyEngine, now_s: float) -> None:
     """Schedule the engine's process faults at their times, counted from `now_s`."""
     for fault in engine.faults.of(Where.PROCESS):
         if fault.name == "die" and "at" in fault.values:

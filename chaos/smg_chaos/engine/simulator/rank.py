@@ -13,7 +13,7 @@ from smg_chaos.engine.simulator.pacing import Lockstep, Pacer, Step, Wheel
 from smg_chaos.engine.simulator.scheduler import Scheduler
 
 
-class Rank:
+class Rank(Generic[CallT]):
     """A rank, by its number from 0. `on_over` is called with choices that made their last token."""
 
     __slots__ = ("meter", "number", "pacer", "scheduler", "table")

@@ -22,7 +22,7 @@ from smg_chaos.engine.simulator.pacing import Pacer
 _NEVER: Final = 1 << 62
 
 
-class Scheduler:
+class Scheduler(Generic[CallT]):
     """Places choices, advances them, and frees their slots and blocks.
 
     `on_over` is called with each choice that made its last token.
@@ -86,7 +86,7 @@ class Scheduler:
         """Return whether no other choice may be queued."""
         return len(self._waiting) >= self._settings.waiting_max
 
-    def add(self, choice: Choice, now_s: float) -> None:
+    def add(self, choice: Choice[CallT], now_s: float) -> None:
         """Queue a choice; it is placed at once if it can be."""
         self._waiting.append(choice)
         self.admit(now_s)
@@ -129,7 +129,7 @@ class Scheduler:
     def _keys(self, tokens: Sequence[int]) -> list[int]:
         return self._seen.of(tokens, lambda ids: chain(ids, self._table.size))
 
-    def _place_unpaged(self, choice: Choice, now_s: float, count: int) -> bool:
+    def _place_unpaged(self, choice: Choice[CallT], now_s: float, count: int) -> bool:
         """Run a choice larger than all blocks together: engines that accept it do not page."""
         choice.filled = choice.stored = 0
         choice.room = _NEVER
@@ -236,7 +236,7 @@ class Scheduler:
 
     # ── Leaving ─────────────────────────────────────────────────────────────
 
-    def leave(self, choice: Choice, now_s: float) -> None:
+    def leave(self, choice: Choice[CallT], now_s: float) -> None:
         """Free the slot and the blocks; harmless for a choice that has none."""
         if choice.state is State.PLACED:
             self._pacer.drop(choice)
@@ -249,7 +249,7 @@ class Scheduler:
             self._waiting.remove(choice)
         choice.state = State.OVER
 
-    def keep(self, choice: Choice) -> None:
+    def keep(self, choice: Choice[CallT]) -> None:
         """Free the slot of a choice that is over, but leave it its blocks until `drop`."""
         assert choice.state is State.PLACED, "only who was placed has blocks"
         self._pacer.drop(choice)
@@ -259,7 +259,7 @@ class Scheduler:
         choice.state = State.OVER
         self._kept[choice] = None
 
-    def drop(self, choice: Choice) -> None:
+    def drop(self, choice: Choice[CallT]) -> None:
         """Free the blocks that a choice was left; harmless if it was left none."""
         if self._kept.pop(choice, choice) is None:
             self._table.release(choice.blocks)

@@ -15,62 +15,12 @@ from smg_node.fleet.models.model_options import Labels, ModelSettings
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    # Imported with the first model, see `model_assembly`; here they are only names of types.
+    # Imported with the first model, see `assembly`; here they are only names of types.
     from smg_node.fleet.models.format_recognition import Recognition
     from smg_node.fleet.models.lazy_model import LazyModel
     from smg_node.parsers.selection.model_formats import Printing
     from smg_node.prompts.renderer import Renderer
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
-
-
-@dataclass(frozen=True, slots=True)
-class ModelSettings:
-    """Operator's settings of one model, which replace what is learned."""
-
-    aliases: tuple[str, ...] = ()
-    tokenizer_path: str | None = None
-    chat_template_path: str | None = None
-    context: int | None = None
-    prompt_tokens_max: int | None = None
-    reasoning_parser: str | None = None
-    tool_parser: str | None = None
-    thinking_key: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """A worker's own names for the formats of its model; "" where it says nothing.
-
-    `path` is where it has the model from.
-    """
-
-    reasoning: str = ""
-    tools: str = ""
-    path: str = ""
-
-
-def labels_of(card: ModelCard) -> Labels:
-    """Return what an engine's settings call the formats of its model."""
-    said = card.server
-    return Labels(
-        said.get("reasoning_parser", ""),
-        said.get("tool_call_parser", "") or said.get("tool_parser", ""),
-        card.model_path,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFiles:
-    """Outcome of reading a model's files; see `ServedModel`."""
-
-    tokenizer: Tokenizer
-    encoder: "CachedEncoder"
-    renderer: "Renderer | None"
-    recognition: "Recognition"
-    printing: "Printing"
-    why_no_template: str
-    faster: Callable[[], Callable[[], None]] | None = None
-    """Makes the encoder faster, see `ModelParts.faster`; None where it is as fast as it can be."""
 
 
 @dataclass(slots=True)

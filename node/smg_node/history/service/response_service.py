@@ -40,27 +40,6 @@ DIALECT: Final = "responses"
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryParts:
-    """Parts of the service; built once."""
-
-    keeper: Keeper
-    generations: Generations
-    measures: Measures
-    vault: Vault
-    clock: Clock
-    rng: Rng
-    options: HistoryOptions
-    runs: RegisteredRuns
-    quotas: Quotas
-    chain_depth: Callable[[int], None] = lambda depth: None
-    """Told how many responses one goes on from that does so."""
-    threads: Threads | None = None
-    """Who says to which thread something belongs; None where all nodes share the store."""
-    peers: Peers = field(default_factory=NoPeers)
-    """The other nodes."""
-
-
-@dataclass(frozen=True, slots=True)
 class Selected:
     """Request with the history that the model will see. `known` counts the items before truncation."""
 

@@ -20,35 +20,25 @@ _READ_TIMEOUT: Final = "x-stainless-read-timeout"
 _TIMEOUT: Final = "x-smg-timeout-ms"
 
 
-class HeadHints:
-    """Hints of a head for generations: deadline, routing, priority, caller, and form of the answer."""
-
-    __slots__ = (
-        "caller", "family", "key_id", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
-        "whole_form", "whole_s",
-    )  # fmt: skip
-
-    def __init__(self, request: HttpRequest, options: HttpOptions) -> None:
-        headers, identity = request.headers, request.identity
-        self.stream_s = self.whole_s = options.request_s
-        """How long they may take, as a stream and as one answer."""
-        if _READ_TIMEOUT in headers or _TIMEOUT in headers:
-            self.stream_s = min(options.request_s, *_hints(headers, streamed=True))
-            self.whole_s = min(options.request_s, *_hints(headers, streamed=False))
-        self.target_worker = headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None
-        self.caller = caller_digest(request)
-        self.priority = priority_of(headers, options.claim_max)
-        self.tenant = identity.tenant
-        self.key_id = identity.key_id
-        self.upstream = {} if request.trace.sampled else request.trace.headers()
-        """What tells engines of the trace, if they are told the same each time."""
-        self.family = family_of(request.route)
-        """Whose names the headers about limits have."""
-        self.shapes = options.expose_routing_headers
-        """Whether their answers have the headers that most nodes' have."""
-        self.stream_form: Form | None = None
-        self.whole_form: Form | None = None
-        """The heads of their answers, as a stream and as one answer; None until one of them was told."""
+def head_hints(request: HttpRequest, options: HttpOptions) -> HeadHints:
+    """Return what the head of `request` says about generations."""
+    headers, identity = request.headers, request.identity
+    stream_s = whole_s = options.request_s
+    if _READ_TIMEOUT in headers or _TIMEOUT in headers:
+        stream_s = min(options.request_s, *_hints(headers, streamed=True))
+        whole_s = min(options.request_s, *_hints(headers, streamed=False))
+    return HeadHints(
+        stream_s=stream_s,
+        whole_s=whole_s,
+        target_worker=headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None,
+        caller=caller_digest(request),
+        priority=priority_of(headers, options.claim_max),
+        tenant=identity.tenant,
+        key_id=identity.key_id,
+        upstream={} if request.trace.sampled else request.trace.headers(),
+        family=family_of(request.route),
+        shapes=options.expose_routing_headers,
+    )
 
 
 def context_of(request: HttpRequest, options: HttpOptions, *, streamed: bool) -> RequestContext:

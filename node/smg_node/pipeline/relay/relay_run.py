@@ -50,40 +50,6 @@ MISSING_TRIES_MAX: Final = 16
 """How many workers without an API a request finds at most."""
 
 
-class Relays:
-    """Starts relayed requests."""
-
-    def __init__(self, parts: RelayParts) -> None:
-        self.parts = parts
-
-    def takes(self, model: object) -> bool:
-        """Whether generations of that model are relayed: HTTP workers serve it, and no engine does."""
-        fleet = self.parts.fleet
-        return (
-            isinstance(model, str)
-            and fleet.relayed(model) is not None
-            and fleet.served(model) is None
-        )
-
-    def has(self, model: str, api: Api) -> bool:
-        """Whether an HTTP worker of that model may have that API."""
-        found = self.parts.fleet.relayed(model)
-        return found is not None and any(
-            may_have(worker, api) for worker in self.parts.fleet.serving(found)
-        )
-
-    def start(
-        self,
-        asked: Relayable,
-        headers: Mapping[str, str],
-        context: RequestContext,
-        key: str,
-        asks: Asks | None = None,
-    ) -> "RelayRun":
-        """Return a run that has not begun; `headers` are those that pass, `key` is its routing key."""
-        return RelayRun(self.parts, asked, headers, context, key, asks)
-
-
 class RelayRun:
     """One relayed request."""
 
