@@ -118,8 +118,8 @@ proto-check: setup
 
 # ── Now and then ─────────────────────────────────────────────────────────────
 
-$(VOCABULARY)/config.json: tests/support/vocabulary_folder.py | $(BIN)/.ready
-	@$(BIN)/python tests/support/vocabulary_folder.py $(VOCABULARY)
+$(VOCABULARY)/config.json: tests/support/models/vocabulary_folder.py | $(BIN)/.ready
+	@$(BIN)/python tests/support/models/vocabulary_folder.py $(VOCABULARY)
 
 bench: setup $(VOCABULARY)/config.json ## Measure this gateway beside others; ARGS="…" as in smg-chaos bench --help
 	@$(BIN)/smg-chaos bench --tokenizer $(VOCABULARY) $(ARGS)

@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from support.mlx import MlxEngine, MlxEngines
-from support.transcripts import REWRITE_VARIABLE
+from support.processes.mlx_engine import MlxEngine, MlxEngines
+from support.tools.transcripts import REWRITE_VARIABLE
 
 ENGINES: Final = Path(__file__).parent / "engines"
 

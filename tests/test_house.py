@@ -28,7 +28,7 @@ EXCEPTIONS: Final[Mapping[tuple[str, str, str], str]] = {
     ("booleans_are_named", "node/smg_node/prompts/jinja/filters.py", "indent"): (
         "chat templates call it, by position too"
     ),
-    ("tests_are_never_skipped", "tests/support/lab.py", ""): (
+    ("tests_are_never_skipped", "tests/support/processes/lab.py", ""): (
         "a laptop without namespaces cannot run the lab; in CI the same is a failure"
     ),
     ("tasks_belong_to_a_group", "node/smg_node/pipeline/pairs/pair_calls.py", ""): (

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from support.mlx import MlxEngine, MlxEngines
-from support.node import RunningNode, running_node
+from support.processes.mlx_engine import MlxEngine, MlxEngines
+from support.processes.node import RunningNode, running_node
 
 # Model name to the script its engine says.
 MODELS = {"tiny": "plain", "split": "split", "endless": "endless"}

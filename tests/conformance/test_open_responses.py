@@ -14,13 +14,13 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from support.chat_server import MODEL, ChatServer, running_chat_server
-from support.judging import Judge, listened
-from support.many_nodes import ENGINE
-from support.node import RunningNode, running_node
-from support.open_responses import wrong_with
-from support.simulated import running_simulated
-from support.stream_judge import TERMINAL
+from support.clients.client_judge import Judge, listened
+from support.clients.open_responses_schema import wrong_with
+from support.clients.stream_judge import TERMINAL
+from support.engines.chat_server import MODEL, ChatServer, running_chat_server
+from support.processes.node import RunningNode, running_node
+from support.processes.shared_store_nodes import ENGINE
+from support.processes.simulated_engines import running_simulated
 
 pytestmark = pytest.mark.conformance
 

@@ -9,8 +9,8 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from tokenizers import Tokenizer
 
-from support.mlx import MlxEngine
-from support.tiny_tokenizer import PROMPT_END, token_bytes
+from support.models.tiny_tokenizer import PROMPT_END, token_bytes
+from support.processes.mlx_engine import MlxEngine
 
 pytestmark = pytest.mark.conformance
 

@@ -7,8 +7,8 @@ from openai import AsyncOpenAI, OpenAI
 from openai.types import CompletionChoice
 from tokenizers import Tokenizer
 
-from support.mlx import MlxEngine
-from support.tiny_tokenizer import token_bytes
+from support.models.tiny_tokenizer import token_bytes
+from support.processes.mlx_engine import MlxEngine
 
 pytestmark = pytest.mark.conformance
 

@@ -11,8 +11,8 @@ from openai.types.chat import ChatCompletionMessageParam
 from smg_grpc_proto import mlx_engine_pb2 as words
 from smg_grpc_proto import mlx_engine_pb2_grpc as rpc
 
-from support.mlx import MlxEngine
-from support.node import RunningNode
+from support.processes.mlx_engine import MlxEngine
+from support.processes.node import RunningNode
 
 pytestmark = pytest.mark.conformance
 

@@ -8,9 +8,9 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 
-from support.mlx import MlxEngine
-from support.node import running_node
-from support.tiny_model import CONTEXT
+from support.models.tiny_model import CONTEXT
+from support.processes.mlx_engine import MlxEngine
+from support.processes.node import running_node
 
 pytestmark = pytest.mark.conformance
 

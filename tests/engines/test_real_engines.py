@@ -12,11 +12,8 @@ from typing import Any
 
 import pytest
 
-from support import heard
-from support.node import RunningNode, running_node
-from support.raw_http import ask, connect
-from support.real_engines import CONTEXT, KINDS, STREAMS_MAX, RealEngine, running_engine
-from support.talk import (
+from support.http import stream_client
+from support.http.chat_client import (
     CHAT,
     begin,
     chat,
@@ -27,6 +24,9 @@ from support.talk import (
     say,
     text_of,
 )
+from support.http.raw_http import ask, connect
+from support.processes.node import RunningNode, running_node
+from support.processes.real_engines import CONTEXT, KINDS, STREAMS_MAX, RealEngine, running_engine
 
 pytestmark = pytest.mark.integration
 
@@ -77,7 +77,7 @@ def bench(
 def _prime(node: RunningNode) -> None:
     """Have an engine compile what it compiles when first asked: vLLM does for log probabilities, for 20 s and more."""
     body = chat("long", max_tokens=2, logprobs=True, top_logprobs=2)
-    status, answer = heard.ask(node, "POST", CHAT, body)
+    status, answer = stream_client.ask(node, "POST", CHAT, body)
     assert status == 200, answer
 
 

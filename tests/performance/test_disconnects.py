@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from support.node import running_node
-from support.raw_http import connect
-from support.simulated import SAYS, load_of, running_simulated
-from support.talk import becomes, begin, chat, port_of, text_of
+from support.http.chat_client import becomes, begin, chat, port_of, text_of
+from support.http.raw_http import connect
+from support.processes.node import running_node
+from support.processes.simulated_engines import SAYS, load_of, running_simulated
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ import pytest
 from smg_node.http.http_options import ServerKind
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply
-from support.http_node import Node, chat, node
+from support.http.http_node import Node, chat, node
 
 ROUNDS: Final = 50
 ALLOWED: Final[dict[ServerKind, int]] = {"direct": 128, "aiohttp": 170}

@@ -6,8 +6,8 @@ import random
 from collections.abc import AsyncIterator, Sequence
 
 from smg_node.core.generation.events import Delta, Event
-from support.http_node import FakeRun, chat, ending, node, opening
-from support.raw_http import RawClient, connect, until
+from support.http.http_node import FakeRun, chat, ending, node, opening
+from support.http.raw_http import RawClient, connect, until
 
 CHAT = "/v1/chat/completions"
 STREAMS = 400

@@ -22,8 +22,8 @@ from typing import Final
 
 import pytest
 
-from support.node import running_node
-from support.processes import Process, running
+from support.processes.node import running_node
+from support.processes.process import Process, running
 
 pytestmark = pytest.mark.integration
 

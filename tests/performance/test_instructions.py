@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from smg_chaos.bench.figures.counted_gateway import Counted
-from support.node import running_node
-from support.simulated import running_simulated
+from support.processes.node import running_node
+from support.processes.simulated_engines import running_simulated
 
 WARM: Final = 60
 COUNT: Final = 60

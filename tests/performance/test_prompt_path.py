@@ -25,9 +25,9 @@ from smg_node.prompts.jinja.chat_template import ChatTemplate
 from smg_node.system_clock import SystemClock
 from smg_node.tokens.caches.cached_encoder import CachedEncoder
 from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
-from support.bytewise import BytewiseTokenizer
-from support.fake_engine import abilities, card
-from support.prompt_corpus import renderer, source
+from support.engines.fake_engine import abilities, card
+from support.models.bytewise_tokenizer import BytewiseTokenizer
+from support.models.prompt_corpus import renderer, source
 
 # As many again as there are: what fails here is a form, a cache or a short way that is no longer taken.
 READ_MAX, PREPARE_MAX, PLAN_MAX = 18, 58, 38

@@ -27,7 +27,7 @@ from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.tokens.decoding.token_table import TokenTable
-from support.bytewise import BytewiseTokenizer
+from support.models.bytewise_tokenizer import BytewiseTokenizer
 
 WORDS = TokenTable([f" word{at}".encode() for at in range(512)], special_ids=frozenset())
 PRINTING = Printing(Chosen("think", "hermes", frozenset({"implicit"})), ())

@@ -17,7 +17,7 @@ from smg_mesh.sync.change_spreader import Spreader
 from smg_mesh.sync.exchange.piece_interface import PieceState
 from smg_mesh.sync.piece_store import PieceStore
 from smg_mesh.sync.replica import Replica
-from support.shared_world import calm, put, shared_world, value_of
+from support.state.shared_world import calm, put, shared_world, value_of
 
 SEEDS = 30
 """Within so many seeds each of them is caught; most in the first few."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.postgres_server import Postgres, running_postgres
-from support.redis_server import Redis, running_redis
+from support.stores.postgres_server import Postgres, running_postgres
+from support.stores.redis_server import Redis, running_redis
 
 
 @pytest.fixture(scope="session")

@@ -18,11 +18,11 @@ from smg_storage.sql.open import open_store
 from smg_storage.sql.schema.naming import Naming
 from smg_storage.sql.schema.tables import Tables
 from smg_storage.url import parse_store_url
-from support.migrations import differences, fill
-from support.more_revisions import three_revisions
-from support.postgres_server import Postgres
-from support.postgres_shape import database, migrations, shape, with_engine
 from support.store_contract.maker import Clock
+from support.stores.future_revisions import three_revisions
+from support.stores.migrations import differences, fill
+from support.stores.postgres_schema import database, migrations, shape, with_engine
+from support.stores.postgres_server import Postgres
 
 pytestmark = pytest.mark.integration
 

@@ -14,18 +14,18 @@ from smg_storage.records import Access, EventBlob, Turn
 from smg_storage.sql.database_urls import postgresql_engine
 from smg_storage.sql.open import open_store
 from smg_storage.url import parse_store_url
-from support.postgres_server import Postgres, running_postgres
-from support.sql_costs import COSTS, count
-from support.sql_stores import (
+from support.store_contract.maker import Clock
+from support.store_contract.registered import begun
+from support.store_contract.stage import CONFLICT, Stage, refused
+from support.stores.postgres_server import Postgres, running_postgres
+from support.stores.sql_costs import COSTS, count
+from support.stores.sql_stores import (
     PostgresqlMaker,
     database_of_tables,
     make_tables,
     opened,
     tell,
 )
-from support.store_contract.maker import Clock
-from support.store_contract.registered import begun
-from support.store_contract.stage import CONFLICT, Stage, refused
 
 pytestmark = pytest.mark.integration
 AWAY = StoreErrorKind.UNAVAILABLE

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from smg_storage.records import Lease
-from support.redis_cluster import running_cluster
-from support.redis_server import Redis
-from support.redis_stores import RedisMaker
 from support.store_contract.registered import begun, lease_of
 from support.store_contract.stage import LEASE_S, Stage
+from support.stores.redis_cluster import running_cluster
+from support.stores.redis_server import Redis
+from support.stores.redis_stores import RedisMaker
 
 pytestmark = pytest.mark.integration
 RUNS = 250

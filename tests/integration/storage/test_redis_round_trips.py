@@ -5,11 +5,11 @@ import msgspec
 import pytest
 
 from smg_storage.records import Idempotency, Location, PageAsk, Patch, Side, Status, Turn
-from support.redis_cluster import running_cluster
-from support.redis_counting import Heard, listening
-from support.redis_server import running_redis
-from support.redis_stores import RedisMaker
 from support.store_contract.stage import HOUR_S, Stage, ids
+from support.stores.redis_cluster import running_cluster
+from support.stores.redis_monitor import Heard, listening
+from support.stores.redis_server import running_redis
+from support.stores.redis_stores import RedisMaker
 
 pytestmark = pytest.mark.integration
 

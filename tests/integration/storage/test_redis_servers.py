@@ -22,13 +22,13 @@ from smg_storage.records import (
     Turn,
 )
 from smg_storage.redis.server import RedisServer
-from support.redis_cluster import client_of, running_cluster
-from support.redis_counting import listening
-from support.redis_server import Redis, running_redis
-from support.redis_stores import RedisMaker, new_prefix, redis_store
-from support.servers import own_port
+from support.processes.servers import own_port
 from support.store_contract.maker import Clock, Opened
 from support.store_contract.stage import HOUR_S, Stage, ids, refused
+from support.stores.redis_cluster import client_of, running_cluster
+from support.stores.redis_monitor import listening
+from support.stores.redis_server import Redis, running_redis
+from support.stores.redis_stores import RedisMaker, new_prefix, redis_store
 
 pytestmark = pytest.mark.integration
 UNAVAILABLE = StoreErrorKind.UNAVAILABLE

@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 import pytest
 
 from smg_storage.errors import StoreErrorKind
-from support.authority import Authority
-from support.redis_server import Redis
-from support.redis_stores import new_prefix, redis_store
+from support.http.certificate_authority import Authority
+from support.http.tls_proxy import tls_front, written
 from support.store_contract.maker import Clock, Opened
 from support.store_contract.stage import Stage, ids, refused
-from support.tls_front import tls_front, written
+from support.stores.redis_server import Redis
+from support.stores.redis_stores import new_prefix, redis_store
 
 pytestmark = pytest.mark.integration
 UNAVAILABLE = StoreErrorKind.UNAVAILABLE

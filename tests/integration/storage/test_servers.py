@@ -27,10 +27,10 @@ from smg_chaos.stores.server_user import (
     server_folder,
     server_user,
 )
-from support import postgres_server, redis_server
-from support.postgres_server import Postgres, running_postgres
-from support.redis_server import Redis, running_redis
-from support.servers import Recipe, Server, first_that_runs, own_port
+from support.processes.servers import Recipe, Server, first_that_runs, own_port
+from support.stores import postgres_server, redis_server
+from support.stores.postgres_server import Postgres, running_postgres
+from support.stores.redis_server import Redis, running_redis
 
 pytestmark = pytest.mark.integration
 
@@ -239,7 +239,7 @@ def test_a_server_dies_with_the_tests(tmp_path: Path) -> None:
         f"""
         import sys, time
         from pathlib import Path
-        from support.redis_server import running_redis
+        from support.stores.redis_server import running_redis
         with running_redis(Path({str(tmp_path)!r}), own=True) as redis:
             print(redis.port, flush=True)
             time.sleep(60)

@@ -3,10 +3,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from support.postgres_server import Postgres
-from support.sql_stores import database_of_tables, kept_postgresql
 from support.store_contract.maker import StoreMaker
 from support.store_contract.suite import HistoryStoreContract
+from support.stores.postgres_server import Postgres
+from support.stores.sql_stores import database_of_tables, kept_postgresql
 
 pytestmark = pytest.mark.integration
 

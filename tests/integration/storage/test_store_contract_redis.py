@@ -3,11 +3,11 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from support.redis_cluster import running_cluster
-from support.redis_server import Redis
-from support.redis_stores import kept_redis
 from support.store_contract.maker import StoreMaker
 from support.store_contract.suite import HistoryStoreContract, ScatteredStoreContract
+from support.stores.redis_cluster import running_cluster
+from support.stores.redis_server import Redis
+from support.stores.redis_stores import kept_redis
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from smg_mesh.swim.messages import News
 from smg_mesh.sync.counter_names import NOTES as REPLICA_NOTES
 from smg_mesh.sync.join_progress import SETTLE_MS
 from smg_mesh.sync.replica_effects import DigestIs, OpenExchanges, SpreadRumor
-from support.shared_nodes import QUICK, make_shared
+from support.mesh.shared_state_members import QUICK, make_shared
 
 DAY_MS = 86_400_000
 

@@ -11,8 +11,8 @@ from smg_storage.hooks import HookedStore, Ids, Links, NamedHook, Payload, Rejec
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from smg_storage.records import Conversation, Item, PageAsk, StoredResponse, Turn
-from support.spools import ACCESS, response_id, turn
-from support.storage_hooks import Witness
+from support.history.spools import ACCESS, response_id, turn
+from support.stores.storage_hooks import Witness
 
 CONVERSATION = Conversation("conv_1", 1, 1)
 ITEM = Item("msg_1", "message", b'{"a":1}', 1)
@@ -186,7 +186,7 @@ async def test_a_store_says_itself_what_it_does_not_like() -> None:
 
 
 def test_hooks_are_loaded_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    point = EntryPoint("audit", "support.storage_hooks:nobody", module.GROUP)
+    point = EntryPoint("audit", "support.stores.storage_hooks:nobody", module.GROUP)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda *, group: [point])
     (one,) = module.load_hooks(["audit"])
     assert isinstance(one.hook, Witness)

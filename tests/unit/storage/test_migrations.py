@@ -22,8 +22,8 @@ from smg_storage.sql.schema.revision import NEEDED, VERSION_TABLE
 from smg_storage.sql.schema.tables import Tables
 from smg_storage.url import StoreUrlError, parse_store_url
 from support.house.tree import sources
-from support.migrations import differences, fill
 from support.store_contract.maker import Clock
+from support.stores.migrations import differences, fill
 
 T = TypeVar("T")
 
@@ -306,7 +306,7 @@ def test_alembic_is_imported_by_the_migrations_and_by_nothing_else() -> None:
     assert {
         path
         for path in users
-        if not path.startswith(("migrations/", "tests/support/migrations.py"))
+        if not path.startswith(("migrations/", "tests/support/stores/migrations.py"))
     } == set()
 
 

@@ -20,7 +20,7 @@ from smg_storage.options import SchemaNames, StoreOptions, TableNames
 from smg_storage.sql.schema.naming import Naming
 from smg_storage.sql.schema.tables import Tables
 from smg_storage.url import parse_store_url
-from support.transcripts import REWRITE_VARIABLE
+from support.tools.transcripts import REWRITE_VARIABLE
 
 WRITTEN: Final = Path(__file__).parent / "oracle" / "migrations.sql"
 URL: Final = parse_store_url("oracle://u:p@h/service")

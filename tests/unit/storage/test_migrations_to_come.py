@@ -14,8 +14,8 @@ from smg_migrations.running import History
 from smg_storage.migrate import Called
 from smg_storage.sql.schema.naming import Naming
 from smg_storage.sql.schema.tables import Tables
-from support.migrations import differences, fill
-from support.more_revisions import three_revisions
+from support.stores.future_revisions import three_revisions
+from support.stores.migrations import differences, fill
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from smg_storage.hooks import HookedStore, NamedHook
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
 from smg_storage.store_wrapper import StoreWrapper
-from support.storage_hooks import Witness
 from support.store_contract.maker import Clock, Opened, StoreMaker
 from support.store_contract.suite import HistoryStoreContract
+from support.stores.storage_hooks import Witness
 
 
 class WrappedMaker:

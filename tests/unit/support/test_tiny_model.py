@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from support.tiny_model import SCRIPTS, make_model, read_script
-from support.tiny_tokenizer import (
+from support.models.tiny_model import SCRIPTS, make_model, read_script
+from support.models.tiny_tokenizer import (
     MARKERS,
     PROMPT_END,
     SPECIAL,
@@ -24,7 +24,7 @@ from support.tiny_tokenizer import (
     trained_tokenizer,
     with_pieces,
 )
-from support.tiny_weights import HIDDEN, Tensor, weights
+from support.models.tiny_weights import HIDDEN, Tensor, weights
 
 # Ids on this side of the wire and on the engine's, on every Python, must be the same for ever: the
 # tests of other rooms write them down.

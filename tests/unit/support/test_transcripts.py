@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.transcripts import (
+from support.tools.transcripts import (
     REWRITE_VARIABLE,
     Block,
     Transcript,
@@ -122,7 +122,7 @@ def test_the_option_sets_the_variable(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_bytes((tests / "conftest.py").read_bytes())
     (tmp_path / "test_sample.py").write_text(
         "from pathlib import Path\n"
-        "from support.transcripts import run_transcript\n"
+        "from support.tools.transcripts import run_transcript\n"
         "def test_it():\n"
         "    commands = {'upper': lambda _, text: text.upper()}\n"
         "    run_transcript(Path(__file__).with_name('sample.txt'), commands)\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from support.engine_asking import asking
-from support.processes import Process, running
-from support.simulated import running_pair
-from support.simulated_engine import PROMPT
+from support.engines.engine_client import asking
+from support.engines.simulated_engine import PROMPT
+from support.processes.process import Process, running
+from support.processes.simulated_engines import running_pair
 
 SMG_CHAOS = (sys.executable, "-m", "smg_chaos.cli")
 WAIT_S = 60.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.simulated_engine import FLAVOURS, Simulation
+from support.engines.simulated_engine import FLAVOURS, Simulation
 
 STEP = st.one_of(
     st.tuples(

@@ -8,8 +8,8 @@ from smg_grpc_proto.generated import common_pb2
 
 from smg_chaos.engine.protocol.rpc_call import Code
 from smg_chaos.engine.servers.in_memory import MemoryCall
-from support.simulated_engine import PROMPT, Simulation
-from support.simulated_pair import SimulatedPair, ids_of
+from support.engines.simulated_engine import PROMPT, Simulation
+from support.engines.simulated_pair import SimulatedPair, ids_of
 
 RANKED = ["vllm", "sglang", "tokenspeed"]
 

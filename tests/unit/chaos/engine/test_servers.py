@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from smg_chaos.engine.plans import SERVERS, ServerKind, Wanted
 from smg_chaos.engine.servers import frames
-from support.engine_asking import Asker, asking, in_background, listen
-from support.simulated_engine import FLAVOURS, PROMPT, Served, served
+from support.engines.engine_client import Asker, asking, in_background, listen
+from support.engines.simulated_engine import FLAVOURS, PROMPT, Served, served
 
 FAST = {"step_s": 0.001, "prefill_tokens_per_s": 0.0}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from support.simulated_engine import FLAVOURS, PROMPT, Simulation, bundle
+from support.engines.simulated_engine import FLAVOURS, PROMPT, Simulation, bundle
 
 STREAMING = [pytest.param(*flavour, id="-".join(flavour)) for flavour in FLAVOURS]
 RUNNING_TOTALS = [one for one in FLAVOURS if one != ("vllm", "python")]

@@ -10,7 +10,7 @@ from smg_chaos.gameday.lab.link_rules import BLOCKED, LinkRule
 from smg_chaos.gameday.scenes import crashes, healing
 from smg_chaos.gameday.scenes import network_faults as weather
 from smg_chaos.gameday.stage import Play
-from support.gameday_fakes import Manners, played
+from support.mesh.gameday_fakes import Manners, played
 
 GOOD = Manners()
 

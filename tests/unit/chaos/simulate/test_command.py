@@ -16,7 +16,7 @@ from smg_chaos.simulate.scenarios.catalogue import SCENARIOS, targets_of
 from smg_chaos.simulate.scenarios.scenario import Target
 from smg_chaos.simulate.table import acceptance_lines, cost_line, figures_table, number
 from smg_chaos.simulate.trials.trial import live
-from support.simulated_world import fake_core
+from support.mesh.simulated_world import fake_core
 
 OUTCOMES = [
     Outcome(seed=seed, figures={"took_s": [seed / 10]}, events=1_000, cpu_s=0.01)

@@ -23,7 +23,7 @@ from smg_chaos.simulate.faults import (
 )
 from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.world.world import World
-from support.simulated_world import core_of, inputs_of, small_world
+from support.mesh.simulated_world import core_of, inputs_of, small_world
 
 AT_MS = 2_000
 

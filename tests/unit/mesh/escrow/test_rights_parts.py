@@ -17,7 +17,7 @@ from smg_mesh.escrow.spending.standing_rights import (
     standing_right,
 )
 from smg_mesh.escrow.spending.visited_windows import Visited
-from support.rights_world import Defined
+from support.rights.rights_world import Defined
 
 SHORT = Limit("#requests/1000", "requests", 1_000, 1_000, mode="strict")
 LONG = Limit("#requests/60000", "requests", 1_000, 60_000, mode="strict")

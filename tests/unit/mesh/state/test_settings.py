@@ -6,7 +6,7 @@ import pytest
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.state.json_value import Json
 from smg_mesh.state.settings import SettingsView, SettingValue
-from support.fake_namespace import EPOCH_MS, FakeNamespaces
+from support.state.fake_namespace import EPOCH_MS, FakeNamespaces
 
 
 class Views:

@@ -10,9 +10,9 @@ from smg_mesh.crdt.namespace import StateError
 from smg_mesh.state.audit_log import Audit
 from smg_mesh.state.settings import SettingsView
 from smg_mesh.state.workers.worker_registry import Source, WorkerRegistry
-from support.fake_namespace import DAY_MS
-from support.replica_world import SMALL, WALL_MS, ReplicaWorld
-from support.worker_world import W, spec_at
+from support.state.fake_namespace import DAY_MS
+from support.state.replica_world import SMALL, WALL_MS, ReplicaWorld
+from support.state.worker_registries import W, spec_at
 
 IDS = ("w-1", "w-2", "w-3")
 

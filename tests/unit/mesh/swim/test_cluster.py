@@ -11,7 +11,7 @@ from smg_mesh.swim.effects import (
     Superseded,
 )
 from smg_mesh.swim.messages import Rank
-from support.small_cluster import SmallCluster
+from support.mesh.small_cluster import SmallCluster
 
 
 def test_forty_members_meet_through_one_within_three_seconds() -> None:

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from smg_mesh.swim.messages import Rank
-from support.small_cluster import SmallCluster
+from support.mesh.small_cluster import SmallCluster
 
 ROOT = Path(__file__).parents[4]
 

@@ -20,7 +20,7 @@ from smg_mesh.swim.messages import (
     Rank,
 )
 from smg_mesh.swim.wire import encode, sender_tag
-from support.swim_stage import Actor, Stage
+from support.mesh.swim_stage import Actor, Stage
 
 SENDER = Address("10.0.1.1", 7946)
 NAMES = ["me", "a", "b", "c"]

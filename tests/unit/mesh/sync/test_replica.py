@@ -8,7 +8,7 @@ import pytest
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.swim.messages import News
 from smg_mesh.sync.exchange.piece_interface import REGISTERS, PieceError
-from support.replica_world import SMALL, ReplicaWorld
+from support.state.replica_world import SMALL, ReplicaWorld
 
 
 def test_a_write_counts_here_at_once_and_everywhere_after_one_rumor() -> None:

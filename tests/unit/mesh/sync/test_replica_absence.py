@@ -1,6 +1,6 @@
 """What a node holds after it was away, restarted, or had a wrong clock."""
 
-from support.replica_world import SMALL, ReplicaWorld
+from support.state.replica_world import SMALL, ReplicaWorld
 
 
 def test_a_removal_beats_a_write_that_is_still_on_its_way() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from smg_node.admin.cli import main
-from support.admin_api import RunAdmin
+from support.http.admin_api import RunAdmin
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from support.admin_api import Asked, RunAdmin, Script, admin_api
+from support.http.admin_api import Asked, RunAdmin, Script, admin_api
 
 _READY: dict[str, Any] = {
     "id": "w-2",

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from support.admin_api import Asked, RunAdmin, admin_api
+from support.http.admin_api import Asked, RunAdmin, admin_api
 
 
 def _no_workers(_: Asked) -> tuple[int, Any]:

@@ -10,7 +10,7 @@ from smg_node.admission.headers import LimitHeaders
 from smg_node.admission.limit_counters import Tally
 from smg_node.admission.limit_matching import MatchedLimit
 from smg_node.admission.ports import State, Unit
-from support.fake_rights import FakeMatch, FakeShare
+from support.rights.fake_rights import FakeMatch, FakeShare
 
 UNITS: list[Unit] = ["requests", "tokens", "input_tokens", "output_tokens", "concurrent", "cost"]
 STATES: list[State] = ["exact", "alone", "standing", "borrowed"]

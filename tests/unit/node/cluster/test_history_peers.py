@@ -7,8 +7,8 @@ import pytest
 from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.history.peers.peer_interface import NoPeers, PeerContact, Peers
-from support.fake_cluster import FakeCluster, member_row
-from support.fake_mesh import FakeMesh
+from support.http.fake_cluster import FakeCluster, member_row
+from support.mesh.fake_mesh import FakeMesh
 
 
 class Life:

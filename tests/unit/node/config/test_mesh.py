@@ -10,7 +10,7 @@ from smg_node.cluster.membership.mesh_options import mesh_options, swim_options
 from smg_node.config.address import split_peer
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.settings import Settings
-from support.configuration import load, refusal
+from support.tools.configuration import load, refusal
 
 
 def _mesh(**fields: Any) -> MeshSection:

@@ -10,7 +10,7 @@ from smg_node.config.address import Address
 from smg_node.config.schema.declaration import Section, text
 from smg_node.config.schema.knob import ANY_NAME, Knob, Schema
 from smg_node.config.settings import Settings
-from support.configuration import SCHEMA
+from support.tools.configuration import SCHEMA
 
 _NUMBERS = [knob for knob in SCHEMA.knobs if knob.kind in ("integer", "number")]
 

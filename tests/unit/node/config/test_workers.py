@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.config.frozen_settings import plain_settings
 from smg_node.config.output.effective_config import render_settings
-from support.configuration import load, refusal, write_yaml
+from support.tools.configuration import load, refusal, write_yaml
 
 
 def test_without_any_there_are_none() -> None:

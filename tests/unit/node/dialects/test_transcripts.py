@@ -17,8 +17,8 @@ from smg_node.core.generation.event_grammar import Grammar
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import known_dialects
-from support.spelled import event_of, told
-from support.transcripts import run_transcript
+from support.answers.transcript_lines import event_of, told
+from support.tools.transcripts import run_transcript
 
 FOLDER = Path(__file__).parents[3] / "transcripts" / "dialects"
 

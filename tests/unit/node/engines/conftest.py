@@ -3,7 +3,7 @@
 import pytest
 
 from smg_node.engines.grpc.known_transports import transports
-from support import engine_bench
+from support.engines import engine_bench
 
 
 @pytest.fixture(params=list(transports()))

@@ -15,8 +15,8 @@ from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers import worker_lifecycle as tender
 from smg_node.fleet.workers.worker import Status, Worker
-from support.fake_engine import FakeEngine, card
-from support.node_parts import FAST, declare, fleet_of, running, set_aside
+from support.engines.fake_engine import FakeEngine, card
+from support.fleet.fleet_builder import FAST, declare, fleet_of, running, set_aside
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from support import http_node
+from support.http import http_node
 
 
 @pytest.fixture(params=["direct", "aiohttp"])

@@ -6,8 +6,8 @@ import pytest
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Fail
 from smg_node.http.ports.node import Health
-from support.http_node import chat, hello, node, silence
-from support.raw_http import ask, connect
+from support.http.http_node import chat, hello, node, silence
+from support.http.raw_http import ask, connect
 
 ID = re.compile(r"req_[0-9a-f]{32}")
 

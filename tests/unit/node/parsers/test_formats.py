@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.core.generation.pieces import Arguments, Call, Piece
 from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
-from support.parsing import (
+from support.answers.parser_cases import (
     FOLDER,
     Case,
     case_of,
@@ -17,7 +17,7 @@ from support.parsing import (
     pieces_of,
     shown,
 )
-from support.transcripts import run_transcript
+from support.tools.transcripts import run_transcript
 
 FILES = sorted(FOLDER.glob("*.txt"))
 

@@ -7,8 +7,8 @@ from types import ModuleType
 from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
 from smg_node.parsers.reading.format import FormatRequest
 from smg_node.parsers.reading.scanner import Scanner
-from support.parsing import TOOLS, joined, shown
-from support.transcripts import parse
+from support.answers.parser_cases import TOOLS, joined, shown
+from support.tools.transcripts import parse
 
 _PAGE = "docs/extending/format.md"
 _TEXT = Path(__file__).parents[4].joinpath(_PAGE).read_text(encoding="utf-8")

@@ -13,8 +13,8 @@ from smg_node.parsers.reading.answer_grammar import AnswerFormat
 from smg_node.parsers.reading.format import FormatRequest, JointFormat, start_of
 from smg_node.parsers.reading.scanner import Scanner
 from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
-from support.coded_prompts import FAMILIES, MUSEUM, NOW, ROOMS, coded
-from support.parsing import joined
+from support.answers.parser_cases import joined
+from support.models.coded_prompts import FAMILIES, MUSEUM, NOW, ROOMS, coded
 
 READ: dict[str, tuple[str, str]] = {
     "gpt_oss": ("harmony", ""),

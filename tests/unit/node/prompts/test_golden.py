@@ -8,7 +8,7 @@ import re
 import pytest
 
 from smg_node.core.errors import SmgError
-from support.prompt_corpus import CHATS, FOLDER, NAMES, NOW, renderer, source
+from support.models.prompt_corpus import CHATS, FOLDER, NAMES, NOW, renderer, source
 
 
 def _golden(name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from smg_node.prompts.messages import (
     to_messages,
     to_tools,
 )
-from support.prompt_corpus import noting
+from support.models.prompt_corpus import noting
 
 STRING = TemplateFacts()
 PARTS = TemplateFacts(content="parts", tool_content="parts", empty="parts")

@@ -14,9 +14,9 @@ from smg_node.core.generation.request import ChatPrompt, ToolCall, Turn
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.prompts.renderer import Renderer
-from support.family_templates import FAMILIES
-from support.parsing import TOOLS, joined
-from support.prompt_corpus import NOW, renderer
+from support.answers.parser_cases import TOOLS, joined
+from support.models.family_templates import FAMILIES
+from support.models.prompt_corpus import NOW, renderer
 
 _ASKED = Turn("user", "What now? <think>Not a thought.</think> <tool_call>")
 _CODE = 'def f(a):\n    return {"x": a < 3, \'y\': "é 🎉"}'

@@ -13,7 +13,7 @@ from smg_node.routing.costs import about, prompt_tokens, uncached
 from smg_node.routing.peer_load_estimate import STALE_S, PeerLoadEstimate, drawn, level, poured
 from smg_node.routing.policy import Asked
 from smg_node.routing.pool import Pool
-from support.pools import FakeBeginning, pool_of
+from support.fleet.worker_pools import FakeBeginning, pool_of
 
 costs_of = st.lists(st.floats(0, 100) | st.sampled_from([0.1, 0.3, 1e9]), min_size=1, max_size=20)
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from support.sql_costs import COSTS, count
-from support.sql_stores import SqliteMaker
-from support.sql_watch import said
 from support.store_contract.stage import Stage
+from support.stores.sql_costs import COSTS, count
+from support.stores.sql_recorder import said
+from support.stores.sql_stores import SqliteMaker
 
 
 async def test_every_operation_says_as_little_as_it_can(tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ from smg_storage.sql.open import open_store
 from smg_storage.sql.schema.revision import NEEDED, VERSION_TABLE, is_older
 from smg_storage.sql.store import SqlStore
 from smg_storage.url import parse_store_url
-from support.sql_costs import COSTS, full_turn
-from support.sql_stores import SqliteMaker
-from support.sql_watch import before_each
 from support.store_contract.maker import Clock, Opened
 from support.store_contract.stage import Stage, refused
+from support.stores.sql_costs import COSTS, full_turn
+from support.stores.sql_recorder import before_each
+from support.stores.sql_stores import SqliteMaker
 
 
 def at(path: Path, options: StoreOptions | None = None) -> SqlStore:

@@ -18,7 +18,7 @@ from sqlalchemy.sql.elements import CompilerElement
 
 from smg_storage.sql.schema.tables import Tables
 from smg_storage.sql.statements.all_statements import Statements
-from support.transcripts import REWRITE_VARIABLE
+from support.tools.transcripts import REWRITE_VARIABLE
 
 WRITTEN: Final = Path(__file__).parent.parent / "oracle"
 # About no tenant in particular: what is over, of whom nobody is left, and how much there is at all.

@@ -15,7 +15,7 @@ from smg_chaos.gameday.limits.engines import Speech
 from smg_chaos.gameday.limits.scene import PLACES, Scene
 from smg_chaos.gameday.limits.story import Record
 from smg_chaos.gameday.stage import Stage
-from support.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
+from support.mesh.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
 
 CROWD = Crowd(10, 2.0, 100, 10_000_000, 1.0, Speech("any-length", 10.0))
 NAMES = ["n0", "n1", "n2"]

@@ -15,7 +15,7 @@ from smg_chaos.gameday.limits.clients.client_messages import TALK, Asks
 from smg_chaos.gameday.limits.definition import Definer, Rule
 from smg_chaos.gameday.limits.scene import PLACES, Scene, evenly, mostly
 from smg_chaos.gameday.stage import Stage
-from support.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
+from support.mesh.gameday_fakes import FakeLab, Manners, VirtualClock, on_virtual_time
 
 NAMES = ("n0", "n1", "n2")
 PATH = "/v1/cluster/limits/model=sim"

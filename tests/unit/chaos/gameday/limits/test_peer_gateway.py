@@ -8,7 +8,7 @@ from smg_chaos.gameday.agents.agent import AgentError
 from smg_chaos.gameday.agents.peer_gateway import PeerGateway
 from smg_chaos.gameday.scenarios import SCENARIOS
 from smg_chaos.gameday.systems import SYSTEMS, SystemMissingError, check_installed
-from support.gameday_fakes import FakeLab, Manners, VirtualClock
+from support.mesh.gameday_fakes import FakeLab, Manners, VirtualClock
 
 
 async def test_what_needs_a_mesh_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from smg_chaos.gameday.agents.cluster import ClusterError
 from smg_chaos.gameday.agents.smg_agent import SmgAgent
 from smg_chaos.gameday.rolling.streams import Streams, questions
 from smg_chaos.gameday.whole.clients.balancer import Attempt, Balancer
-from support.raw_http import until
+from support.http.raw_http import until
 
 COUNT = 3
 

@@ -9,7 +9,7 @@ from smg_chaos.simulate.plans.replica_plans import random_state_plan
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory
 from smg_chaos.simulate.shorten import shortened
 from smg_chaos.simulate.trials.trial import live, try_plan
-from support.reference_replica import ReferenceReplica
+from support.state.reference_replica import ReferenceReplica
 
 
 class Raising(ReferenceReplica):

@@ -22,9 +22,9 @@ import pytest
 
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.top.poller import Poller
-from support.admin_api import RunAdmin
-from support.http_node import node
-from support.top_world import ToldCluster, worker
+from support.http.admin_api import RunAdmin
+from support.http.http_node import node
+from support.http.polled_cluster import ToldCluster, worker
 
 _PATIENCE_S = 30.0
 

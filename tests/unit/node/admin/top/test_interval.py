@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smg_node.admin.top.interval import NODE, TOGETHER, Interval, quantile
 from smg_node.admin.top.snapshot import Snapshot, SnapshotError, read_snapshot
 from smg_node.admin.top.view import View, view_of
-from support.top_world import BOUNDS, ToldCluster, use, work, worker
+from support.http.polled_cluster import BOUNDS, ToldCluster, use, work, worker
 
 TOKENS = "smg_node_completion_tokens_total"
 TTFT = "smg_node_time_to_first_token_seconds"

@@ -13,8 +13,8 @@ from smg_node.admin.top.panes import PANES
 from smg_node.admin.top.snapshot import read_snapshot
 from smg_node.admin.top.terminal_lines import cut_to, fitted, plain, printable, styled, width_of
 from smg_node.admin.top.view import View, view_of
-from support.top_world import ToldCluster, use, work, worker
-from support.transcripts import run_transcript
+from support.http.polled_cluster import ToldCluster, use, work, worker
+from support.tools.transcripts import run_transcript
 
 FILE = Path(__file__).parents[4] / "transcripts" / "admin" / "top.txt"
 NAMES = (

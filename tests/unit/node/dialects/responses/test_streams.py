@@ -18,8 +18,9 @@ from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.dialects.responses.items.item_document import item_of, items_of
 from smg_node.dialects.responses.request.output_parameters import LOGPROBS
-from support.generations import BROKEN, merged
-from support.responses import (
+from support.answers.generations import BROKEN, merged
+from support.answers.grammatical_streams import streams
+from support.answers.responses import (
     ask_of,
     checked,
     decoded,
@@ -27,7 +28,6 @@ from support.responses import (
     teller_of,
     told_whole,
 )
-from support.streams import streams
 
 # ── At any moment ────────────────────────────────────────────────────────────
 

@@ -25,9 +25,9 @@ from smg_node.dialects.responses.events.numbered_events import NumberedEvent, fr
 from smg_node.dialects.responses.events.stored_replay import replayed
 from smg_node.dialects.responses.request.generate_request import generate_request
 from smg_node.dialects.responses.request.reader import ResponsesReader
-from support.responses import items_from, teller_of
-from support.spelled import event_of, told
-from support.transcripts import run_transcript
+from support.answers.responses import items_from, teller_of
+from support.answers.transcript_lines import event_of, told
+from support.tools.transcripts import run_transcript
 
 FOLDER = Path(__file__).parents[4] / "transcripts" / "responses"
 

@@ -1,0 +1,145 @@
+"""Nodes of the release before this one, beside nodes of this one, in one cluster that works meanwhile.
+
+The tests go on from each other: three old nodes, one of them new, two of them new, and the first of them old again.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import pytest
+
+from support.http.chat_client import begin, finishes_of, port_of
+from support.http.chat_client import chat as a_chat
+from support.http.raw_http import connect
+from support.processes.mesh_nodes import MeshNode, make_key, until
+from support.processes.mesh_trio import NAMES, Trio
+from support.processes.node_api import (
+    asked_all_the_time,
+    call,
+    change_setting,
+    chat,
+    ready_at,
+    setting,
+)
+from support.processes.previous_release import CURRENT, Release, previous_release
+from support.processes.shared_state_nodes import add
+from support.processes.simulated_engines import running_simulated
+
+pytestmark = pytest.mark.integration
+
+MODEL = "sim"
+KEY = "http.body_max_bytes"
+LIMIT = 12
+STREAMS = 4
+# A second and more at 10 ms each: they are under way when their node is told to go.
+LONG = {**a_chat(MODEL), "max_tokens": 120}
+
+
+@dataclass
+class Mixed:
+    """Three nodes that begin as the release before this one, and the engines that all of them know."""
+
+    trio: Trio
+    old: Release
+    urls: list[str]
+
+    async def restarted(self, name: str, release: Release) -> None:
+        """Restart a node on its files as that release, with streams at it and work at the others; nobody sees it."""
+        others = [node for node in self.trio.living if node.name != name]
+        async with AsyncExitStack() as stack:
+            streams = []
+            for _ in range(STREAMS):
+                client = await stack.enter_async_context(connect(port_of(self.trio[name].node.url)))
+                streams.append(await begin(client, LONG))
+            for stream in streams:
+                await stream.until_text()
+            with asked_all_the_time(others, MODEL, self.urls) as went:
+                async with asyncio.TaskGroup() as group:
+                    ending = group.create_task(asyncio.to_thread(self.trio.stop, name))
+                    told = [await stream.to_end() for stream in streams]
+                code = ending.result()
+                # Here and not in a thread: a process ends with the thread that started it.
+                self.trio.start(name, release=release).awaits_ready()
+                self.trio.all_agree()
+        assert code == 0
+        assert [(one.done, finishes_of(one)) for one in told] == [(True, ["length"])] * STREAMS
+        for seen in went.values():
+            assert seen.answers > 0
+            assert (seen.failed, seen.missed) == ([], [])
+        self.trio.on_all(lambda node: ready_at(node, self.urls), "knowing the engines")
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
+    folder = tmp_path_factory.mktemp("mixed")
+    old = previous_release(folder / "old")
+    flags = ("--model", MODEL, "--script", "endless", "--itl-ms", "10", "--slots", "1024")
+    with running_simulated(folder / "engines", *flags) as engines:
+        trio = Trio(folder, make_key(folder))
+        try:
+            for name in NAMES:
+                trio.start(name, release=old)
+            trio.all_agree()
+            urls = [f"grpc://{address}" for address in engines.addresses]
+            add(trio["a"], urls[0])
+            trio.on_all(lambda node: ready_at(node, urls[:1]), "knowing the first engine")
+            yield Mixed(trio, old, urls[:1])
+        finally:
+            trio.close()
+
+
+def _is_set(node: MeshNode, value: int) -> bool:
+    return bool(setting(node, KEY)["value"] == value)
+
+
+async def test_a_node_becomes_the_new_release_and_nobody_sees_it(mixed: Mixed) -> None:
+    assert change_setting(mixed.trio["c"], KEY, 1_234_567).status == 200
+    mixed.trio.on_all(lambda node: _is_set(node, 1_234_567), "following the setting")
+    await mixed.restarted("a", CURRENT)
+    mixed.trio.on_all(lambda node: _is_set(node, 1_234_567), "keeping the setting")
+
+
+def test_what_one_release_changes_the_other_follows(mixed: Mixed) -> None:
+    trio = mixed.trio
+    for at, name in enumerate("ab"):
+        assert change_setting(trio[name], KEY, 2_000_000 + at).status == 200
+        trio.on_all(lambda node, at=at: _is_set(node, 2_000_000 + at), "following")  # type: ignore[misc]  # bound now
+        # Each is asked of the other release.
+        other = "ba"[at]
+        assert trio[name].admin("cluster", "drain", other).code == 0
+        assert trio[other].node.status("/readiness") == 503
+        assert trio[name].admin("cluster", "undrain", other).code == 0
+        assert trio[other].node.status("/readiness") == 200
+    trio.all_agree()
+
+
+def test_a_strict_limit_holds_to_the_request_across_releases(mixed: Mixed) -> None:
+    trio = mixed.trio
+    # Nothing stands with the nodes: such a part is there from the next window on only.
+    words = ("--scope", f"model={MODEL}", "--requests", f"{LIMIT}/day", "--mode", "strict")
+    made = trio["a"].admin("limits", "set", *words, "--standing", "0", "--json")
+    assert made.code == 0, made.err
+    path = f"/v1/cluster/limits/{json.loads(made.out)['scope']}"
+    trio.on_all(lambda node: call(node, "GET", path).status == 200, "following the limit")
+    let_in: list[str] = []
+
+    def ask_all() -> bool:
+        let_in.extend(node.name for node in trio.living if chat(node, MODEL).status == 200)
+        return len(let_in) >= LIMIT
+
+    until(ask_all, "all that the limit allows let in")
+    for _ in range(5):
+        ask_all()
+    assert len(let_in) == LIMIT, let_in
+    assert call(trio["b"], "DELETE", path, headers={"if-match": "*"}).status == 200
+    trio.on_all(lambda node: call(node, "GET", path).status == 404, "having no limit")
+
+
+async def test_a_node_goes_back_to_the_old_release_on_files_of_the_new_one(mixed: Mixed) -> None:
+    await mixed.restarted("b", CURRENT)
+    await mixed.restarted("a", mixed.old)
+    kept = 2_000_001
+    mixed.trio.on_all(lambda node: _is_set(node, kept), "keeping what the new one wrote")

@@ -1,0 +1,246 @@
+"""Nodes that tell each other hints: whom they call, when, and what becomes of calls that fail."""
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from smg_mesh.crdt.hints.hint_messages import (
+    PART_HASHES,
+    AskPart,
+    Digest,
+    Digests,
+    HintError,
+    encode_word,
+)
+from smg_mesh.crdt.hints.hint_publisher import DIGESTS_IDLE_MS
+from smg_mesh.sync.hint_sessions import (
+    AGAIN_MS,
+    AGAIN_MS_MAX,
+    CALLS_PER_S_MAX,
+    LETTER_BYTES_MAX,
+    MESSAGES_MAX,
+)
+from support.state.hint_world import DictStore, HintNet, HintNode
+
+
+def letter(*messages: bytes) -> bytes:
+    return msgspec.msgpack.encode(messages)
+
+
+# ── Told and heard ───────────────────────────────────────────────────────────
+
+
+def test_what_one_node_has_all_others_hold() -> None:
+    net = HintNet("a", "b", "c")
+    net.run(500)
+    net.nodes["a"].add("w1", 1, 2, 3)
+    net.nodes["b"].add("w1", 2)
+    net.turn()
+    assert net.agree()
+    net.nodes["a"].remove("w1", 2)
+    net.turn()
+    assert net.agree()
+
+
+def test_who_comes_late_fetches_a_hundred_thousand_in_calls_that_follow_each_other() -> None:
+    net = HintNet("a", "b")
+    for subject in ("w1", "w2", "w3", "w4"):
+        net.nodes["a"].add(subject, *range(25_000))
+    net.run(300)
+    net.nodes["c"] = HintNode("c", 2)
+    net.meet()
+    net.run(300)
+    assert net.agree()
+    assert net.nodes["c"].talk.reader.fetched == 4
+
+
+def test_nodes_at_rest_call_each_other_every_quarter_of_an_hour() -> None:
+    net = HintNet("a", "b", "c")
+    net.nodes["a"].add("w1", 1)
+    net.run(10_000)
+    net.calls.clear()
+    for _ in range(3 * DIGESTS_IDLE_MS // 10_000):
+        net.turn(step_ms=10_000)
+    assert len(net.calls) == 3 * 2 * 3
+
+
+def test_what_is_only_mentioned_reaches_everybody() -> None:
+    net = HintNet("a", "b", "c")
+    net.run(300)
+    net.nodes["a"].talk.stream.mention("w1", [7, 8])
+    net.run(300)
+    for name in "bc":
+        assert net.nodes[name].store.mentioned == [("a", "w1", (7, 8))]
+
+
+# ── Comings and goings ───────────────────────────────────────────────────────
+
+
+def test_what_the_gone_said_goes_with_them_and_what_the_others_said_stays() -> None:
+    net = HintNet("a", "b", "c")
+    net.nodes["a"].add("w1", 1)
+    net.nodes["b"].add("w1", 2)
+    net.run(300)
+    del net.nodes["a"]
+    net.meet()
+    assert dict(net.nodes["c"].store.hashes) == {("b", "w1"): {2}}
+    assert net.agree()
+
+
+def test_a_later_life_of_a_node_begins_anew() -> None:
+    net = HintNet("a", "b")
+    net.nodes["a"].add("w1", 1)
+    net.nodes["b"].add("w2", 5)
+    net.run(300)
+    net.nodes["a"] = HintNode("a", 2)
+    net.meet()
+    assert net.nodes["b"].store.of("a") == {}
+    net.nodes["a"].add("w1", 3)
+    net.run(500)
+    assert net.agree()
+
+
+def test_a_stranger_is_not_listened_to_until_it_is_a_member() -> None:
+    net = HintNet("a", "b")
+    stranger = HintNode("x")
+    stranger.add("w1", 1)
+    stranger.talk.set_peers({"a": 1})
+    net.nodes["x"] = stranger
+    net.run(1_500)
+    a = net.nodes["a"]
+    assert (a.store.of("x"), a.talk.refused) == ({}, 3)
+    net.meet()
+    net.run(5_000)
+    assert net.agree()
+
+
+def test_before_its_life_has_begun_a_node_neither_calls_nor_listens() -> None:
+    net = HintNet("a", "b")
+    node = HintNode("x")
+    node.talk = type(node.talk)(DictStore(), contents=lambda _: (), wanted=lambda *_: True)
+    node.talk.set_peers({"a": 1})
+    assert node.talk.due(0, calls_max=8) == ()
+    with pytest.raises(HintError):
+        node.talk.hear("a", letter(), 0)
+    assert net.nodes["a"].talk.peers() == ["b"]
+
+
+# ── Calls ────────────────────────────────────────────────────────────────────
+
+
+def test_calls_that_fail_are_made_again_later_and_later_and_all_is_well_when_they_succeed() -> None:
+    net = HintNet("a", "b")
+    net.run(300)
+    net.cut = {"b"}
+    net.nodes["a"].add("w1", 1)
+    net.calls.clear()
+    net.run(100_000)
+    whens = [when for when, caller, _, _ in net.calls if caller == "a"]
+    apart = [after - before for before, after in pairwise(whens)]
+    assert apart[:4] == [300, 2 * AGAIN_MS, 4 * AGAIN_MS, 8 * AGAIN_MS], "looked at each 100 ms"
+    assert max(apart) <= AGAIN_MS_MAX + 1_000
+    assert net.nodes["a"].talk.is_deaf("b")
+    net.cut = set()
+    net.run(40_000)
+    assert net.agree()
+    assert not net.nodes["a"].talk.is_deaf("b")
+
+
+def test_what_was_asked_in_a_call_that_failed_is_asked_in_the_next_one() -> None:
+    node = HintNode("b")
+    node.talk.set_peers({"a": 1})
+    page = encode_word(Digests(1, 1, "", (Digest("w1", 1, 7),), last=True))
+    assert node.talk.reader.hear("a", page, now_ms=0) == [encode_word(AskPart(1, "w1", 0))]
+    assert [name for name, _ in node.talk.due(0, calls_max=8)] == ["a"]
+    node.talk.failed("a", 0)
+    [(_, again)] = node.talk.due(AGAIN_MS, calls_max=8)
+    assert encode_word(AskPart(1, "w1", 0)) in msgspec.msgpack.decode(again)
+
+
+def test_no_peer_is_called_while_a_call_to_it_is_under_way() -> None:
+    node = HintNode("a")
+    node.talk.set_peers({"b": 1, "c": 1})
+    calls = node.talk.due(0, calls_max=8)
+    assert [name for name, _ in calls] == ["b", "c"]
+    node.add("w1", 1)
+    assert node.talk.due(10_000, calls_max=8) == []
+    assert node.talk.answered("b", letter(), 10_000) is None
+    assert [name for name, _ in node.talk.due(11_000, calls_max=8)] == ["b"]
+    node.talk.failed("c", 11_000)
+    node.talk.failed("nobody", 11_000)
+    assert node.talk.answered("c", letter(), 11_000) is None
+
+
+def test_where_more_want_calls_than_there_may_be_all_have_their_turn() -> None:
+    node = HintNode("a")
+    node.talk.set_peers({f"n{number}": 1 for number in range(20)})
+    called: list[str] = []
+    for now_ms in range(0, 2_000, 500):
+        for name, _ in node.talk.due(now_ms, calls_max=5):
+            called.append(name)
+            node.talk.answered(name, letter(), now_ms)
+        node.add("w1", now_ms)
+    assert sorted(called) == sorted(f"n{number}" for number in range(20))
+
+
+def test_many_peers_are_called_less_often_each() -> None:
+    node = HintNode("a")
+    node.talk.set_peers({f"n{number}": 1 for number in range(60)})
+    called = 0
+    for now_ms in range(0, 10_000, 50):
+        node.add("w1", now_ms)
+        for name, _ in node.talk.due(now_ms, calls_max=100):
+            called += 1
+            node.talk.answered(name, letter(), now_ms)
+    assert called <= 10 * CALLS_PER_S_MAX * 1.1
+
+
+def test_one_slow_peer_keeps_nothing_from_the_others() -> None:
+    net = HintNet("a", "b", "c")
+    net.turn()
+    net.cut = {"c"}
+    since_ms = net.now_ms
+    for turn in range(100):
+        net.nodes["a"].add("w1", *range(turn * 10, turn * 10 + 10))
+        net.turn()
+    a = net.nodes["a"]
+    assert net.nodes["b"].store.of("a") == a.all()
+    assert a.talk.silent_ms(net.now_ms) == {"b": 0, "c": net.now_ms - since_ms}
+
+
+# ── Letters ──────────────────────────────────────────────────────────────────
+
+
+def test_an_answer_is_never_larger_than_a_letter_and_the_rest_comes_later() -> None:
+    node = HintNode("a")
+    node.talk.set_peers({"b": 1})
+    node.add("w1", *range(3 * PART_HASHES))
+    asks = [encode_word(AskPart(1, "w1", 0))] * 30
+    answer = node.talk.hear("b", letter(*asks), 0)
+    assert len(answer) <= LETTER_BYTES_MAX + 1_024
+    [(name, more)] = node.talk.due(100, calls_max=8)
+    assert name == "b"
+    assert len(more) <= LETTER_BYTES_MAX + 70_000
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [b"", b"\xc1", b"\x91\x01", letter(b""), letter(b"\x90", b"x"), letter(*[b"x"] * 65)],
+)
+def test_what_makes_no_sense_is_counted_and_answered_with_nothing(garbage: bytes) -> None:
+    net = HintNet("a", "b")
+    net.nodes["b"].add("w1", 1)
+    net.run(300)
+    talk = net.nodes["a"].talk
+    assert talk.hear("b", garbage, net.now_ms) == letter()
+    assert 1 <= talk.refused <= MESSAGES_MAX
+    assert net.agree()
+
+
+def test_one_message_that_makes_no_sense_spoils_no_other() -> None:
+    node = HintNode("a")
+    node.talk.set_peers({"b": 1})
+    node.add("w1", 1)
+    answer = node.talk.hear("b", letter(b"\xc1", encode_word(AskPart(1, "w1", 0))), 0)
+    assert len(msgspec.msgpack.decode(answer)) == 1

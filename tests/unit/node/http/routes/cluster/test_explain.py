@@ -1,0 +1,123 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from smg_node.core.journey import Rated
+from smg_node.http.openapi.document import document
+from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
+from smg_node.http.openapi.schemas import SCHEMAS
+from smg_node.http.route_table import ROUTES
+from support.http.http_node import node
+from support.http.journeys import BEGAN_MS, broke, chosen, outcome, told
+from support.http.raw_http import ask
+
+EXPLAIN = "/v1/cluster/explain"
+
+
+def fits(value: Any, schema: Mapping[str, Any]) -> None:
+    """Assert that `value` is what the schema says, as far as these schemas say it."""
+    if "$ref" in schema:
+        fits(value, SCHEMAS[schema["$ref"].rpartition("/")[2]])
+    elif "oneOf" in schema:
+        (fitting,) = [
+            one["$ref"].rpartition("/")[2]
+            for one in schema["oneOf"]
+            if SCHEMAS[one["$ref"].rpartition("/")[2]]["properties"]["step"]["const"]
+            == value["step"]
+        ]
+        fits(value, SCHEMAS[fitting])
+    elif "enum" in schema or "const" in schema:
+        assert value in schema.get("enum", [schema.get("const")])
+    else:
+        fits_type(value, schema)
+
+
+def fits_type(value: Any, schema: Mapping[str, Any]) -> None:
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    python: Mapping[str, Any] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+        "null": type(None),
+    }
+    assert any(isinstance(value, python[kind]) for kind in kinds), (value, schema)
+    assert value is None or not isinstance(value, int) or value >= schema.get("minimum", value)
+    if isinstance(value, dict):
+        properties = schema.get("properties")
+        if properties is not None:
+            assert value.keys() == properties.keys()
+        for name, inner in value.items():
+            fits(inner, properties[name] if properties else schema["additionalProperties"])
+    if isinstance(value, list):
+        for inner in value:
+            fits(inner, schema["items"])
+
+
+async def test_a_journey_is_told_whole() -> None:
+    async with node() as served:
+        told(served.journal, "req_1", answer="77")
+        shown = (await ask(served.port, "GET", f"{EXPLAIN}/req_1")).json()
+        same = (await ask(served.port, "GET", f"{EXPLAIN}/chatcmpl-77?node=node-a")).json()
+    (journey,) = shown["journeys"]
+    assert (shown["request_id"], shown["node"]) == ("req_1", "node-a")
+    assert (journey["attempts"], journey["continuations"]) == (2, 1)
+    assert journey["under_way"] is False
+    first, second, third = journey["steps"]
+    assert first["rated"][0] == {"worker": "w-1", "cost_s": 0.081, "wait_s": 0.018, "overlap": 4096}
+    assert first["dropped"] == [{"worker": "w-3", "reason": "breaker open"}]
+    assert (second["step"], second["emitted"]) == ("broke", 41)
+    assert (third["why"], third["at_ms"]) == ("continue", BEGAN_MS + 1214)
+    # What is still known of the workers: the others are gone.
+    assert shown["workers"] == {"w-1": "grpc://e:1"}
+    assert shown["members"] == {"b": "no member is called 'b'"}
+    assert same["journeys"] == [journey]
+    assert same["members"] == {}
+
+
+async def test_what_is_told_is_of_the_shape_that_is_documented() -> None:
+    async with node() as served:
+        for what in ("ended", "open"):
+            journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
+            journey.add(chosen())
+            journey.add(chosen("w-9", rated=(), dropped=(), of=1, key=True))
+            journey.add(broke())
+            if what == "ended":
+                served.journal.end(journey, outcome(first_token_s=None), BEGAN_MS)
+        shown = (await ask(served.port, "GET", f"{EXPLAIN}/req_1")).json()
+    assert [journey["under_way"] for journey in shown["journeys"]] == [True, False]
+    fits(shown, SCHEMAS["Explained"])
+    fits(EXPLAIN_EXAMPLE, SCHEMAS["Explained"])
+    broken = {**shown, "journeys": [{**shown["journeys"][0], "steps": [{"step": "broke"}]}]}
+    with pytest.raises(AssertionError):
+        fits(broken, SCHEMAS["Explained"])
+
+
+async def test_costs_that_are_no_numbers_are_told_as_unknown() -> None:
+    async with node() as served:
+        journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
+        journey.add(chosen(rated=(Rated("w-1", float("inf"), float("nan"), 0.0),)))
+        shown = (await ask(served.port, "GET", f"{EXPLAIN}/req_1")).json()
+    (rated,) = shown["journeys"][0]["steps"][0]["rated"]
+    assert (rated["cost_s"], rated["wait_s"]) == (None, None)
+
+
+async def test_a_request_that_nobody_knows_is_a_clear_404() -> None:
+    async with node() as served:
+        none = await ask(served.port, "GET", f"{EXPLAIN}/req_9")
+        elsewhere = await ask(served.port, "GET", f"{EXPLAIN}/req_9?node=c")
+    assert (none.status, none.error()["code"]) == (404, "request_not_found")
+    assert "c cannot be asked: it is dead" in none.error()["message"]
+    assert (elsewhere.status, elsewhere.error()["code"]) == (404, "request_not_found")
+
+
+def test_the_route_is_for_operators_and_in_the_document() -> None:
+    (route,) = [route for route in ROUTES if route.action == "explain"]
+    assert (route.access, route.query) == ("view", ("node",))
+    operation = document(ROUTES, version="1")["paths"][f"{EXPLAIN}/{{id}}"]["get"]
+    assert (
+        operation["responses"]["200"]["content"]["application/json"]["example"] == EXPLAIN_EXAMPLE
+    )

@@ -1,0 +1,94 @@
+"""Embeddings made by engines over gRPC."""
+
+import asyncio
+from array import array
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.request import TextPrompt, TokenPrompt, token_ids
+from smg_node.engines.engine import Embedded, EmbedRequest
+from smg_node.pipeline.embeddings import Vectors
+from support.engines.fake_engine import FakeEngine, abilities, card
+from support.engines.relay_bench import RelayBench, relay_bench
+
+
+def engine(**changes: object) -> FakeEngine:
+    one = FakeEngine()
+    one.abilities = replace(abilities(), embeds=True)
+    one.model_card = card(**changes) if changes else one.model_card  # type: ignore[arg-type]  # fields of a card
+    return one
+
+
+def vectors(b: RelayBench, *texts: str) -> Awaitable[Vectors]:
+    prompts = [TextPrompt(text, add_special_tokens=False) for text in texts]
+    return b.embedder.start("tiny", prompts, b.context()).vectors()
+
+
+async def test_every_input_has_its_vector_in_order(tmp_path: Path) -> None:
+    one = engine()
+    async with relay_bench(tmp_path, engines={"e": one}) as b:
+        found = await vectors(b, "a", "bcd", "ef")
+        assert [array("f", vector).tolist()[0] for vector in found.vectors] == [1, 3, 2]
+        assert (found.model, found.prompt_tokens) == ("tiny", 6)
+        assert len({request.request_id for request in one.embedded}) == 3
+        [outcome] = b.outcomes
+        assert (outcome.kind, outcome.dialect, outcome.prompt_tokens) == ("ok", "embeddings", 6)
+        assert b.idle()
+
+
+async def test_a_call_that_breaks_is_made_elsewhere(tmp_path: Path) -> None:
+    failing, good = engine(), engine()
+    failing.embed_error = SmgError(ErrorKind.UPSTREAM_FAILED, "broken")
+    async with relay_bench(tmp_path, engines={"a": failing, "b": good}) as b:
+        found = await vectors(b, "a", "b")
+        assert len(found.vectors) == 2
+        assert failing.embedded
+        assert b.outcomes[0].attempts == 2
+
+
+async def test_one_failure_ends_the_whole_and_frees_every_place(tmp_path: Path) -> None:
+    one = engine()
+
+    async def embed(request: EmbedRequest) -> Embedded:
+        if len(request.ids) == 3:
+            raise SmgError(ErrorKind.INVALID_REQUEST, "not that")
+        await asyncio.sleep(30)
+        raise AssertionError("it is cancelled")
+
+    one.embed = embed  # type: ignore[method-assign]  # a test's own engine
+    async with relay_bench(tmp_path, engines={"e": one}) as b:
+        with pytest.raises(SmgError, match="not that"):
+            await vectors(b, "a", "bcd", "ef")
+        assert b.idle()
+        assert b.outcomes[0].kind == "refused"
+
+
+async def test_engines_that_do_not_embed_are_not_asked(tmp_path: Path) -> None:
+    mute, able = FakeEngine(), engine()
+    async with relay_bench(tmp_path, engines={"a": mute, "b": able}) as b:
+        for _ in range(3):
+            await vectors(b, "a")
+        assert not mute.embedded
+    async with relay_bench(tmp_path, engines={"a": mute}) as b:
+        with pytest.raises(SmgError) as caught:
+            await vectors(b, "a")
+        assert (caught.value.status, caught.value.code) == (501, "not_implemented")
+
+
+async def test_what_no_engine_should_be_sent_is_refused_before(tmp_path: Path) -> None:
+    one = engine(context=8)
+    async with relay_bench(tmp_path, engines={"e": one}) as b:
+        with pytest.raises(SmgError) as caught:
+            await vectors(b, "123456789")
+        assert caught.value.code == "context_length_exceeded"
+        with pytest.raises(SmgError, match="empty"):
+            await vectors(b, "")
+        beyond = TokenPrompt(token_ids([5, 9_999]), "input[0]")
+        with pytest.raises(SmgError, match="outside the vocabulary"):
+            await b.embedder.start("tiny", [beyond], b.context()).vectors()
+        assert not one.embedded
+        assert not b.embedder.takes("nobody")

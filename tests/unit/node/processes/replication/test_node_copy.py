@@ -1,0 +1,243 @@
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from smg_mesh.shared import LimitRule, Shared, WorkerSpec
+from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
+from smg_node.processes.ipc.control_bus import Bus
+from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, why_not_ready
+from smg_node.processes.replication.state_messages import STICK, Node
+from smg_node.processes.replication.state_publisher import Publishing
+from smg_node.system_clock import SystemClock
+from support.mesh.shared_state_members import make_shared
+
+
+class Wire:
+    """A bus and an uplink in one: what is told by one end is taken by the other at once."""
+
+    process = "1-11"
+
+    def __init__(self) -> None:
+        self.up: dict[str, Callable[[str, bytes], None]] = {}
+        self.down: dict[str, Callable[[bytes], None]] = {}
+        self.begins: list[Callable[[str], None]] = []
+        self.ends: list[Callable[[], None]] = []
+        self.begun_anew = 0
+        self.lost = 0
+
+    def link(self) -> None:
+        for begin in self.begins:
+            begin(self.process)
+
+    def cut(self) -> None:
+        for end in self.ends:
+            end()
+
+    def begin_anew(self) -> None:
+        self.begun_anew += 1
+
+
+class BusEnd:
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def on(self, name: str, taker: Callable[[str, bytes], None]) -> None:
+        self.wire.up[name] = taker
+
+    def opened(self, heard: Callable[[str], None]) -> None:
+        self.wire.begins.append(heard)
+
+    def closed(self, heard: Callable[[str], None]) -> None:
+        self.wire.ends.append(lambda: heard(self.wire.process))
+
+    def died(self, heard: Callable[[str], None]) -> None:
+        self.wire.ends.append(lambda: heard(self.wire.process))
+
+    def tell(self, process: str, name: str, payload: bytes) -> None:
+        if self.wire.lost:
+            self.wire.lost -= 1
+            return
+        self.wire.down[name](payload)
+
+
+class UplinkEnd:
+    process = Wire.process
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+
+    def on(self, name: str, taker: Callable[[bytes], None]) -> None:
+        self.wire.down[name] = taker
+
+    def opened(self, heard: Callable[[], None]) -> None:
+        self.wire.begins.append(lambda _process: heard())
+
+    def closed(self, heard: Callable[[], None]) -> None:
+        self.wire.ends.append(heard)
+
+    def tell(self, name: str, payload: bytes) -> None:
+        self.wire.up[name](self.process, payload)
+
+    def begin_anew(self) -> None:
+        self.wire.begin_anew()
+
+
+class LaterClock(SystemClock):
+    later_s = 0.0
+
+    def monotonic_s(self) -> float:
+        return super().monotonic_s() + self.later_s
+
+
+class World:
+    """A control process's state and what a data process has of it."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.wire = Wire()
+        self.clock = LaterClock()
+        self.node = Node(held=True, living=("n1", "n2"))
+        self.publishing = Publishing(
+            shared,
+            cast("Bus", BusEnd(self.wire)),
+            node=lambda: self.node,
+            monotonic_s=self.clock.monotonic_s,
+        )
+        self.copy = NodeCopy("n1", cast("Uplink", UplinkEnd(self.wire)), self.clock)
+
+    async def told(self) -> None:
+        """Let what changed be told."""
+        async with asyncio.TaskGroup() as group:
+            running = group.create_task(self.publishing.run())
+            await asyncio.sleep(0.03)
+            running.cancel()
+
+    def same(self) -> None:
+        """Assert that both have the same."""
+        shared, copy = self.shared, self.copy
+        assert list(copy.workers.records()) == list(shared.workers.records())
+        assert list(copy.settings.all()) == list(shared.settings.all())
+        assert list(copy.keys.records()) == list(shared.keys.records())
+        assert list(copy.limits.rules()) == list(shared.limits.rules())
+
+
+@pytest.fixture
+async def world() -> Any:
+    shared = make_shared("n1")
+    await shared.open()
+    yield World(shared)
+    await shared.close()
+
+
+def add(shared: Shared, name: str, **more: Any) -> None:
+    shared.workers.add(name, "api", WorkerSpec(url=f"grpc://127.0.0.1:{9000 + len(name)}", **more))
+
+
+async def test_a_copy_begins_with_all_there_is_and_follows_what_changes(world: World) -> None:
+    add(world.shared, "w1")
+    world.shared.settings.set("routing.policy", "random", version=None)
+    world.shared.limits.put(LimitRule(tenant="a", concurrency=7), version=None)
+    world.wire.link()
+    assert world.copy.arrived.is_set()
+    world.same()
+    add(world.shared, "w22")
+    world.shared.workers.change("w1", priority=7)
+    world.shared.workers.drain("w22", on=True)
+    world.shared.settings.remove("routing.policy", version=None)
+    await world.told()
+    world.same()
+    world.shared.workers.remove("w1")
+    await world.told()
+    world.same()
+    assert [one.id for one in world.copy.workers.records()] == ["w22"]
+
+
+async def test_a_new_link_takes_back_what_is_gone_meanwhile(world: World) -> None:
+    add(world.shared, "w1")
+    add(world.shared, "w22")
+    world.wire.link()
+    heard: list[str] = []
+    world.copy.workers.watch(heard.extend)
+    world.wire.cut()
+    world.shared.workers.remove("w1")
+    assert [one.id for one in world.copy.workers.records()] == ["w1", "w22"]
+    world.wire.link()
+    world.same()
+    assert heard == ["w1"], "what is as it was is no news"
+
+
+async def test_secrets_of_workers_come_opened_and_only_those_of_workers(world: World) -> None:
+    sealed = world.shared.seal("s3cret")
+    add(world.shared, "w1", sealed_key=sealed)
+    world.wire.link()
+    assert world.copy.open_secret(sealed) == "s3cret"
+    assert world.copy.open_secret(world.shared.seal("other")) is None
+
+
+async def test_processes_hear_what_all_others_have_open_and_the_node_says_the_sum(
+    world: World,
+) -> None:
+    add(world.shared, "w1")
+    world.wire.link()
+    world.copy.load.publish({"w1": (2, 20)})
+    world.publishing.publish({"w1": (1, 10)})
+    await world.told()
+    assert world.copy.load.other("w1") == (1, 10)
+    assert world.publishing.other("w1") == (2, 20)
+    assert world.publishing.calls.total == {"w1": (3, 30)}
+    world.wire.cut()
+    assert world.publishing.other("w1") == (0, 0), "what a dead process had open is open no more"
+
+
+async def test_a_key_that_is_bound_here_is_bound_everywhere(world: World) -> None:
+    world.wire.link()
+    assert STICK in world.wire.up
+    world.copy.sticky.bind("00112233445566aa", "w1", "why")
+    assert world.shared.sticky.worker_of("00112233445566aa") == "w1"
+    world.shared.sticky.bind("00112233445566aa", "w2", "moved")
+    await world.told()
+    assert world.copy.sticky.worker_of("00112233445566aa") == "w2"
+    assert (world.copy.sticky.keys_at("w1"), world.copy.sticky.keys_at("w2")) == (0, 1)
+    world.copy.sticky.release("00112233445566aa")
+    assert world.shared.sticky.worker_of("00112233445566aa") is None
+
+
+async def test_a_gap_in_what_is_told_begins_anew(world: World) -> None:
+    world.wire.link()
+    world.wire.lost = 1
+    add(world.shared, "w1")
+    await world.told()
+    add(world.shared, "w22")
+    await world.told()
+    assert world.wire.begun_anew == 1
+    assert not len(world.copy.workers), "what does not follow is not taken"
+    world.wire.link()
+    world.same()
+
+
+async def test_a_data_process_is_never_in_charge_of_looking_at_a_worker(world: World) -> None:
+    world.wire.link()
+    outlook = SharedVerdicts(world.copy, heard=lambda _ids: None)
+    for number in range(50):
+        assert outlook.me not in outlook.probers(f"w{number}")
+
+
+async def test_without_a_control_process_verdicts_count_for_a_while_and_readiness_longer(
+    world: World,
+) -> None:
+    add(world.shared, "w1")
+    world.shared.verdicts.publish("w1", up=True, reason="", ttl_ms=60_000)
+    world.wire.link()
+    assert [one.up for one in world.copy.verdicts.of("w1")] == [True]
+    world.wire.cut()
+    assert world.copy.verdicts.of("w1")
+    world.clock.later_s = 16.0
+    assert not world.copy.verdicts.of("w1")
+    assert not why_not_ready(world.copy)
+    world.clock.later_s = SERVES_ALONE_S + 1
+    assert why_not_ready(world.copy) == ("there has been no control process for 61 s",)
+    world.wire.link()
+    assert not why_not_ready(world.copy)

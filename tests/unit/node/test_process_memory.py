@@ -1,0 +1,135 @@
+import os
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smg_node.process_memory import unchanged_mappings, without_certificates
+from support.http.certificate_authority import Authority
+
+
+def mapping(head: str, *, anonymous_kb: int) -> list[str]:
+    return [f"{head}\n", "Size: 8 kB\n", f"Anonymous:      {anonymous_kb} kB\n", "VmFlags: rd mr\n"]
+
+
+CODE = "7f10000-7f12000 r-xp 00001000 08:01 42   /usr/lib/one.so"
+
+
+@pytest.mark.parametrize(
+    ("head", "anonymous_kb", "taken"),
+    [
+        (CODE, 0, [(0x7F10000, 0x2000)]),
+        (CODE.replace("r-xp", "r--p"), 0, [(0x7F10000, 0x2000)]),
+        (CODE.replace("r-xp", "r--s"), 0, [(0x7F10000, 0x2000)]),
+        # Relocated and then protected: the pages in memory are the only copy.
+        (CODE.replace("r-xp", "r--p"), 4, []),
+        (CODE.replace("r-xp", "rw-p"), 0, []),
+        (CODE.replace("r-xp", "rw-s"), 0, []),
+        # The heap, the stack, the kernel's own page: no file is behind them.
+        ("7f10000-7f12000 rw-p 00000000 00:00 0    [heap]", 8, []),
+        ("7f10000-7f12000 r--p 00000000 00:00 0", 0, []),
+        ("7f10000-7f12000 r-xp 00000000 00:00 0    [vdso]", 0, []),
+    ],
+)
+def test_only_what_a_file_holds_unchanged_is_let_go(
+    head: str, anonymous_kb: int, taken: list[tuple[int, int]]
+) -> None:
+    assert list(unchanged_mappings(mapping(head, anonymous_kb=anonymous_kb))) == taken
+
+
+def test_each_mapping_is_judged_by_its_own_lines() -> None:
+    lines = [
+        *mapping(CODE, anonymous_kb=0),
+        *mapping(CODE.replace("r-xp", "rw-p"), anonymous_kb=4),
+        *mapping(CODE.replace("7f", "8f"), anonymous_kb=0),
+    ]
+    assert [start for start, _ in unchanged_mappings(lines)] == [0x7F10000, 0x8F10000]
+    assert list(unchanged_mappings([])) == []
+    assert list(unchanged_mappings(lines[:1])) == []
+    assert list(unchanged_mappings(["Anonymous:  0 kB\n", "nonsense\n", *lines[:4]])) != []
+
+
+def test_a_process_that_settled_works_on_and_is_smaller() -> None:
+    code = """
+import asyncio, gc, hashlib, json, ssl
+from smg_node.process_memory import COLLECTED_AFTER, settle
+
+def file_kb():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssFile"))
+
+before = file_kb()
+settle()
+after = file_kb()
+assert gc.get_freeze_count() > 1000
+assert gc.get_threshold() == COLLECTED_AFTER
+settle()
+assert hashlib.sha256(b"x").hexdigest().startswith("2d711642")
+assert json.loads("[1]") == [1] and ssl.create_default_context()
+asyncio.run(asyncio.sleep(0))
+print(before, after)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    before, after = map(int, done.stdout.split())
+    assert after < before / 2
+
+
+def test_what_was_spared_is_not_looked_at_again() -> None:
+    program = """
+import gc
+from smg_node.process_memory import spare
+rows = [[number] for number in range(50_000)]
+before = len(gc.get_objects())
+spare()
+assert before > 50_000
+assert len(gc.get_objects()) < 1_000
+assert gc.get_freeze_count() >= 50_000
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_certificates_are_kept_out_for_as_long_as_asked(
+    said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "trusted.pem"
+    file.write_bytes(Authority("mine").certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    if not said:
+        monkeypatch.delenv("SSL_CERT_FILE")
+    with without_certificates():
+        assert ssl.create_default_context().get_ca_certs() == []
+    assert os.environ.get("SSL_CERT_FILE") == (str(file) if said else None)
+    if said:
+        assert len(ssl.create_default_context().get_ca_certs()) == 1
+    with pytest.raises(ImportError), without_certificates():
+        raise ImportError
+    assert os.environ.get("SSL_CERT_FILE") == (str(file) if said else None)
+
+
+def test_a_node_that_needs_the_web_framework_imports_it_without_certificates_and_calls_with_them(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "trusted.pem"
+    file.write_bytes(Authority("mine").certificate)
+    code = """
+from smg_node.cli import _import_framework
+_import_framework()
+from aiohttp import connector
+print(len(connector._SSL_CONTEXT_VERIFIED.get_ca_certs()))
+from smg_node.engines.http.aiohttp_client import trusting
+print(len(trusting().get_ca_certs()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "SSL_CERT_FILE": str(file)},
+    )
+    assert done.stdout.split() == ["0", "1"]
