@@ -1,9 +1,11 @@
-"""The scenario of what clients get behind a load balancer while gateways and engines are hurt: ours, or the reference.
+"""Availability scenario: streams through a load balancer while gateways and engines fail.
 
-Streamed chats at a fixed rate, each held against its undisturbed run to the character, through the balancer of a whole
-day, which tries again elsewhere only what was refused before a byte. The faults are those of a whole day in which a
-gateway without shared state, history or a key can take part, from the same seed for both. Every gateway is given all
-engines when it starts, so that nothing depends on a registry; ours has its mesh as well, which is cut like everything.
+Played with our gateways, or with the reference. Streamed chats at a fixed rate, each held against
+its undisturbed run to the character, through the balancer of a whole day, which tries again
+elsewhere only what was refused before a byte. The faults are those of a whole day in which a gateway without
+shared state, history or a key can take part, from the same seed for both. Every gateway is given
+all engines when it starts, so that nothing depends on a registry; ours has its mesh as well, which
+is cut like everything.
 """
 
 import asyncio
@@ -63,7 +65,7 @@ class _Scene:
         return self.cluster.monotonic_us() / 1e6
 
     async def begin(self) -> None:
-        """Start everybody; ClusterError if a gateway does not become ready."""
+        """Start all engines and gateways; ClusterError if a gateway does not become ready."""
         for engine in self.engines.values():
             engine.start()
         for engine in self.engines.values():
@@ -138,7 +140,7 @@ async def _lane(scene: _Scene, begun_s: float, planned: Sequence[Planned]) -> No
 
 
 async def _happen(scene: _Scene, one: Planned) -> None:
-    """Let a fault begin, last and end; return when whoever was hurt runs again."""
+    """Run a fault from begin to end; return when the processes it stopped run again."""
     agents = [agent for agent in scene.cluster.agents if agent.name in one.victims]
     hurt: list[Any] = [scene.engines[name] for name in one.victims if name in scene.engines]
     match one.kind.name:

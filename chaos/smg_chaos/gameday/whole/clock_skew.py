@@ -1,7 +1,7 @@
-"""A node's wall clock and disk, which can be made wrong and slow while the node runs.
+"""Clock skew: a preloaded library sets a node's wall clock wrong and its disk slow while it runs.
 
 A small library of our own (`native/skew.c`) is compiled when a day begins and loaded before every node. It reads two
-numbers from a file of the node's, which whoever hurts it writes.
+numbers from a file of the node's, which the fault writes.
 """
 
 import mmap

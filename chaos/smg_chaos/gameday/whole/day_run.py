@@ -1,4 +1,4 @@
-"""The whole day, from the first node's start to the last look: traffic, faults in two lanes, and what is there in the end."""
+"""Day run: traffic, faults in two lanes and final checks, from the first start to the last look."""
 
 import asyncio
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ async def _lane(scene: Scene, day: Day, planned: Sequence[Planned]) -> None:
 
 
 def excused(planned: Planned) -> Sequence[str]:
-    """Return by whose being hurt what clients see of a fault is excused, and of whose disks nobody can know meanwhile."""
+    """Return the names whose faults excuse errors of clients; a disk's: its content is unknown."""
     disks = [disk_of(name) for name in planned.victims]
     match planned.kind.excuse:
         case "victims":
@@ -149,7 +149,8 @@ async def _happen(scene: Scene, day: Day, planned: Planned) -> None:
 async def _heals(scene: Scene, day: Day, fault: Fault) -> float | None:
     """Return for how many seconds it can still be noticed; None if for too long.
 
-    While the other lane hurts somebody nothing can be said of this one, so that time does not count.
+    While a fault of the other lane is on nothing can be said of this one, so that time does not
+    count.
     """
     waited_s, looked_s = 0.0, scene.now_s()
     while not await fault.healed():

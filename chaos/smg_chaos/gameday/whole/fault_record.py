@@ -1,11 +1,15 @@
-"""A fault as it was: when it began and ended, and for how long it could be noticed after that."""
+"""Fault record: when a fault began and ended, and how long its effects lasted after that."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Times are seconds on the cluster's clock. `heals_s` None: it could be noticed for longer than it was given."""
+    """A fault that was played.
+
+    Times are seconds on the cluster's clock. `heals_s` None: it could be noticed for longer than it
+    was given.
+    """
 
     name: str
     told: str

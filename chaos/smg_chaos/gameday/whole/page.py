@@ -1,4 +1,7 @@
-"""The report that people read: one page of HTML that needs nothing else, with the faults as bands behind each graph; pure."""
+"""Page of the report: self-contained HTML, graphs with faults as bands behind them. Pure.
+
+Pure.
+"""
 
 from collections.abc import Sequence
 from html import escape

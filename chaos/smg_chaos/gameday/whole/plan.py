@@ -1,4 +1,4 @@
-"""Which fault happens when, to whom and for how long: a whole game day from one seed; pure.
+"""Plan of a whole game day from one seed: kind, time, length and targets of every fault. Pure.
 
 Faults run in two lanes side by side: one hurts nodes, the other what is around them (engines, the store, the
 network's quality, the crowd). Within a lane one fault is over, and has had time to heal, before the next begins. So

@@ -1,4 +1,4 @@
-"""What a day leaves behind: a page for people, JSON for machines, and the same in Markdown.
+"""Report of a game day: HTML page, JSON, and Markdown made from the JSON.
 
 The Markdown follows from the JSON alone: `python -m smg_chaos.gameday.whole.report report.json` writes it again.
 """

@@ -1,4 +1,4 @@
-"""What nodes take, each second of the day: memory, file descriptors, and how many members each sees alive."""
+"""Samples of every node, each second: resident memory, open files, and members it sees alive."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Samples:
-    """Of each node, in order of time."""
+    """Samples of each node, in order of time."""
 
     nodes: dict[str, list[Sample]] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""The scenario of a whole day: planned by seed, lived through, judged and written down."""
+"""Scenario of a whole day: plans faults by seed, runs the day, judges it and writes the report."""
 
 from collections.abc import Sequence
 from random import Random

@@ -1,4 +1,4 @@
-"""Who plays on a whole day: nodes, engines and a store at places of their own, and clients behind a balancer."""
+"""Scene of a whole day: nodes, engines and a store on hosts of their own, and balanced clients."""
 
 from collections.abc import AsyncIterator, Container, Iterable, Mapping
 from contextlib import ExitStack, asynccontextmanager
@@ -49,7 +49,10 @@ _READY_S: Final = 60.0
 
 
 def added_up(parts: Iterable[Mapping[str, LinkRule]]) -> dict[str, LinkRule]:
-    """Return one rule for each link that any part has a word about: the first part's, unless a later one cuts it."""
+    """Return one rule for each link that any part has one for.
+
+    The first part's, unless a later one cuts it.
+    """
     whole: dict[str, LinkRule] = {}
     for part in parts:
         for link, rule in part.items():
@@ -59,7 +62,10 @@ def added_up(parts: Iterable[Mapping[str, LinkRule]]) -> dict[str, LinkRule]:
 
 
 class Scene:
-    """A day's cast. `rules` of the network are kept by who made them, and added up."""
+    """The processes and clients of a day.
+
+    `rules` of the network are kept by owner, and added up.
+    """
 
     def __init__(self, stage: Stage, clock: Clock) -> None:
         self.stage = stage
@@ -116,7 +122,7 @@ class Scene:
 
     @asynccontextmanager
     async def playing(self) -> AsyncIterator[None]:
-        """Have everybody started, and everything known to everybody, while inside."""
+        """Have all processes running, and all nodes told of all engines, while inside."""
         with ExitStack() as stack:
             flags: tuple[str, ...] = ("--store", "memory:")
             if self.has_store:
@@ -163,7 +169,10 @@ class Scene:
             raise ClusterError(f"{error}: play without the fault full-disk") from error
 
     def set_rules(self, owner: str, rules: Mapping[str, LinkRule]) -> None:
-        """Change somebody's part of the network's weather; where two have a word about a link, a cut counts."""
+        """Change one owner's part of the network rules.
+
+        Where two parts have a rule for a link, a cut counts.
+        """
         self._rules[owner] = rules
         self.cluster.lab.set_rules(added_up(self._rules.values()))
 

@@ -1,4 +1,4 @@
-"""A day second by second: what ended, what went wrong, how soon clients saw something; pure."""
+"""Second series: streams and nodes of a day as values per second, for graphs. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

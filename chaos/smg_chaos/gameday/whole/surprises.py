@@ -1,4 +1,4 @@
-"""What should not have happened, noted the moment it did, so that it can be told with what was around it.
+"""Surprises: unexpected errors, each kept with the faults and log lines around its moment.
 
 Of each the wall clock's time is kept, and how long the nodes' logs were just then: what a node said around that moment is
 found by its place in the log, also where the fault of the moment was the clock that stamps its lines.
@@ -26,7 +26,10 @@ _LINE_MAX: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """One of them. Times are seconds on the cluster's clock; `logs`: how many bytes each node had logged."""
+    """One unexpected error.
+
+    Times are seconds on the cluster's clock; `logs`: how many bytes each node had logged.
+    """
 
     kind: str
     node: str
@@ -54,7 +57,10 @@ class Story:
 
 
 class Surprises:
-    """All of a day, up to `OF_A_KIND_MAX` of a kind. `logs` are the nodes' own, by name."""
+    """All surprises of a day, up to `OF_A_KIND_MAX` of a kind.
+
+    `logs` are the nodes' own, by name.
+    """
 
     def __init__(
         self,

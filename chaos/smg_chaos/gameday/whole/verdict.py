@@ -1,4 +1,4 @@
-"""What was promised, and whether it was kept: the day's figures, each with its target where there is a promise."""
+"""Verdict on a day: all figures, each with its target where one is promised."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _FILES_MAX: Final = 64.0
 
 
 def figures(scene: Scene, day: Day) -> list[Figure]:
-    """Return all of them, what clients saw first."""
+    """Return all figures, those of clients first."""
     streams = scene.traffic.streams
     found = [*_streams(streams, scene), survived(streams, day.faults), *_faults(day)]
     found.append(

@@ -1,4 +1,4 @@
-"""A load balancer as operators have one: it asks every node each second whether it is ready, and spreads over those that are.
+"""Balancer: HTTP readiness checks of every node each second, round robin over those that are in.
 
 A node is out after two questions without a 200 in time, and in again after one. What was refused before anything was
 asked, or with 503, may be tried at another node; nothing else is ever sent twice.
@@ -39,7 +39,7 @@ class Attempt:
 
 
 class Balancer(Generic[Gateway]):
-    """Which nodes are in, and whose turn it is. It lives at `place`, and so do its clients."""
+    """The nodes that are in, and the turn among them. It lies at `place`, and so do its clients."""
 
     def __init__(self, lab: Lab, place: str, nodes: Sequence[Gateway]) -> None:
         self._lab = lab

@@ -1,7 +1,7 @@
-"""People who chat in conversations and chains of responses through the balancer, and what they were told.
+"""Chat users: conversations and response chains through the balancer, with a record of all answers.
 
-Each asks again as soon as it has its answer, in words that nobody used before, so that what is kept in the end can be
-held against what was acknowledged (`history.checking`).
+Each user asks again as soon as it has its answer, in words not used before, so that what is kept in
+the end can be held against what was acknowledged (`history.final_check`).
 """
 
 import asyncio

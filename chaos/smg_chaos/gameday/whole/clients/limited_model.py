@@ -1,4 +1,4 @@
-"""A model with a strict limit, asked for more than it allows all day, and counted at its engine.
+"""Limited model: load above a strict limit all day, with calls counted at its engine.
 
 The engine writes down every call, clients write down when they sent it; what arrived can have been admitted or not
 (`limits.judge`), whatever the nodes say of it.
@@ -36,7 +36,7 @@ _PATH: Final = f"/v1/cluster/limits/model={MODEL}"
 
 
 class Capped:
-    """The engine of the limited model, and who asks for it."""
+    """The engine of the limited model, and the clients that ask for it."""
 
     def __init__(
         self,

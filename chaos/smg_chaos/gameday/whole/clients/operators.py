@@ -1,4 +1,4 @@
-"""People who change something all day through any node that is in: settings, limits, keys, and an engine more or less."""
+"""Operators: changes of settings, limits, keys and workers all day, through any node that is in."""
 
 import asyncio
 import json
@@ -26,7 +26,10 @@ _SHOWN: Final = 20
 
 
 class Operators:
-    """Somebody who changes something about once a second. `spare` is an engine that comes and goes."""
+    """One operator: changes something about once a second.
+
+    `spare` is an engine that comes and goes.
+    """
 
     def __init__(
         self,
@@ -120,7 +123,10 @@ class Operators:
 async def _told(
     node: SmgAgent, method: str, path: str, body: Mapping[str, Any] | None = None, *, gone: int = 0
 ) -> dict[str, Any]:
-    """Return what a node answers; AgentError if it refuses, unless because somebody else was `gone` there before."""
+    """Return what a node answers.
+
+    AgentError if it refuses, unless its status is `gone`: another change was faster.
+    """
     content = b"" if body is None else json.dumps(body).encode()
     status, said = await node.ask(method, path, content)
     if status >= 300 and status != gone:

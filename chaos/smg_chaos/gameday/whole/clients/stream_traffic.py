@@ -1,4 +1,4 @@
-"""Streamed chats at a fixed rate through the balancer, each held against what it has to say, character by character.
+"""Stream traffic: streamed chats at a fixed rate, each compared with its expected text.
 
 Every id that an engine says follows from all before it, so there is one right answer to each question, whichever
 engines gave parts of it. Streams begin when they are due, whatever became of the others.
@@ -28,7 +28,10 @@ _STREAM_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What became of one. Times are seconds on the cluster's clock; `spoken_s` 0: no text ever came."""
+    """The outcome of one stream.
+
+    Times are seconds on the cluster's clock; `spoken_s` 0: no text ever came.
+    """
 
     begun_s: float
     spoken_s: float

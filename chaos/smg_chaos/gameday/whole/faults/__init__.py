@@ -1,1 +1,1 @@
-"""What goes wrong on a game day, one kind of harm to a file: how it begins, how it ends, and when it is over."""
+"""Faults of a game day, one kind a file: how each begins, how it ends, and when it has healed."""

@@ -1,4 +1,4 @@
-"""Ten times as many clients, all at once."""
+"""Crowd fault: streams begin ten times as often."""
 
 from typing import Final
 
@@ -13,11 +13,11 @@ class Crowd(Fault):
     """Streams begin ten times as often."""
 
     async def begin(self) -> None:
-        """Let them come."""
+        """Raise the rate of streams tenfold."""
         self.scene.traffic.factor = _TIMES
 
     async def end(self) -> None:
-        """Let them go."""
+        """Set the rate back."""
         self.scene.traffic.factor = 1.0
 
     async def healed(self) -> bool:

@@ -1,4 +1,4 @@
-"""A node whose data folder has no room left: what it writes down it must do without, what it serves it must serve."""
+"""Disk fault: the data folder of a node is filled to the last block."""
 
 from smg_chaos.gameday.whole.faults.fault import Fault
 

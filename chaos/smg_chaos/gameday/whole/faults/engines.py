@@ -1,4 +1,4 @@
-"""Engines that die or stand still under streams, which go on elsewhere."""
+"""Engine faults: SIGKILL or SIGSTOP of an engine under streams, which continue on others."""
 
 from smg_chaos.gameday.agents.engine_processes import EngineProcess
 from smg_chaos.gameday.whole.faults.fault import Fault

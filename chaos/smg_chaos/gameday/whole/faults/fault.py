@@ -1,4 +1,4 @@
-"""What every fault is: something that begins, ends, and is over once it cannot be noticed any more."""
+"""Fault interface: begin, end, the nodes it affects, and whether its effects are over."""
 
 from abc import ABC, abstractmethod
 
@@ -8,7 +8,7 @@ from smg_chaos.gameday.whole.scene import Scene
 
 
 class Fault(ABC):
-    """One fault of the plan, at work on the scene."""
+    """One fault of the plan, applied to the scene."""
 
     def __init__(self, scene: Scene, planned: Planned) -> None:
         self.scene = scene

@@ -1,4 +1,4 @@
-"""The mesh's key is rotated under traffic, and with it the certificates that nodes make from it."""
+"""Key rotation under traffic: the mesh's key changes, and the certificates derived from it."""
 
 import base64
 import json
@@ -20,7 +20,10 @@ class Rotation(Fault):
     """In three steps, as `smg-admin cluster keyring` does it: install, use, remove; through any node."""
 
     async def begin(self) -> None:
-        """Bring a new key to everybody and take the old one away; AgentError if a step is refused."""
+        """Install a new key on all nodes and remove the old one.
+
+        AgentError if a step is refused.
+        """
         key = base64.b64encode(self.scene.stage.rng.randbytes(32)).decode()
         before = _known(await self._step("GET", {}))
         installed = _known(await self._step("POST", {"operation": "install", "key": key}))

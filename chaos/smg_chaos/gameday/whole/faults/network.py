@@ -1,4 +1,4 @@
-"""What networks do: minorities cut off, one direction that fails, a machine that nobody reaches, and bad weather."""
+"""Network faults: cut-off minority, one-way cut, isolated machine, loss, duplicates and delay."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class _Rules(Fault):
 
 
 class Partition(_Rules):
-    """A minority talks to no other node; clients, engines and the store reach everybody."""
+    """A minority talks to no other node; clients, engines and the store reach all nodes."""
 
     def rules(self) -> Mapping[str, LinkRule]:
         """Return a cut in both directions."""
@@ -42,7 +42,7 @@ class Partition(_Rules):
 
 
 class OneWay(_Rules):
-    """What one node says reaches no other node, while it hears all of them."""
+    """Packets of one node reach no other node, while it receives those of all others."""
 
     def rules(self) -> Mapping[str, LinkRule]:
         """Return a cut in one direction."""
@@ -53,7 +53,7 @@ class Isolate(_Rules):
     """A machine whose cable was pulled: no peer, no client, no engine, no store."""
 
     def rules(self) -> Mapping[str, LinkRule]:
-        """Return a cut from everybody."""
+        """Return a cut from all other machines."""
         return cut(self.planned.victims, [*self.others, *PLACES])
 
     async def healed(self) -> bool:

@@ -1,4 +1,4 @@
-"""Nodes that die, stand still, or are restarted one after the other."""
+"""Node faults: SIGKILL, SIGSTOP, and a rolling restart of all nodes."""
 
 import signal
 from typing import Final
@@ -52,7 +52,10 @@ class Pause(Fault):
 
 
 class Rolling(Fault):
-    """Every node is told to leave, in turn, and comes back before the next one goes: nobody should notice."""
+    """Every node is told to leave, in turn, and comes back before the next one goes.
+
+    No client should notice.
+    """
 
     async def begin(self) -> None:
         """Restart them all; ClusterError if one does not end, or does not come back."""
@@ -69,4 +72,4 @@ class Rolling(Fault):
         return node.name in self.scene.balancer.up()
 
     async def end(self) -> None:
-        """Do nothing: everybody is back."""
+        """Do nothing: all nodes are back."""

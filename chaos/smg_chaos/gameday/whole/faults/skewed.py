@@ -1,4 +1,4 @@
-"""A node whose wall clock jumps, and one whose disk is slow: what it serves it must serve, and truly."""
+"""Skewed clock and slow disk: a node's wall clock jumps, or its writes take longer."""
 
 from random import Random
 from typing import Final

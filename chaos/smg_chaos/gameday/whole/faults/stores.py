@@ -1,4 +1,4 @@
-"""The store that history is kept in is gone, or stands still as if its disk did."""
+"""Store faults: SIGKILL or SIGSTOP of the database server that history is kept in."""
 
 from smg_chaos.gameday.whole.faults.fault import Fault
 

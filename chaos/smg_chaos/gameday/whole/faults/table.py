@@ -1,4 +1,4 @@
-"""Which fault does what the plan calls by a name."""
+"""Table of faults: the class of each fault by the name that a plan uses."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,1 +1,1 @@
-"""What is loaded before a program to deceive it; compiled where it is used."""
+"""Native library (LD_PRELOAD) of a game day, in C: compiled when it is used."""
