@@ -1,1 +1,1 @@
-"""A whole cluster in one process: real cores, one virtual clock, one seed."""
+"""Simulate: a whole cluster in one process: the product's cores, a virtual clock and one seed."""

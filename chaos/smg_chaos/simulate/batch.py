@@ -1,4 +1,4 @@
-"""Many histories, side by side in several processes, in the order of their seeds."""
+"""Batch of histories: runs many seeds in several processes, outcomes in the order of the seeds."""
 
 import gc
 import multiprocessing

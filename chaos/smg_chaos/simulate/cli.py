@@ -1,4 +1,4 @@
-"""`smg-chaos simulate`: a whole cluster in one process, on virtual time."""
+"""CLI of `smg-chaos simulate`: options of a simulated cluster in one process, on virtual time."""
 
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias

@@ -1,4 +1,4 @@
-"""Putting up a cluster before the weather comes."""
+"""Cluster start: boots the hosts of a world, and lets time pass until all members agree."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What `smg-chaos simulate` does with what it was asked for."""
+"""Command `smg-chaos simulate`: runs one history, many, a scenario or the acceptance table."""
 
 import json
 import os
@@ -56,7 +56,7 @@ class Asked:
 
 
 def run(asked: Asked) -> int:
-    """Do it; return the exit code."""
+    """Run the command; return its exit code."""
     if asked.scenario not in (None, "acceptance", *SCENARIOS):
         print(f"--scenario: no scenario {asked.scenario!r}; see --help", file=sys.stderr)
         return 2

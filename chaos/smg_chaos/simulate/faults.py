@@ -1,4 +1,4 @@
-"""Everything that can befall a cluster, as values: when, whom, for how long.
+"""Faults of a simulated cluster, as values: when, which member, for how long.
 
 A fault undoes itself after `for_ms`, so leaving one out of a list leaves no half of it behind. What no
 longer makes sense when its time comes (crash a dead node, restart a living one) does nothing.
@@ -41,7 +41,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """It says goodbye and ends."""
+    """The member says goodbye and ends."""
 
     at_ms: int
     who: str
@@ -65,7 +65,7 @@ class Twin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """Its loop stands still."""
+    """The loop of a member stands still."""
 
     at_ms: int
     who: str
@@ -75,7 +75,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
-    """Its loop stands still again and again, `busy_ms` at most, with short breaks."""
+    """The loop of a member stands still again and again, `busy_ms` at most, with short breaks."""
 
     at_ms: int
     who: str
@@ -85,7 +85,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockJump:
-    """Its wall clock jumps."""
+    """The wall clock of a host jumps."""
 
     at_ms: int
     who: str

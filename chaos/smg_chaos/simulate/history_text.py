@@ -1,4 +1,4 @@
-"""A history told so that people can read it.
+"""History text: the log of a world as lines for readers, and how it ended.
 
 What many nodes say within two seconds about one member is one line: who said it first, when, and by when
 how many had said it.

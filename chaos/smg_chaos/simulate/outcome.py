@@ -1,4 +1,4 @@
-"""What one history was like: promises it broke, figures it gave, what it cost."""
+"""Outcome of one history: broken promises, figures, and what it cost to compute."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ Figures: TypeAlias = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One history, whose seed makes it happen again."""
+    """The outcome of one history, which its seed repeats."""
 
     seed: int
     broken: tuple[str, ...] = ()

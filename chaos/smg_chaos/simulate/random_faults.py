@@ -1,6 +1,6 @@
-"""Random weather: which faults befall a cluster, by seed.
+"""Random faults: the plan of a history of membership, drawn by seed.
 
-The first member always comes back, so that somebody is left who can be found: a cluster all of whose
+The first member always comes back, so that a seed is left that can be found: a cluster all of whose
 seeds are gone for good is not one that could heal.
 """
 

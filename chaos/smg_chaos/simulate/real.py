@@ -1,4 +1,4 @@
-"""The cores and replicas that real nodes run."""
+"""Real cores and replicas: factories of what the nodes of the product run."""
 
 from smg_chaos.simulate.hosts.core_interface import Core
 from smg_chaos.simulate.replicas.replica_interface import ReplicaFactory

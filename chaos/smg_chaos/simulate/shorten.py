@@ -1,4 +1,4 @@
-"""The shortest list of faults that still breaks a promise."""
+"""Shortening of a failing history: drops faults one by one while a promise is still broken."""
 
 from collections.abc import Callable
 from dataclasses import replace

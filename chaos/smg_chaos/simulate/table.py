@@ -1,4 +1,4 @@
-"""Figures of many histories as a table, with targets and verdicts."""
+"""Tables of figures over many histories, with percentiles, targets and verdicts."""
 
 import math
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""What happened that somebody may ask for: announcements of every node, and deeds of the world.
+"""Event log of a world: announcements of every node, and what the world did, in order.
 
-Announcements are kept as tuples, in order. Scenarios measure with them and `story` tells them; neither
-looks into a core.
+Announcements are kept as tuples, in order. Scenarios measure with them and `history_text` prints
+them; neither looks into a core.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Happening(NamedTuple):
 
 
 class Chronicle:
-    """All happenings of a world, in order."""
+    """All events of a world, in order."""
 
     def __init__(self) -> None:
         self.happenings: list[Happening] = []
@@ -44,7 +44,7 @@ class Chronicle:
         """Whether it is being written; a world that only warms up is not worth the memory."""
 
     def add(self, happening: Happening) -> None:
-        """Keep it."""
+        """Keep an event."""
         if self.open:
             assert len(self.happenings) < HAPPENINGS_MAX
             self.happenings.append(happening)

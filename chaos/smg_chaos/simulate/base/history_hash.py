@@ -1,4 +1,4 @@
-"""The fingerprint of a history: BLAKE2b over every input and every effect, in order."""
+"""History hash: BLAKE2b over every input and every effect, in order, to compare two runs."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -7,7 +7,7 @@ from smg_mesh.swim.effects import Effect
 
 
 class Trace:
-    """Everything that went into a core and came out of one, as one number."""
+    """The hash of all inputs and effects of all cores."""
 
     __slots__ = ("_hash", "inputs")
 

@@ -1,4 +1,4 @@
-"""Where chance comes from: one generator per purpose, all of them from one seed.
+"""Random sources: one generator per purpose, all of them seeded from one seed.
 
 Separate generators keep a history alike when one thing in it changes: leaving out a fault does not
 shuffle the delays of every link.

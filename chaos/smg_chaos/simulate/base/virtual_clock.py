@@ -1,4 +1,4 @@
-"""The virtual clock, and everything that is still to happen.
+"""Virtual clock and agenda: a heap of what is still to happen, by due time and order of planning.
 
 Time is whole microseconds since the world began, and moves only when the next entry is taken. Entries
 are plain tuples, `(due_us, number, kind, whose, x, y)`; the number breaks ties in the order of planning,

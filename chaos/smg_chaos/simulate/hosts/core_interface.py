@@ -1,4 +1,4 @@
-"""What the world needs of a core, so that tests can put a simple one in its place."""
+"""Core interface: protocol of the membership core, as worlds call it; tests give a simple one."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias

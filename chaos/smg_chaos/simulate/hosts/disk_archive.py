@@ -1,4 +1,4 @@
-"""What a host's disk holds of replicated state, and what backups of it there are."""
+"""Disk archive: replicated state on a host's disk, piece by piece, and backups of it."""
 
 from collections import deque
 from collections.abc import Mapping

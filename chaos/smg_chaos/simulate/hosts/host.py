@@ -41,7 +41,7 @@ _SOCKET_OVERHEAD_BYTES: Final = 512
 
 @dataclass(slots=True)
 class Disk:
-    """What a life leaves to the next one."""
+    """The disk of a host: what a life leaves to the next one."""
 
     boot: int = 0
     peers: dict[str, Address] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Disk:
 
 
 class Host:
-    """Where one member lives. `label` is unique, also where two hosts run the same name."""
+    """The machine of one member. `label` is unique, also where two hosts run the same name."""
 
     __slots__ = (
         "address",
@@ -192,7 +192,7 @@ class Node:
 
 
 class Route(NamedTuple):
-    """What a link is like now. `host` is None where nobody has the address."""
+    """A link as it is now. `host` is None where no host has the address."""
 
     host: "Host | None"
     delay_us: int

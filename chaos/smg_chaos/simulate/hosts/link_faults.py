@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rough:
-    """What is wrong with links from `sources` to `targets`; an empty tuple means all hosts."""
+    """The fault of links from `sources` to `targets`; an empty tuple means all hosts."""
 
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Links between hosts: delay, jitter, loss, duplicates, reordering, blocks, each in one direction.
+"""Network of hosts: delay, jitter, loss, duplicates, reordering and blocks, each one-way.
 
 A `Rough` says what is wrong with some directed links. Several may hold at once: losses combine as
 independent chances, delays add up, one block blocks. What holds for a pair is worked out once and kept
@@ -22,7 +22,7 @@ FLIGHT_BYTES: Final = 28
 
 
 class Wire(NamedTuple):
-    """What a link is like on a good day."""
+    """A link without faults."""
 
     delay_us: int
     jitter_us: int
@@ -37,7 +37,7 @@ WIRES: Final = {
 
 
 class Network:
-    """All hosts by address, and what is wrong between them."""
+    """All hosts by address, and the faults of links between them."""
 
     def __init__(self, wire: Wire, agenda: Agenda, chance: Random) -> None:
         self._wire = wire

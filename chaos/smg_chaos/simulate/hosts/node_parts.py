@@ -26,7 +26,7 @@ class PeerSearch(Protocol):
         ...
 
     def lost_all(self) -> None:
-        """Learn that nobody else is alive here any more."""
+        """Learn that no other member is alive here any more."""
         ...
 
 
@@ -118,7 +118,7 @@ class RightsLife(Protocol):
         ...
 
     def want(self, share: "Share", cost: int) -> None:
-        """Ask for so much soon: somebody waits for it."""
+        """Ask for so much soon: a request waits for it."""
         ...
 
     def charge(self, share: "Share", cost: int) -> OfferCount:

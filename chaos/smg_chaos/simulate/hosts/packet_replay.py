@@ -1,4 +1,4 @@
-"""Someone who listens in and keeps a few datagrams, to send them again later."""
+"""Packet replay: a wiretap that keeps a sample of datagrams, to send them again later."""
 
 from random import Random
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a node keeps on disk of rights: what was minted, and the roster."""
+"""Rights disk: what a node's disk keeps of rights: minted totals per window, and the roster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

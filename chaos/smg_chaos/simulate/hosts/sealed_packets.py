@@ -1,4 +1,4 @@
-"""The real keyring around every datagram of a world that asks for it."""
+"""Sealed packets: the product's keyring around every datagram of a world that asks for it."""
 
 from collections.abc import Callable
 

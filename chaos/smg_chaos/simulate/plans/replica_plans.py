@@ -1,12 +1,12 @@
-"""Random histories of shared state, by seed: how replicas are set up, what befalls them, what people do.
+"""Replica plans: random histories of shared state, by seed: options, faults, writes.
 
 A seed has one of several tempers. `calm` options are those of a real cluster with fewer documents;
 `epochs` begins documents anew every few seconds; `full` has so little room that writes are refused;
 `forgetful` remembers removals for so short a time that absences are longer than that; `wild` has clocks
 that are wrong by hours. What happens in it is drawn alike for all.
 
-Cuts are shorter than removals are kept: who runs all the time and hears nobody for a week is outside
-what is promised. So are removals that are forgotten before an old document is.
+Cuts are shorter than removals are kept: a node that runs all the time and hears no peer for a week
+is outside what is promised. So are removals that are forgotten before an old document is.
 """
 
 from collections.abc import Callable, Sequence
@@ -241,7 +241,7 @@ def _restart(lot: _Lot) -> Fault:
 
 
 def _everybody(lot: _Lot) -> Deed:
-    """Kill somebody for a moment; a few of these at once are a whole cluster that goes down."""
+    """Kill a node for a moment; a few of these at once are a whole cluster that goes down."""
     return Away(at_ms=lot.at_ms, who=lot.who(), for_ms=lot.span(2_000))
 
 

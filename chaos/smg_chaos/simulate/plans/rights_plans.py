@@ -1,4 +1,4 @@
-"""Random histories of limits, by seed: which limits, who asks, how well clocks and disks are, what befalls whom."""
+"""Rights plans: random histories of limits, by seed: limits, load, clocks, disks, faults."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

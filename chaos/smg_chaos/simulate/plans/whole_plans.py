@@ -1,4 +1,4 @@
-"""Random histories of everything at once, by seed: members, links, clocks, engines, workers, limits, crowds."""
+"""Whole plans: random histories by seed: faults of nodes, links, clocks, engines and limits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

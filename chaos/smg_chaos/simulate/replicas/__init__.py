@@ -1,1 +1,1 @@
-"""Replicated state in a simulated cluster: what drives it, what is done to it, and who watches."""
+"""Replicas: shared state in a simulated cluster, its driver, its workload, and its checkers."""

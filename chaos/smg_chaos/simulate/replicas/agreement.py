@@ -1,4 +1,4 @@
-"""What must be true of replicated state in the end, when all is healed and quiet.
+"""Agreement of replicas: conditions on shared state once all is healed and quiet.
 
 Every node holds the same, piece by piece; what counts is the largest surviving write of every cell, and
 nothing else; a worker exists if and only if a source spoke for it later than its last removal; the
@@ -53,7 +53,7 @@ def sums_agree(lives: list[ReplicaLife]) -> bool:
 
 
 def _pieces_differ(lives: list[ReplicaLife]) -> list[str]:
-    """Compare everybody's pieces with those of the first."""
+    """Compare the pieces of all nodes with those of the first."""
     wrong: list[str] = []
     if not lives:
         return wrong
@@ -230,8 +230,9 @@ def concurrent(commons: Commons, cell: Cell) -> list[int]:
 def registers_differ(commons: Commons, *, since_us: int) -> list[str]:
     """Return where a living node's registers are not what it published since then.
 
-    Each of them is said by rumor alone, again and again: a node may have missed the last time, not all.
-    What a dead node said lasts for its time where nobody knew it alive, as for a node that began later.
+    Each of them is said by rumor alone, again and again: a node may have missed the last time, not
+    all. What a dead node said lasts for its time where no node knew it alive, as for a node that
+    began later.
     """
     lives = commons.lives()
     living = {life.name for life in lives}

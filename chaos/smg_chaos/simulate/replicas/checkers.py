@@ -1,8 +1,8 @@
-"""What must hold for replicated state at every step.
+"""Checkers of replicated state: invariants that are tested after every step.
 
 After every call into a replica its pieces that changed are looked at, cell by cell:
 
-- nothing counts that nobody wrote;
+- nothing counts that was never written;
 - what counts never goes back to an earlier write, and never vanishes, also over a restart from a complete
   disk; only removals are forgotten, when they are old enough, and never what they removed comes back;
 - an acknowledged write counts at once where it was made;
@@ -28,7 +28,7 @@ _DOCUMENT_GROWTH_FACTOR: Final = 4
 
 
 class CheckedLife(Protocol):
-    """The life that is looked at."""
+    """The life that is checked."""
 
     number: int
     held: Held
@@ -45,7 +45,7 @@ class CheckedLife(Protocol):
 
 
 class CheckedCommons(Protocol):
-    """The replicated state of the world that is looked at."""
+    """The replicated state of the world that is checked."""
 
     options: StateOptions
     wild: bool
@@ -61,7 +61,7 @@ class CheckedCommons(Protocol):
 
 
 class StateCheckers:
-    """Everything that is watched in one world's replicated state."""
+    """All invariants of one world's replicated state."""
 
     def __init__(self, commons: CheckedCommons) -> None:
         self._commons = commons

@@ -1,4 +1,4 @@
-"""Namespaces and tables that write down what they acknowledge."""
+"""Recorded tables and namespaces: the product's own, each acknowledged write noted."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The typed views of one life, over namespaces and tables that write down what they acknowledge."""
+"""Recorded views: the typed views of one life, over namespaces and tables that note writes."""
 
 from typing import Final, Protocol
 
@@ -32,7 +32,7 @@ class ViewedLife(WriteWitness, Protocol):
 
 
 class Views:
-    """What a node's own code sees of shared state."""
+    """The views of shared state that a node's own code reads."""
 
     def __init__(self, life: ViewedLife) -> None:
         replica = life.replica

@@ -1,4 +1,4 @@
-"""What the world needs of a replica, so that tests can put a simple one in its place."""
+"""Replica interface: protocols of a replica, as the world calls it; tests give a simple one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -31,7 +31,7 @@ class Row(Protocol):
 
 
 class Table(Protocol):
-    """A table of many writers with the clock bound: `sync.bound.BoundTable`."""
+    """A table of many writers with the clock bound: `sync.bound_views.BoundTable`."""
 
     def get(self, key: str) -> Row | None:
         """Return the row, None if there is none or it is over."""
@@ -69,7 +69,7 @@ class Register(Protocol):
 
 
 class Registers(Protocol):
-    """The ephemeral registers with the clock bound: `sync.bound.BoundRegisters`."""
+    """The ephemeral registers with the clock bound: `sync.bound_views.BoundRegisters`."""
 
     def set(self, kind: str, key: str, content: bytes, *, ttl_ms: int) -> None:
         """Write an own one."""
@@ -81,7 +81,7 @@ class Registers(Protocol):
 
 
 class Sums(Protocol):
-    """How much is held of one kind of state: `sync.shelf.NamespaceState`."""
+    """The amount held of one kind of state: `sync.piece_store.NamespaceState`."""
 
     @property
     def digest(self) -> str:
@@ -136,7 +136,7 @@ class Replica(Pieces, Protocol):
         ...
 
     def alone(self) -> None:
-        """Learn that there is nobody who could know more."""
+        """Learn that there is no peer that could know more."""
         ...
 
     def dump(self, name: str) -> bytes:
@@ -165,7 +165,7 @@ class Replica(Pieces, Protocol):
 
 
 class ReplicaFactory(Protocol):
-    """Makes a replica for a life; nothing is loaded yet."""
+    """The maker of a replica for a life; nothing is loaded yet."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""One life's replica, and as much of a node's driver as decides how it fares.
+"""Replica of one life, with as much of a node's driver as decides how it fares.
 
 What the replica wishes is done as a real node does it, after the call that wished it: news and digests go
 to the membership core, conversations are opened by it, pieces that changed are written to the virtual disk
@@ -80,7 +80,7 @@ class LifeCommons(Protocol):
 
 
 class ReplicaLife:
-    """What one node holds, from its start to its end."""
+    """The replica of one node, from its start to its end."""
 
     def __init__(self, commons: LifeCommons, node: Node) -> None:
         self._commons = commons

@@ -1,4 +1,4 @@
-"""What the replicas of a world are told."""
+"""Replica setting: options of all replicas of a world, and how closely they are checked."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Everything about replicated state in one world: what it is made from, who lives, who watches."""
+"""Shared state of one world: options, lives, ledger of writes, and checkers."""
 
 from collections.abc import Iterable
 from itertools import pairwise

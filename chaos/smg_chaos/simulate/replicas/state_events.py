@@ -1,4 +1,4 @@
-"""What people and clients do to shared state, as values: when, on which node, what.
+"""State events: changes of shared state by operators, sources and nodes, as values.
 
 A deed whose node does not run, or is leaving, does nothing; so does one that no longer makes sense (drain
 a worker that is not there). What a node refuses must have changed nothing.
@@ -30,7 +30,7 @@ Spoken: TypeAlias = Literal["api", "kubernetes", "dns"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddWorker:
-    """Somebody says that a worker exists."""
+    """A source says that a worker exists."""
 
     at_ms: int
     who: str
@@ -177,7 +177,7 @@ Deed: TypeAlias = (
 
 
 class EventWorld(HasAgenda, HasChronicle, HasHosts, HostPower, Protocol):
-    """The world in which people and clients do something to shared state."""
+    """The world in which operators and clients change shared state."""
 
     @property
     def commons(self) -> "Commons | None":
@@ -191,7 +191,7 @@ def plan_deed(world: EventWorld, deed: Deed) -> None:
 
 
 def do_now(world: EventWorld, deed: Deed) -> bool:
-    """Do it now; return whether a node did it, and did not refuse."""
+    """Do a deed now; return whether a node did it, and did not refuse."""
     host = world.hosts.get(deed.who)
     act = _ON_HOSTS.get(type(deed))
     if act is not None:
@@ -322,7 +322,7 @@ def _publish(life: "ReplicaLife", deed: Publish) -> None:
 
 
 class Published(msgspec.Struct, frozen=True, array_like=True):
-    """What a register of a simulated node says."""
+    """The content of a simulated node's register."""
 
     key: str
     at_us: int

@@ -1,10 +1,11 @@
-"""Every write that was acknowledged, and which of them must still be there.
+"""Write ledger: every acknowledged write, and which of them must still be held.
 
-A write counts from the moment its call returned. For every cell (a key of a namespace or table) the ledger
-knows the largest write that some living node holds: what is *expected*. Expectations only grow, with two
-exceptions that physics demands: a process that ends takes what nobody else holds with it, and a node that
-was away for longer than removals are kept drops what it holds. What was lost like that may come back, from
-a packet still under way or from the disk of a host that starts again, and then it counts again.
+A write counts from the moment its call returned. For every cell (a key of a namespace or table) the
+ledger knows the largest write that some living node holds: what is *expected*. Expectations only
+grow, with two exceptions that physics demands: a process that ends takes what no other holds with
+it, and a node that was away for longer than removals are kept drops what it holds. What was lost
+like that may come back, from a packet still under way or from the disk of a host that starts again,
+and then it counts again.
 
 Between two writes of a cell the one with the larger (hybrid time, owner) counts, and of one writer the one
 of its latest life. Copies that an adopter made keep the time of the write, and are the write.
@@ -21,7 +22,7 @@ WORKERS: Final = "workers"
 
 @dataclass(slots=True)
 class Held:
-    """What counts for one living node, cell by cell."""
+    """The writes that count for one living node, cell by cell."""
 
     label: str
     writes: dict[Cell, Write] = field(default_factory=dict)

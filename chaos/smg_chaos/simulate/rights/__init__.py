@@ -1,1 +1,1 @@
-"""Rights in a simulated cluster: who asks for what, how it is spent, and whether the limits hold."""
+"""Rights in a simulated cluster: load on limits, shares of nodes, and checks that limits hold."""

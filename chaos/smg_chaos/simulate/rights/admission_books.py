@@ -1,6 +1,7 @@
-"""What was really admitted: counted where it happens, by (key, window), whatever nodes say of themselves.
+"""Admission books: amounts admitted by (key, window), counted at the point of admission.
 
-How much may be, depends on the mode of the limit:
+They count whatever the nodes say of themselves. How much may be admitted, depends on the mode of
+the limit:
 
     strict       the amount, never more
     balanced     the amount, and of every node that saw no majority its fair part of what does not stand
@@ -9,7 +10,7 @@ How much may be, depends on the mode of the limit:
 A version that is in force while a window runs by the clock of its owner, may count in it, also where that clock is
 behind all others.
 
-Who saw no majority up to `LINGERS_US` before a window may still live on what it borrowed.
+A node that saw no majority up to `LINGERS_US` before a window may still live on what it borrowed.
 
 One thing is not promised: a life whose clock was far ahead spends what stands with it in windows to come, and when
 it dies and its disk is lost too, the next one with a right clock does not know. Such windows are told apart, and

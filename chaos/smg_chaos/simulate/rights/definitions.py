@@ -1,7 +1,7 @@
-"""Which limits there are, who has heard of which version, and how much of a window may be admitted at most.
+"""Definitions of limits: their versions, which life goes by which, and the amounts in force.
 
-A version counts from when it is made until nobody who lives goes by it any more. In a window that such a time
-touches, its amount may be used: a node goes by another one from its next window on.
+A version counts from when it is made until no living node goes by it any more. In a window that
+such a time touches, its amount may be used: a node goes by another one from its next window on.
 """
 
 from collections.abc import Callable, Iterable
@@ -44,7 +44,7 @@ class Heard:
 
 @dataclass(slots=True)
 class Ruling:
-    """One version of a limit, from when to when somebody who lives went by it."""
+    """One version of a limit, and the times at which living nodes went by it."""
 
     limit: Limit
     from_us: int
@@ -66,7 +66,10 @@ class Definitions:
         self.rulings[limit.key].append(Ruling(limit, now_us))
 
     def held(self, now_us: int, goes_by: Callable[[Limit], bool]) -> None:
-        """Take note of who goes by what now: `goes_by` says whether anybody does."""
+        """Take note of which versions are in use now.
+
+        `goes_by` says whether any life goes by one.
+        """
         for rulings in self.rulings.values():
             for ruling in rulings:
                 if ruling is rulings[-1] or goes_by(ruling.limit):

@@ -1,4 +1,4 @@
-"""What the world needs of the rights of a node, so that tests can put simple and broken ones in their place."""
+"""Escrow interface: protocol of a node's rights, as the world calls it; tests give broken ones."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self

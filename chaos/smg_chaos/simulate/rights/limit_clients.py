@@ -1,4 +1,4 @@
-"""Who asks one node for something: requests that come, wait a little, are admitted or refused, and are settled.
+"""Limit clients: requests at one node, each admitted or refused after a wait, then settled.
 
 Admission as a node does it, without the node: all that comes is charged to the share at hand; where that is too
 small the share is looked up once more, then it is waited for what the owner may have, and then refused.
@@ -90,7 +90,7 @@ class AskedRights(Protocol):
 
 
 class Customers:
-    """All of one node's."""
+    """All clients of one node."""
 
     def __init__(self, teller: AskedRights, flows: tuple[Flow, ...], own: Random) -> None:
         self._teller = teller

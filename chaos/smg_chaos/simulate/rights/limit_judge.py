@@ -1,4 +1,4 @@
-"""Whether the books of all nodes, added up, leave room for everything: after every step.
+"""Limit judge: adds up the books of all nodes after every step, against the amount of each window.
 
 Of every window the last row of each life is kept, also of those that are over, so that what a dead node
 still had counts as long as the window does. What one side wrote and the other has not, is in flight:
@@ -72,7 +72,7 @@ class JudgedRights(RoomReport, Protocol):
 
 
 class Judge:
-    """One per world."""
+    """The judge of one world."""
 
     def __init__(self, world: PromiseReport, books: Books, *, settling: frozenset[str]) -> None:
         self._world = world

@@ -1,9 +1,10 @@
-"""What is really open at a time, counted where it happens: more than the amount is a broken promise.
+"""Open permits: concurrency of each limit, counted where answers begin and end.
 
-An answer is open from when it was admitted until it ends, or its process does. Of a strict limit never more are open
-than the largest amount in force since the oldest of them began, and a few seconds before: what was lent under it goes
-on for so long. Of other limits those do not count that were admitted before somebody took back what their node had:
-because it seemed dead, or was silent for long.
+An answer is open from when it was admitted until it ends, or its process does. Of a strict limit
+never more are open than the largest amount in force since the oldest of them began, and a few
+seconds before: what was lent under it goes on for so long. Of other limits those do not count that
+were admitted before the owner took back what their node had: because it seemed dead, or was silent
+for long.
 
 What nodes say they have room for is added up, too: it never exceeds the largest amount there was.
 """
@@ -58,7 +59,7 @@ class RoomReport(Protocol):
 
 
 class Openings:
-    """All of one world."""
+    """All open answers of one world."""
 
     def __init__(self, world: PermitWorld, definitions: Definitions) -> None:
         self._world = world
@@ -83,7 +84,7 @@ class Openings:
         del places.open[number]
 
     def taken_back(self, name: str) -> None:
-        """Note that somebody lends what that node may have, once more."""
+        """Note that an owner lends what that node may still have to others."""
         self._taken_us[name] = self._world.agenda.now_us
 
     def used(self, from_us: int, until_us: int) -> list[float]:

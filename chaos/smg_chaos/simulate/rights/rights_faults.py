@@ -1,4 +1,4 @@
-"""What befalls limits and their owners, as values, beside what befalls nodes and links."""
+"""Rights faults: changes of limits, crashes and pauses of their owners, as values."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLimit:
-    """Somebody sets another amount (and what stands of it) at one node."""
+    """An operator sets another amount (and what stands of it) at one node."""
 
     at_ms: int
     who: str
@@ -34,7 +34,7 @@ class ChangeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillOwner:
-    """Whoever owns a key dies; another life begins there after `back_ms`, if that is not 0."""
+    """The owner of a key dies; another life begins there after `back_ms`, if that is not 0."""
 
     at_ms: int
     key: str
@@ -43,7 +43,7 @@ class KillOwner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseOwner:
-    """The loop of whoever owns a key stands still."""
+    """The loop of the owner of a key stands still."""
 
     at_ms: int
     key: str

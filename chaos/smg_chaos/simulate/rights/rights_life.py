@@ -1,4 +1,4 @@
-"""The rights of one life of a node in the world: its packets, its disk, its clocks, and who asks it for something.
+"""Rights of one life of a node: its packets, disk, clocks, and the clients that ask it.
 
 It does what a driver does with the effects of `Escrow`, and nothing of its own. Customers come every 5 ms while
 there are any; ticks come when they are due.
@@ -155,7 +155,7 @@ class Teller:
         return found
 
     def want(self, share: Share, cost: int) -> None:
-        """Ask for so much soon: somebody waits for it."""
+        """Ask for so much soon: a request waits for it."""
         self.core.want(share, cost)
         self._plan_tick()
 
@@ -192,7 +192,7 @@ class Teller:
         self._do(self.core.handle(packet, name, now_ms=self.now_ms, wall_ms=self.wall_ms))
 
     def members_changed(self) -> None:
-        """Tell it who lives."""
+        """Tell the core which members live."""
         core = self.node.core
         rows = [row for row in core.members() if row.name != self.node.name]
         alive = [
@@ -215,7 +215,7 @@ class Teller:
         before.retire()
 
     def learn(self, limit: Limit) -> None:
-        """Tell it of another version of a limit."""
+        """Tell the core of another version of a limit."""
         if self.heard.hear(limit):
             self.node.host.disk.vault.limits[limit.key] = limit
             self.core.limits_changed(now_ms=self.now_ms, wall_ms=self.wall_ms)

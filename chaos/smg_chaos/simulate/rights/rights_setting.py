@@ -1,4 +1,4 @@
-"""What the rights of a world are made from: limits, who asks for how much of them, clocks and disks."""
+"""Rights setting: limits of a world, load on each of them, clocks and disks."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,8 @@ from smg_mesh.escrow.limit_model import Limit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What is asked of one limit: requests a second, by the number of the node; others are asked nothing.
+    """The load on one limit: requests a second, by the number of the node; others are asked
+    nothing.
 
     A request costs something from `cost[0]` to `cost[1]`. With `settles` that is what it reserves: in the end, up
     to three seconds later, it turns out to have used a part of that, from `used[0]` to `used[1]`, which may be

@@ -1,4 +1,4 @@
-"""Everything about rights in one world: what is defined, who lives, what was admitted, and who adds up."""
+"""Rights of one world: definitions of limits, lives, books of what was admitted, and the judge."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
@@ -124,7 +124,7 @@ class Market:
     # ── Definitions ──────────────────────────────────────────────────────────
 
     def change(self, limit: Limit, at: Host) -> None:
-        """Let somebody at that node set a new version; the others hear of it."""
+        """Let an operator at that node set a new version; the others hear of it."""
         self.definitions.add(limit, self.world.agenda.now_us)
         for host in self.world.hosts.values():
             if host is not at:
@@ -135,7 +135,7 @@ class Market:
         self.held()
 
     def held(self) -> None:
-        """Look who goes by what."""
+        """Look which versions living nodes go by."""
         going = self.tellers()
 
         def _goes_by(limit: Limit) -> bool:
@@ -144,7 +144,7 @@ class Market:
         self.definitions.held(self.world.agenda.now_us, _goes_by)
 
     def tell(self, host: Host, limit: Limit) -> None:
-        """Let a node hear of a version, soon, or as soon as it meets somebody who knows it."""
+        """Let a node hear of a version, soon, or as soon as it meets a node that knows it."""
         low_ms, high_ms = _SPREAD_MS
         delay_ms = low_ms + int(self.world.chance.random() * (high_ms - low_ms))
         at_us = self.world.agenda.now_us + delay_ms * MS
@@ -165,7 +165,7 @@ class Market:
         self.held()
 
     def _meets(self, host: Host, limit: Limit) -> bool:
-        """Return whether somebody who knows a version can reach a node."""
+        """Return whether a node that knows a version can reach another."""
         for teller in self.tellers():
             other = teller.node.host
             if teller.heard.get(limit.key) == limit and not teller.node.stopped:

@@ -1,4 +1,4 @@
-"""How long a limit is without an owner after its owner died, and how little is admitted meanwhile."""
+"""Takeover times: how long a limit has no owner after a crash, and what stays unused meanwhile."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -22,7 +22,7 @@ class _Death:
 
 
 class Takeovers:
-    """All of one history."""
+    """All takeovers of one history."""
 
     def __init__(self, world: RuledWorld, market: Market) -> None:
         self._world = world

@@ -1,1 +1,1 @@
-"""Named weather: one thing befalls a cluster, and it is measured what becomes of it."""
+"""Scenarios with names: one kind of trouble in a cluster, and figures of its effect."""

@@ -1,4 +1,4 @@
-"""All named scenarios, and the table of what the mesh has to reach."""
+"""Catalogue of all named scenarios, and the acceptance table of targets the mesh must reach."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

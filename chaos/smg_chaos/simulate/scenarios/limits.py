@@ -1,4 +1,4 @@
-"""Scenarios of limits: random weather, and what a limit has to give in each kind of load, cut and crash.
+"""Limit scenarios: random faults, and one for each kind of load, cut and crash.
 
 The figures are parts of the amount of a window: `unused` of windows that were asked for far more than there is,
 `refused_share` of windows that were asked for less. `over_ratio` is what was admitted of what may be.
@@ -143,7 +143,7 @@ def _changes(seed: int, nodes: int, profile: ProfileName) -> Plan:
 
 
 def _day(seed: int, nodes: int, profile: ProfileName) -> Plan:
-    """Spend one long budget while its owner dies three times and everybody once."""
+    """Spend one long budget while its owner dies three times and all nodes once."""
     own = chance(seed, "limits-day")
     amount = 120_000
     times = sorted(_EVE_MS + own.randrange(_DAY_MS // 10, _DAY_MS * 8 // 10) for _ in range(4))

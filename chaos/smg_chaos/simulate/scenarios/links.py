@@ -1,4 +1,4 @@
-"""Scenarios of networks that lose, cut and delay, and of what members tell each other."""
+"""Link scenarios: loss, cuts and delay on the network, and spreading of news and meta."""
 
 from functools import partial
 from typing import Final

@@ -1,4 +1,4 @@
-"""Scenarios of members that come and go."""
+"""Lives of members: scenarios of crash, leave, restart, join, late or dead seeds, and twins."""
 
 import math
 from functools import partial
@@ -45,7 +45,7 @@ def _all_notice(world: World, kind: str, name: str, since_us: int) -> list[float
 def crash(world: World, nodes: int, *, whole_host: bool = False) -> Figures:
     """Kill one member without a word; in a large cluster several, one after the other.
 
-    `whole_host`: the machine goes with it, so nobody is left there to refuse a connection.
+    `whole_host`: the machine goes with it, so no process is left there to refuse a connection.
     """
     warm_cluster(world, nodes)
     figures: Figures = {"healthy_deaths": [], "first_s": [], "everywhere_s": []}
@@ -109,7 +109,7 @@ def _all_see(world: World, nodes: int) -> bool:
 
 
 def seed_late(world: World, nodes: int) -> Figures:
-    """Start the seed long after all others, which know nobody else."""
+    """Start the seed long after all others, which know no other member."""
     hosts = [world.add_host(name_of(number), seeds=("n0",)) for number in range(nodes)]
     for host in hosts[1:]:
         world.boot(host)

@@ -1,4 +1,4 @@
-"""Scenarios of nodes that are alive and do not run."""
+"""Loop scenarios: nodes that are alive while their event loop stalls or stands still."""
 
 from functools import partial
 from typing import Final

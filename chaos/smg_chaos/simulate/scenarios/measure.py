@@ -1,4 +1,4 @@
-"""What scenarios measure with: who noticed what, and when."""
+"""Measurements of scenarios: which nodes noticed an event, and after how long."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a named scenario is, what it may be asked to reach, and how one history of it is lived."""
+"""Scenario with a name: its play or plan, its targets, and the run of one history of it."""
 
 import math
 from collections.abc import Callable, Sequence

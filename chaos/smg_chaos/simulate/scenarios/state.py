@@ -1,4 +1,4 @@
-"""Scenarios of what the nodes share: calm and weather, dying registrars, full restarts, newcomers, absence."""
+"""State scenarios: calm and faults, dying registrars, full restarts, newcomers, long absence."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The scenario of everything at once: membership, state, limits, routing and failover, under traffic."""
+"""Whole scenario: membership, state, limits, routing and failover at once, under traffic."""
 
 from typing import Final
 

@@ -1,1 +1,1 @@
-"""Trials: one plan lived through, from the first node to the last look."""
+"""Trials: runs of one plan, from the first node's start to the final checks."""

@@ -1,4 +1,4 @@
-"""One random history of shared state, lived through: weather and deeds, healing, quiet, and a last look.
+"""Replica trial: one random history of shared state: faults and writes, healing, final checks.
 
 In the end all is healed and every clock is right. First the members have to agree, then their replicas,
 then both have to stay as they are. Then a few more writes are made in calm weather, and how long it takes

@@ -1,4 +1,4 @@
-"""One history of limits, lived through: traffic from the beginning, weather, healing, and a last look.
+"""Rights trial: one history of limits: traffic from the start, faults, healing, final checks.
 
 That limits hold is looked at all the time. In the end all is healed; then the members have to agree, and some
 seconds later every limit that is asked for too much has to be used again: what living nodes may spend of it.

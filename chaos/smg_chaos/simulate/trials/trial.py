@@ -1,4 +1,4 @@
-"""One plan, lived through: the cluster comes up, the weather comes, all is healed, all must agree."""
+"""Trial of one plan: the cluster starts, faults happen, all is healed, all members must agree."""
 
 import traceback
 from collections.abc import Callable

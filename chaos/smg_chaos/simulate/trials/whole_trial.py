@@ -1,7 +1,8 @@
-"""One history of everything, lived through: traffic from the beginning, weather, healing, calm, quiet, a last look.
+"""Whole trial: one history under traffic: faults, healing, calm, quiet, final checks.
 
-Safety is looked at all the time. When all is healed the members have to agree, then their replicas; every engine is
-registered again; in calm weather requests succeed; and when nobody asks any more, nothing is held anywhere.
+Safety is looked at all the time. When all is healed the members have to agree, then their replicas;
+every engine is registered again; in calm weather requests succeed; and when no client asks any
+more, nothing is held anywhere.
 """
 
 from typing import Final
@@ -66,7 +67,10 @@ def lived(world: World, plan: Plan) -> Figures:
 
 
 def _heal(world: World, traffic: Traffic) -> None:
-    """End the weather; whoever is gone for good stays so, and every engine is a worker again."""
+    """End the weather.
+
+    Members that are gone for good stay so, and every engine is a worker again.
+    """
     assert world.market is not None
     world.network.heal()
     for host in world.hosts.values():

@@ -1,1 +1,1 @@
-"""Everything at once: membership, shared state, limits, routing and failover, under traffic."""
+"""Whole cluster under traffic: membership, shared state, limits, routing and failover at once."""

@@ -1,4 +1,4 @@
-"""One question of a client: what it was told, and whether that is the truth."""
+"""Client request: one question, the answer so far, and whether the answer is right."""
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias

@@ -1,4 +1,4 @@
-"""One engine call counted in at its worker: load and breaker of one node, until it is let go of once."""
+"""Counted call: load and breaker of one node's worker, for one engine call until its release."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from smg_node.fleet.load.worker_load import WorkerLoad
 
 @dataclass(slots=True, eq=False)
 class Post:
-    """What a node keeps of one worker."""
+    """The record that a node keeps of one worker."""
 
     load: WorkerLoad
     breaker: Breaker
@@ -61,7 +61,7 @@ class Hold:
         self._release(None)
 
     def dropped(self, now_s: float) -> None:
-        """Let go of a call that nobody wants any more."""
+        """Let go of a call whose answer is not wanted any more."""
         self._post.breaker.abandoned(now_s, self._probe)
         self._release(None)
 

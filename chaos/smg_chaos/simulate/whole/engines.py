@@ -1,4 +1,4 @@
-"""The engines of a world: the simulated engine itself, in memory, turned by the world's clock.
+"""Engines of a world: the simulated engine itself, in memory, driven by the virtual clock.
 
 What it says takes a moment to its node, in order. An engine that dies cuts all its calls and comes back with
 nothing; one that stands still says nothing and forgets nothing; one that a node cannot reach does not exist for
@@ -143,7 +143,7 @@ class VirtualEngine:
 
     @property
     def is_full(self) -> bool:
-        """Whether whoever comes now waits for a slot."""
+        """Whether a call that comes now waits for a slot."""
         return self.open >= self._setting.slots
 
     def _worse(self) -> None:

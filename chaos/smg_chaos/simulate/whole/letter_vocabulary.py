@@ -1,4 +1,4 @@
-"""A vocabulary one can do in one's head: every letter is a token, and one id ends a text."""
+"""Letter vocabulary: a tokenizer with one token per letter, and one id that ends a text."""
 
 import string
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""What one life of a node does with requests: admission, the choice of a worker, what it tells other nodes of it.
+"""Request front of one life: admission, worker choice, and what other nodes are told of it.
 
 Everything that decides is the node's own code: shares of limits, policies, prefix index, loads, breakers. Here is
-only what stands between them and the world, as `pipeline/place` and `fleet` do it.
+only what stands between them and the world, as `pipeline/placement` and `fleet` do it.
 """
 
 from typing import Final, Protocol

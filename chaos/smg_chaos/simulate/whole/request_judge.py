@@ -1,9 +1,10 @@
-"""What must hold of requests: looked at wherever something becomes of one, and when all is quiet.
+"""Request judge: invariants of requests, tested at every outcome and when all is quiet.
 
-That an answer is a prefix of its script, whole or with a truthful end, is a matter of `request`; that no limit is
-exceeded, of `rights/judge`; that nothing acknowledged is lost, of `replicas/checkers`. Here is the rest: nobody is
-sent to a worker that its node knows removed, no healthy engine breaks a call, nobody is told that there is no
-worker while there is a well one, and in the end nothing is held any more.
+That an answer is a prefix of its script, whole or with a truthful end, is a matter of
+`client_request`; that no limit is exceeded, of `rights/limit_judge`; that nothing acknowledged is
+lost, of `replicas/checkers`. Here is the rest: no request is sent to a worker that its node knows
+removed, no healthy engine breaks a call, no client is told that there is no worker while there is a
+well one, and in the end nothing is held any more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,14 +67,14 @@ class JudgedTraffic(Protocol):
 
 
 class Judge:
-    """One world's."""
+    """The judge of one world."""
 
     def __init__(self, traffic: JudgedTraffic) -> None:
         self._traffic = traffic
         self._world = traffic.world
 
     def note(self, wrong: str) -> None:
-        """Take what somebody found; "" is nothing."""
+        """Take what a check found; "" is nothing."""
         if wrong:
             self._world.broken(wrong)
 

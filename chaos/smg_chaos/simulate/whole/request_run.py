@@ -1,7 +1,8 @@
-"""One request at one node, from admission to its last word: the spine without its sockets.
+"""Request run at one node, from admission to its last event: the pipeline without sockets.
 
-Rights, placement, call, chunks, events. A call that breaks is judged by `attempts`, and `continue_on` says what is
-sent elsewhere. The grammar lies over the whole stream.
+Rights, placement, call, chunks, events. A call that breaks is judged by `Attempts`
+(`pipeline.retry`), and `pipeline.generation.continuation` says what is sent elsewhere. The grammar
+lies over the whole stream.
 """
 
 from collections.abc import Collection, Sequence
@@ -48,7 +49,7 @@ _LOOK_US: Final = 50 * MS
 
 
 def patience_us(share: Share) -> int:
-    """Return how long a request waits for rights, as at the door of a node (`admission.door`)."""
+    """Return how long a request waits for rights, as a node does (`admission.admission`)."""
     if share.pool < 0 and share.state in ("exact", "standing"):
         return int(OWNER_WAIT_S * SECOND)
     return int((PLENTY_WAIT_S if share.pool >= PLENTY else WAIT_S) * SECOND)
@@ -313,7 +314,7 @@ class Errand:
             self._broke(closed_here())
 
     def abandon(self) -> None:
-        """Nobody reads any more: the engine is told, and nothing is left."""
+        """Cancel a request whose client is gone: the engine is told, and nothing is left."""
         if self._hold is not None:
             self._hold.dropped(self._front.now_s)
         if self._call is not None:

@@ -1,7 +1,8 @@
-"""Everything about requests in one world: engines, clients behind a load balancer, and what became of each.
+"""Traffic of one world: engines, clients behind a load balancer, and the fate of each request.
 
-A client is sent to any node that the load balancer believes in, which it learns late. Who is cut off or refused asks
-again, at another node if there is one, a few times. One in twenty hangs up before its answer is whole.
+A client is sent to any node that the load balancer believes in, which it learns late. A client that
+is cut off or refused asks again, at another node if there is one, a few times. One in twenty hangs
+up before its answer is whole.
 """
 
 from typing import Final, Protocol
@@ -31,7 +32,7 @@ class TrafficWorld(FrontWorld, HasHosts, HasNodes, HasTrace, Protocol):
 
 
 class Traffic:
-    """One world's."""
+    """The traffic of one world."""
 
     def __init__(self, world: TrafficWorld, setting: TrafficSetting) -> None:
         self.world = world
@@ -86,7 +87,7 @@ class Traffic:
     # ── Clients ──────────────────────────────────────────────────────────────
 
     def end(self) -> None:
-        """Let nobody come any more."""
+        """Let no client come any more."""
         self._ending = True
 
     def _come(self) -> None:

@@ -1,4 +1,4 @@
-"""What befalls engines and what clients do, as values, beside what befalls nodes, links, limits and state."""
+"""Traffic events: faults of engines and crowds of clients, as values."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineDies:
-    """Its process is gone, with all it was saying; another one begins after `for_ms`."""
+    """The process of an engine is gone, with all its calls; another one begins after `for_ms`."""
 
     at_ms: int
     engine: str
@@ -21,7 +21,7 @@ class EngineDies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStalls:
-    """It stands still: it says nothing and refuses nothing."""
+    """An engine stands still: it says nothing and refuses nothing."""
 
     at_ms: int
     engine: str
@@ -30,7 +30,7 @@ class EngineStalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineUnreached:
-    """One node cannot reach it, whatever the others can."""
+    """One node cannot reach an engine, whatever the others can."""
 
     at_ms: int
     engine: str
@@ -60,7 +60,7 @@ class TroubledWorld(HasAgenda, HasChronicle, Protocol):
 
 
 def plan_trouble(world: TroubledWorld, trouble: Trouble) -> None:
-    """Put it on the world's agenda, with its end."""
+    """Put an event on the world's agenda, with its end."""
     assert world.traffic is not None
     for on, at_ms in ((True, trouble.at_ms), (False, trouble.at_ms + trouble.for_ms)):
         world.agenda.deed(at_ms * MS, _happen, world, world.traffic, trouble, on)

@@ -1,4 +1,4 @@
-"""What the traffic of a world is made from: engines, what is asked, how often."""
+"""Traffic setting: engines, request rate, answer lengths and policy of a world."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a node tells its subscribers, checked and written down."""
+"""Announcements of a node to its subscribers: checked, and kept in the event log."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""What must hold at every step, and what must hold in the end.
+"""Checkers of membership: invariants at every step, and agreement of all nodes in the end.
 
 Safety is looked at incrementally. After an input the world compares the node's digest, which covers the
 boot and incarnation of every living row; when it changed, and every 64th time anyway, the node's whole
@@ -10,7 +10,7 @@ inputs only, or looking would cost more than living):
 - no two lives of a name have one boot;
 - no row tells of a life that never was, or of an incarnation that its life never had;
 - no more rows of the gone than the cap allows; bytes that are no packet change nothing;
-- announcements alternate: nobody comes up twice, and nobody goes who was not there.
+- announcements alternate: no member comes up twice, and none goes that was not there.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ SUBJECTS_MAX: Final = 12
 
 
 class Checkers:
-    """Everything that is watched in one world."""
+    """All invariants of one world."""
 
     def __init__(self, world: PromiseReport) -> None:
         self._world = world

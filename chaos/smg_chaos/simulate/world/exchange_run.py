@@ -1,4 +1,4 @@
-"""An exchange between two nodes that share state: frame by frame, piece by piece, cut anywhere.
+"""Exchange run between two nodes that share state: frame by frame, piece by piece, cut anywhere.
 
 Every frame is a segment of its own on the simulated TCP and arrives in the order in which it was sent; a
 crash, a blocked link or the deadline may come between any two. Each piece of work takes one turn of its
@@ -154,7 +154,7 @@ class SharedConversation:
     def _at_answerer(self, there: Node | None, frame: Frame | _End) -> None:
         assert not isinstance(frame, _End)
         if there is None or (self._theirs is not None and there is not self._theirs.node):
-            # Nobody listens there any more, or another life that knows nothing of this connection.
+            # Nothing listens there any more, or a life that knows nothing of this connection.
             now_us = self._world.agenda.now_us
             self._world.agenda.plan(now_us, ARRIVAL, self._node, self._end, (False,))
             return
@@ -166,7 +166,7 @@ class SharedConversation:
 
     def _at_opener(self, there: Node | None, frame: Frame | _End) -> None:
         if there is not self._node:
-            # Nobody, or another life, got it: the connection is gone, and nothing follows on it.
+            # No process or another life got it: the connection is gone, and nothing follows.
             self._back_broken = True
         if self._back_broken or self._over:
             return

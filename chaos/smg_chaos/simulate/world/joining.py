@@ -1,9 +1,9 @@
-"""How a simulated node finds its first peer, and finds the others again.
+"""Joining: a simulated node's search for its first peer, and for the others after a loss.
 
-The driver's rules and its numbers, with names that always resolve to where a host is now: while a node
-is alone or has exchanged with nobody, greetings to all its seeds, and beside them rounds of exchanges in
-random order, with a pause that doubles. Afterwards, now and then, a greeting to the seeds whose address
-is no living member. Peers of an earlier life, from the disk, are seeds too.
+The driver's rules and its numbers, with names that always resolve to where a host is now: while a
+node is alone or has exchanged with no peer, greetings to all its seeds, and beside them rounds of
+exchanges in random order, with a pause that doubles. Afterwards, now and then, a greeting to the
+seeds whose address is no living member. Peers of an earlier life, from the disk, are seeds too.
 """
 
 from random import Random
@@ -65,11 +65,11 @@ class Search:
             self._rounds(self._round)
 
     def exchanged(self) -> None:
-        """An exchange with a peer went well, whoever began it."""
+        """An exchange with a peer went well, whichever side began it."""
         self._node.joined = True
 
     def lost_all(self) -> None:
-        """Nobody else is alive here any more: search as at the start."""
+        """No other member is alive here any more: search as at the start."""
         self._greeted = 0
         self._round += 1
         if not self._greeting:
@@ -106,7 +106,7 @@ class Search:
     # ── Rounds of exchanges ──────────────────────────────────────────────────
 
     def _rounds(self, number: int) -> None:
-        """Ask everybody while nobody is found; later only greet who is missing. One chain lives."""
+        """Ask all seeds while no peer is found; later only greet those missing. One chain lives."""
         if number != self._round:
             return
         if self._searching():

@@ -1,4 +1,4 @@
-"""TCP between hosts: pings and exchanges that arrive late rather than never.
+"""Streams (TCP) between hosts: pings and exchanges that arrive late rather than never.
 
 Modelled: every call opens a connection, which costs two round trips before the first byte; a lost
 segment is sent again after 200 ms, a lost first one after a second, each time doubled; a blocked link
@@ -61,7 +61,7 @@ class Streams:
     def converse(
         self, node: Node, address: Address, over: Callable[[bool], None], *, full: bool
     ) -> None:
-        """Open an exchange with whoever is at an address; `over(ok)` is called once."""
+        """Open an exchange with the node at an address; `over(ok)` is called once."""
         self.exchanges += 1
         kind = _Conversation if node.life is None else SharedConversation
         kind(self._world, self._pipes, node, address, over, full=full).open()
@@ -176,7 +176,7 @@ class _Conversation:
 
     def _answer(self, there: Node | None, frame: Frame) -> None:
         if there is None or (self._peer is not None and there is not self._peer):
-            # Nobody listens there any more, or another life that knows nothing of this connection.
+            # Nothing listens there any more, or a life that knows nothing of this connection.
             now_us = self._world.agenda.now_us
             self._world.agenda.plan(now_us, ARRIVAL, self._node, self._end, (False,))
             return

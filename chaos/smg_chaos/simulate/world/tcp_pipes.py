@@ -22,7 +22,7 @@ Reached: TypeAlias = Callable[[Node | None], None]
 
 
 class Pipes:
-    """What it takes until something sent over TCP arrives."""
+    """The time until something sent over TCP arrives."""
 
     def __init__(self, agenda: Agenda, network: Network, chance: Random) -> None:
         self._agenda = agenda

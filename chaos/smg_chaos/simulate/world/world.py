@@ -1,4 +1,4 @@
-"""A cluster on one clock: hosts, a network between them, and real cores that live on them.
+"""World of a simulated cluster: hosts on one clock, a network between them, real cores on them.
 
 The world takes the next entry of the agenda, gives it to the core it is for, and does what the core asks.
 Nothing else moves. After every input the checkers look at what it may have changed. Two worlds with one
@@ -63,7 +63,7 @@ _OFFSET_MS_MAX: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a world is made from, beside its cores."""
+    """The options of a world, beside its cores."""
 
     seed: int
     profile: ProfileName = "lan"
@@ -78,7 +78,7 @@ class Setting:
 
 
 class World:
-    """All of it. `hosts` are by label, in the order in which they came."""
+    """The whole simulated cluster. `hosts` are by label, in the order in which they came."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class World:
         return host
 
     def fresh_address(self) -> Address:
-        """Return an address that nobody had."""
+        """Return an address that was never used."""
         self._addresses += 1
         return numbered_address(self._addresses)
 
@@ -155,7 +155,7 @@ class World:
         return node
 
     def listen_in(self) -> None:
-        """Let somebody keep a sample of all datagrams from now on."""
+        """Keep a sample of all datagrams from now on."""
         self.wiretap = self.network.wiretap = Wiretap(chance(self.setting.seed, "wiretap"))
 
     def kill(self, host: Host) -> None:
