@@ -2,10 +2,10 @@
 
 Played with our gateways, or with the reference. Streamed chats at a fixed rate, each held against
 its undisturbed run to the character, through the balancer of a whole day, which tries again
-elsewhere only what was refused before a byte. The faults are those of a whole day in which a gateway without
-shared state, history or a key can take part, from the same seed for both. Every gateway is given
-all engines when it starts, so that nothing depends on a registry; ours has its mesh as well, which
-is cut like everything.
+elsewhere only what was refused before a byte. The faults are those of a whole day in which a
+gateway without shared state, history or a key can take part, from the same seed for both. Every
+gateway is given all engines when it starts, so that nothing depends on a registry; ours has its
+mesh as well, which is cut like everything.
 """
 
 import asyncio
