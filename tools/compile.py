@@ -114,7 +114,7 @@ def sources(root: Path) -> list[Path]:
 
 def _level(source: Path) -> str:
     """Return how hard the compiler tries: loops gain by it, all others take it twice as long and gain nothing."""
-    return "-O2" if source.parent.name == "packing" else "-O1"
+    return "-O2" if source.parent.name == "native" else "-O1"
 
 
 if __name__ == "__main__":

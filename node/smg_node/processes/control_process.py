@@ -35,7 +35,7 @@ from smg_node.telemetry.metrics.meters import Meters
 SERVING_PATIENCE_S: Final = 15.0
 """So long a start waits for data processes to listen before it goes on without them."""
 FAREWELL_PATIENCE_S: Final = 10.0
-"""Beyond what a farewell may take, before data processes that have not ended are left to the nursery."""
+"""Beyond what a farewell may take, before data processes that have not ended are left to the supervisor."""
 
 _log = logging.getLogger("smg_node.processes")
 

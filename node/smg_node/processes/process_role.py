@@ -29,7 +29,7 @@ class Orders:
     def __init__(self, line: socket.socket) -> None:
         self._line: Final = line
         self.orphaned = False
-        """Whether the nursery is gone."""
+        """Whether the supervisor is gone."""
 
     def listen(self, leave: Callable[[], None]) -> None:
         """Call `leave` for each order to leave, and when the supervisor is gone."""

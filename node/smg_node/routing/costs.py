@@ -18,7 +18,7 @@ from smg_node.routing.pool import Candidate, Pool
 CHARACTERS_PER_TOKEN: Final = 4
 """About, in prose; where nobody counts tokens."""
 SLOT_S: Final = 1.0
-"""What a slot of an engine counts besides; see `fleet.load.LoadOptions.busy_weight_s`."""
+"""What a slot of an engine counts besides; see `fleet.load.load_options.LoadOptions.busy_weight_s`."""
 COMPUTED: Final = 1.25
 """What a token that is computed counts: it keeps its own request waiting, and some of those behind it as well."""
 TIE_S: Final = 0.005

@@ -31,7 +31,7 @@ _FINISHES: Final[dict[str, EngineFinish]] = {
 }
 
 _Told: TypeAlias = tuple[tuple[int, ...], int, int, int, str, int | str | None]
-"""The end of a choice; see `packing.chunks.Ended`."""
+"""The end of a choice; see `native.stream_messages.Ended`."""
 
 
 class UnknownFinishError(SmgError):

@@ -50,7 +50,7 @@ class ServedModel:
     unread: "LazyModel | None" = field(default=None, repr=False, compare=False)
     """Its files, where nobody in this process has needed what they say."""
     worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What requests to it go by, per card of an engine; see `pipeline.terms`."""
+    """What requests to it go by, per card of an engine; see `pipeline.prompt.request_bounds`."""
     pool: str = field(init=False, repr=False, compare=False)
     """What its workers are kept under: a name that no other model of this node has."""
 

@@ -152,7 +152,7 @@ def test_genuine_traffic_has_every_kind_of_packet_that_cores_send() -> None:
     cluster = lived_in(3)
     packets = [wire.decode(item.clear) for item in (*cluster.heard, *cluster.overheard)]
     kinds = {type(packet.message).__name__ for packet in packets}
-    assert kinds >= {"Ping", "Ack", "PingRequest", "Nack", "Gossip", "Told", "Hello"}
+    assert kinds >= {"Ping", "Ack", "PingRequest", "Nack", "Gossip", "Accusation", "Hello"}
     assert any(packet.news for packet in packets)
     assert {claim.rank.name for packet in packets for claim in packet.rumors} == {
         "ALIVE",

@@ -55,7 +55,7 @@ def test_without_a_compiler_no_machine_code_is_left_and_all_goes_on(
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, place)
         shutil.copy2(path.with_suffix(".py"), place.with_suffix(".py"))
-    (package / "packing/ids.old.so").write_bytes(b"not in use any more")
+    (package / "native/token_ids.old.so").write_bytes(b"not in use any more")
     done = subprocess.run(
         [sys.executable, "tools/compile.py"],
         cwd=tmp_path,
@@ -68,11 +68,11 @@ def test_without_a_compiler_no_machine_code_is_left_and_all_goes_on(
     assert done.returncode == 0
     assert said in done.stderr
     assert not machine_code(package)
-    assert (package / "packing/ids.py").exists()
+    assert (package / "native/token_ids.py").exists()
 
 
-def test_packing_has_types_for_the_compiler_of_every_module() -> None:
-    modules = {f"packing.{path.stem}" for path in (PACKAGE / "packing").glob("*.py")}
-    assert modules - {"packing.__init__"} == {
-        name for name in MODULES if name.startswith("packing.")
+def test_native_has_types_for_the_compiler_of_every_module() -> None:
+    modules = {f"native.{path.stem}" for path in (PACKAGE / "native").glob("*.py")}
+    assert modules - {"native.__init__"} == {
+        name for name in MODULES if name.startswith("native.")
     }
