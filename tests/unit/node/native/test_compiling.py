@@ -73,6 +73,4 @@ def test_without_a_compiler_no_machine_code_is_left_and_all_goes_on(
 
 def test_native_has_types_for_the_compiler_of_every_module() -> None:
     modules = {f"native.{path.stem}" for path in (PACKAGE / "native").glob("*.py")}
-    assert modules - {"native.__init__"} == {
-        name for name in MODULES if name.startswith("native.")
-    }
+    assert modules - {"native.__init__"} == {name for name in MODULES if name.startswith("native.")}
