@@ -88,8 +88,8 @@ def test_the_programs_take_every_command_of_a_page(page: str, carried_out: list[
     ours = [shown for shown in shown_commands(_text(page)) if shown.words[0].startswith("smg-")]
     refused = {f"{page}:{one.line} {' '.join(one.words)}": _refusal(one.words) for one in ours}
     assert {command: why for command, why in refused.items() if why} == {}
-    few = 2 if page.startswith("docs/chaos/") else 5
-    assert len(carried_out) >= few, "the page shows too few commands: was it read at all?"
+    assert len(ours) >= 2, "the page shows too few commands: was it read at all?"
+    assert carried_out, "none of them is more than a start of a node"
 
 
 @pytest.mark.parametrize("page", _PAGES)

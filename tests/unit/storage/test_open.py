@@ -87,7 +87,7 @@ def test_a_package_that_is_not_installed_is_named() -> None:
 
 def test_a_factory_that_is_not_there_is_named() -> None:
     registry = plugged_in("nowhere", f"{nothing.__name__}:open_nothing")
-    with pytest.raises(StoreUrlError, match=r"no factory at smg_storage\.nothing:open_nothing"):
+    with pytest.raises(StoreUrlError, match=r"no factory at smg_storage\.no_store:open_nothing"):
         opened("nowhere://h", registry)
 
 
