@@ -26,7 +26,7 @@ from smg_chaos.gameday.lab import namespaces
 from smg_chaos.gameday.lab.frame_forwarder import REQUEST_BYTES_MAX, forward
 from smg_chaos.gameday.lab.namespaces import NamespaceError, Plug
 
-_LEASH: Final = Path(__file__).with_name("leash.py")
+_LEASH: Final = Path(__file__).with_name("process_guard.py")
 _END_S: Final = 10.0
 _FILLER: Final = "filler"
 _BLOCK_BYTES: Final = 4096
