@@ -13,9 +13,11 @@ ROOTS := node mesh storage proto migrations chaos tests
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 .PHONY: help setup compile mlx demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
+	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
 	clean distclean
 
 help: ## Show this list
@@ -47,9 +49,18 @@ test: setup mlx check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
+test-long: setup mlx ## Longer histories than `make test` has time for; ARGS="tests/simulation" for one room
+	@echo "── long tests: what they cover"
+	@$(PYTEST) -q -p no:cacheprovider --long --collect-only $(ARGS)
+	@echo "── long tests"
+	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --long --timeout 1800 $(ARGS)
+
 # ── Parts of it ──────────────────────────────────────────────────────────────
 
-check: lint types contracts house reference-check proto-check ## All checks that run nothing
+CHECKS := types lint contracts house reference-check proto-check
+
+check: setup ## All checks that run nothing
+	@$(MAKE) --no-print-directory --jobs $(JOBS) --output-sync=target SIDE_BY_SIDE=1 $(CHECKS)
 
 format: setup ## Format the source
 	@$(BIN)/ruff format $(ROOTS)

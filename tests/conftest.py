@@ -1,8 +1,10 @@
 """What every test may ask for."""
 
+import ast
 import os
 import signal
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
@@ -21,6 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--rewrite",
         action="store_true",
         help="replace the outputs in tests/transcripts by what the code says now",
+    )
+    parser.addoption(
+        "--long",
+        action="store_true",
+        help="run the tests that are marked as long, and no others",
     )
 
 
@@ -50,10 +57,32 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if any(one.resolve().is_relative_to(ENGINES) for one in named) else True
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = bool(config.getoption("--long"))
+    others = [item for item in items if bool(item.get_closest_marker("long")) is not wanted]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if bool(item.get_closest_marker("long")) is wanted]
     # Files that start servers or live through hours of virtual time come first: a long file that
     # is begun last is a time in which one core waits for the other.
     items.sort(key=lambda item: not {"integration", "simulation"} & set(item.path.parts))
+
+
+def pytest_report_collectionfinish(
+    config: pytest.Config, items: Sequence[pytest.Item]
+) -> Sequence[str]:
+    """Say what long tests cover, a line for each file."""
+    if not config.getoption("--long"):
+        return ()
+    counts = Counter(item.path for item in items)
+    return [
+        f"{path.relative_to(config.rootpath)} ({count}): {_first_line(path)}"
+        for path, count in counts.items()
+    ]
+
+
+def _first_line(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0]
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ def test_the_printed_commands_work_when_pasted(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("smg-node")
     listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
     command: list[str | Path] = [program, "--demo", *listen, "--data-dir", tmp_path / "data"]
-    with running(command, folder=tmp_path / "run") as node:
+    with running(command, folder=tmp_path / "run", forked=False) as node:
         node.wait_for("Ctrl-C ends it", 60)
         node.wait_for(r"is ready: demo(?s:.*)is ready: demo", 60)
         said = node.said()
@@ -48,7 +48,7 @@ def test_engines_end_with_a_demo_that_is_killed(tmp_path: Path) -> None:
     program = Path(sys.executable).with_name("smg-node")
     listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
     command: list[str | Path] = [program, "--demo", *listen, "--data-dir", tmp_path / "data"]
-    with running(command, folder=tmp_path / "run") as node:
+    with running(command, folder=tmp_path / "run", forked=False) as node:
         node.wait_for("Ctrl-C ends it", 60)
         (engines,) = children(node.pid)
         node.signal(signal.SIGKILL)

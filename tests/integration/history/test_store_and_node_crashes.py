@@ -11,7 +11,7 @@ from support.processes.lab import played
 pytestmark = pytest.mark.integration
 
 
-@pytest.mark.parametrize("kind", ["postgresql", "redis"])
+@pytest.mark.parametrize("kind", ["postgresql", pytest.param("redis", marks=pytest.mark.long)])
 async def test_nothing_that_was_acknowledged_is_lost_or_there_twice(
     tmp_path: Path, kind: Kind
 ) -> None:

@@ -1,8 +1,8 @@
 """Real `smg-node` processes that are members of one mesh, on free ports of the loopback, and `smg-admin` beside them."""
 
 import json
+import os
 import re
-import subprocess
 import sys
 import time
 import urllib.request
@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from support.processes.node import RunningNode
 from support.processes.previous_release import CURRENT, Release
 from support.processes.process import Process, running
+from support.processes.program_forks import program_server
 
 # Far more than it takes: other tests use the machine at the same time.
 WAIT_S: Final = 60.0
@@ -37,11 +39,19 @@ class Said:
 
 def smg_admin(*words: str | Path, folder: Path | None = None) -> Said:
     """Run `smg-admin` to its end."""
-    done = subprocess.run(
-        [_BIN / "smg-admin", *words], capture_output=True, text=True, cwd=folder, timeout=60, check=False
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return Said(done.returncode, done.stdout, done.stderr)
+    command = [str(word) for word in (_BIN / "smg-admin", *words)]
+    with TemporaryDirectory() as scratch:
+        out, err = Path(scratch, "out"), Path(scratch, "err")
+        done = program_server().start(
+            command, folder=folder or Path.cwd(), environment=os.environ, out=out, err=err
+        )
+        try:
+            code = done.wait(WAIT_S)
+        finally:
+            done.kill()
+        said = Said(code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8"))
+    assert "Traceback" not in said.err, said.err
+    return said
 
 
 def make_key(folder: Path, name: str = "mesh.key") -> Path:

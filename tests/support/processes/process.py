@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
+
+from support.processes.program_forks import is_forkable, program_server
 
 _POLL_S: Final = 0.02
 _LOG_TAIL_LINES: Final = 40
@@ -35,10 +37,27 @@ class ProcessError(Exception):
     """A process that ended, or did not say in time what was waited for; carries the end of its log."""
 
 
+class Started(Protocol):
+    """A started program: the part of `subprocess.Popen` that is used."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
 class Process:
     """One running process. Start it with `running`."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], name: str, log: Path) -> None:
+    def __init__(self, popen: Started, name: str, log: Path) -> None:
         self._popen = popen
         self.name = name
         self.log = log
@@ -112,29 +131,42 @@ def running(
     folder: Path,
     environment: Mapping[str, str] | None = None,
     grace_s: float = 10.0,
+    forked: bool = True,
 ) -> Iterator[Process]:
     """Run `command` inside `folder`, which is made and becomes its working folder, with its log.
 
-    `environment` is added to this process's own. On leaving, it is stopped.
+    `environment` is added to this process's own. Our own programs are forks of a process that has imported them, unless
+    that is not wanted (`forked`). On leaving, it is stopped.
     """
     folder.mkdir(parents=True, exist_ok=True)
     words = [str(word) for word in command]
     log = folder / f"{Path(words[0]).name}.log"
+    own = {**os.environ, **(environment or {})}
+    started: Started
+    if forked and is_forkable(words):
+        started = program_server().start(words, folder=folder, environment=own, out=log, err=log)
+    else:
+        started = _started(words, folder, own, log)
+    process = Process(started, Path(words[0]).name, log)
+    try:
+        yield process
+    finally:
+        process.stop(grace_s)
+
+
+def _started(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], log: Path
+) -> Started:
     with log.open("wb") as output:
-        popen = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-c", _LEASH, str(os.getpid()), *words],
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for the tests, which then stop their processes
         )
-    process = Process(popen, Path(words[0]).name, log)
-    try:
-        yield process
-    finally:
-        process.stop(grace_s)
 
 
 @contextmanager

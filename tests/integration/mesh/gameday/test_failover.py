@@ -11,7 +11,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.mark.parametrize(
-    ("topology", "counts", "untouched_max"), [("alone", 4, 0), ("pairs", 9, 2)]
+    ("topology", "counts", "untouched_max"),
+    [("alone", 4, 0), pytest.param("pairs", 9, 2, marks=pytest.mark.long)],
 )
 async def test_streams_survive_kill_stall_and_removal_and_end_clearly_with_nobody_left(
     tmp_path: Path, topology: str, counts: int, untouched_max: int

@@ -55,6 +55,7 @@ async def crowded(stage: Stage) -> Sequence[Figure]:
         return [*figures, *await budget.budget(scene, definer, CROWD)]
 
 
+@pytest.mark.long
 async def test_a_crowd_of_streams_takes_no_token_more_than_its_budget_though_a_node_is_killed(
     tmp_path: Path,
 ) -> None:

@@ -9,7 +9,7 @@ from smg_chaos.gameday.rolling.scenario import FLAGS, PLACES, rolling
 from smg_chaos.gameday.stage import Stage
 from support.processes.lab import nodes
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 
 async def test_nodes_are_restarted_in_turn_and_no_stream_is_cut_or_refused(tmp_path: Path) -> None:

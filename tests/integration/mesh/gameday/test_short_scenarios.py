@@ -37,6 +37,7 @@ async def test_a_crash_is_known_everywhere_soon_and_nobody_else_is_declared_dead
     exact(figures["others declared dead meanwhile"])
 
 
+@pytest.mark.long
 async def test_who_leaves_is_known_to_have_left_and_never_doubted(tmp_path: Path) -> None:
     figures = await played(crashes.leave, tmp_path, count=3, rounds=1)
     in_time(figures["all announce a leave, p99"])
@@ -44,6 +45,7 @@ async def test_who_leaves_is_known_to_have_left_and_never_doubted(tmp_path: Path
     exact(figures["deaths of who left"])
 
 
+@pytest.mark.long
 async def test_the_same_name_at_a_new_address_is_taken_at_once(tmp_path: Path) -> None:
     figures = await played(crashes.restart, tmp_path, count=4, rounds=2)
     in_time(figures["same name, new address: alive everywhere, p99"])
@@ -55,18 +57,21 @@ async def test_a_partition_heals_by_itself(tmp_path: Path) -> None:
     in_time(figures["all pairs alive after healing, p99"])
 
 
+@pytest.mark.long
 async def test_one_sick_member_brings_nobody_else_down(tmp_path: Path) -> None:
     figures = await played(weather.sick, tmp_path, count=5, seconds=8.0)
     for figure in figures.values():
         exact(figure)
 
 
+@pytest.mark.long
 async def test_short_stalls_are_forgiven(tmp_path: Path) -> None:
     figures = await played(weather.stall, tmp_path, count=4, seconds=8.0)
     for figure in figures.values():
         exact(figure)
 
 
+@pytest.mark.long
 async def test_a_fifth_of_all_packets_lost_declares_nobody_dead(tmp_path: Path) -> None:
     figures = await played(weather.loss, tmp_path, count=4, seconds=6.0)
     for figure in figures.values():
@@ -82,6 +87,7 @@ async def test_workers_are_everywhere_soon_and_outlive_who_registered_them(tmp_p
             exact(figure)
 
 
+@pytest.mark.long
 async def test_no_answer_is_wrong_while_all_changes_and_every_node_restarts(
     tmp_path: Path,
 ) -> None:

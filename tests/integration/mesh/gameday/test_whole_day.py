@@ -36,6 +36,7 @@ def status_of(lab: Lab, command: list[str | Path], log: IO[bytes], folder: Path)
     raise AssertionError("it does not end")
 
 
+@pytest.mark.long
 async def test_a_short_day_with_a_dead_node_and_a_dead_engine_keeps_every_promise(
     tmp_path: Path,
 ) -> None:
