@@ -7,11 +7,12 @@ import pytest
 from smg_chaos.simulate.batch import Task, run_task
 from smg_chaos.simulate.plans.rights_plans import random_limits_plan
 from smg_mesh.escrow.permits.permit_loans import Borrowed
+from support.tools.long_ranges import first_and_long
 
 SEEDS = 5
 
 
-@pytest.mark.parametrize("first", range(0, 4 * SEEDS, SEEDS))
+@pytest.mark.parametrize("first", first_and_long(range(0, 4 * SEEDS, SEEDS), now=2))
 def test_limits_hold_in_any_weather_and_are_used_again_after_it(first: int) -> None:
     tasks = [
         Task(seed=seed, nodes=5, profile="lan", scenario="limits")
@@ -26,7 +27,7 @@ def test_limits_hold_in_any_weather_and_are_used_again_after_it(first: int) -> N
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("first", range(0, 20, 10))
+@pytest.mark.parametrize("first", first_and_long(range(0, 20, 10), now=1))
 def test_no_more_are_open_at_a_time_than_may_be_in_any_weather(first: int) -> None:
     assert _broken("limit-places", range(first, first + 10)) == []
 

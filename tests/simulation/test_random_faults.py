@@ -10,16 +10,17 @@ from smg_chaos.simulate.hosts.link_faults import Rough
 from smg_chaos.simulate.random_faults import random_plan
 from smg_chaos.simulate.trials.trial import try_plan
 from smg_mesh.config import ProfileName
+from support.tools.long_ranges import first_and_long
 
 SEEDS = 12
 
 
-@pytest.mark.parametrize("first", range(0, 20 * SEEDS, SEEDS))
+@pytest.mark.parametrize("first", first_and_long(range(0, 20 * SEEDS, SEEDS), now=6))
 def test_a_small_cluster_survives_any_weather_on_a_lan(first: int) -> None:
     survive([Task(seed=seed, nodes=3 + seed % 4, profile="lan") for seed in seeds(first)])
 
 
-@pytest.mark.parametrize("first", range(1_000, 1_000 + 3 * SEEDS, SEEDS))
+@pytest.mark.parametrize("first", first_and_long(range(1_000, 1_000 + 3 * SEEDS, SEEDS), now=1))
 def test_ten_nodes_survive_any_weather(first: int) -> None:
     survive([Task(seed=seed, nodes=10, profile="lan") for seed in seeds(first)])
 
@@ -29,7 +30,7 @@ def test_a_cluster_survives_any_weather_on_other_networks(profile: ProfileName) 
     survive([Task(seed=seed, nodes=5, profile=profile) for seed in seeds(2_000)])
 
 
-@pytest.mark.parametrize("first", range(3_000, 3_000 + 2 * SEEDS, SEEDS))
+@pytest.mark.parametrize("first", first_and_long(range(3_000, 3_000 + 2 * SEEDS, SEEDS), now=1))
 def test_a_sealed_cluster_survives_any_weather(first: int) -> None:
     survive([Task(seed=seed, nodes=4, profile="lan", sealed=True) for seed in seeds(first)])
 

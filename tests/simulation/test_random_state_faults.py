@@ -3,16 +3,17 @@
 import pytest
 
 from smg_chaos.simulate.batch import Task, run_task
+from support.tools.long_ranges import first_and_long
 
 SEEDS = 12
 
 
-@pytest.mark.parametrize("first", range(0, 12 * SEEDS, SEEDS))
+@pytest.mark.parametrize("first", first_and_long(range(0, 12 * SEEDS, SEEDS), now=4))
 def test_a_small_cluster_loses_nothing_and_agrees(first: int) -> None:
     survive(first, nodes=6)
 
 
-@pytest.mark.parametrize("first", range(10_000, 10_000 + 3 * SEEDS, SEEDS))
+@pytest.mark.parametrize("first", first_and_long(range(10_000, 10_000 + 3 * SEEDS, SEEDS), now=1))
 def test_up_to_twenty_nodes_lose_nothing_and_agree(first: int) -> None:
     survive(first, nodes=20)
 

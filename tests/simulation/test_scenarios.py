@@ -7,7 +7,8 @@ from smg_chaos.simulate.outcome import gathered
 from smg_chaos.simulate.scenarios.catalogue import ACCEPTANCE, SCENARIOS
 
 # Scenario: (nodes, seeds) where its own would take longer than a quick test may; none where another
-# file of this folder lives through it. `make simulate` lives through all of them at full size.
+# file of this folder lives through it. A third of them for each change, all of them for `make test-long`;
+# `make simulate` lives through all of them at full size.
 SMALL = {
     "crash": (6, 20),
     "host-crash": (6, 20),
@@ -69,10 +70,12 @@ def test_every_scenario_has_a_size_here_and_most_a_row_of_acceptance() -> None:
     assert SCENARIOS.keys() - rows == {"grow", "meta", "whole"}
 
 
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [name for name, (_, seeds) in SMALL.items() if seeds])
-def test_a_scenario_goes_as_it_should(name: str) -> None:
+def test_a_scenario_goes_as_it_should(name: str, share: int) -> None:
     scenario = SCENARIOS[name]
     nodes, seeds = SMALL[name]
+    seeds = -(-seeds // share)
     outcomes = [
         run_task(Task(seed=seed, nodes=nodes, profile=scenario.profile, scenario=name))
         for seed in range(seeds)
