@@ -34,7 +34,12 @@ ITEMS: Final = {
     },
     "roles of others": {"type": "function_call_output", "call_id": "c", "output": "o", "role": "r"},
 }  # fmt: skip
-_FUNCTION: Final = {"type": "function", "name": "f", "description": "d", "parameters": {"title": "t"}}
+_FUNCTION: Final = {
+    "type": "function",
+    "name": "f",
+    "description": "d",
+    "parameters": {"title": "t"},
+}
 BODY: Final[dict[str, Any]] = {
     "model": "parrot",
     "instructions": "be brief",
@@ -170,7 +175,9 @@ def node_on(store: str, folder: Path, worker: str) -> Iterator[RunningNode]:
 
 
 @pytest.fixture(scope="module", params=["memory", "sqlite", "postgresql", "redis"])
-def asker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asker]:
+def asker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Asker]:
     folder = tmp_path_factory.mktemp("nodes")
     flags = ("--script", "echo", "--model", "parrot", "--itl-ms", "0.2", "--ttft-ms", "0.2")
     with (

@@ -218,15 +218,15 @@ def test_whoever_stays_is_answered_once_whoever_else_leaves(
         for number in bad:
             disk.bad |= refused(f"{number}")
         grouping = Grouping(disk.write, turns_max=4, lanes=lanes)
-        made: list[asyncio.Task[Committed]] = []
+        made: list[asyncio.Future[tuple[Committed]]] = []
         left: set[int] = set()
         for what, count in steps:
             if what == "come":
                 for _ in range(count % 4):
                     name = f"{len(made)}"
-                    made.append(asyncio.create_task(grouping.commit("-", turn(name))))
+                    made.append(asyncio.gather(grouping.commit("-", turn(name))))
             elif what == "leave" and count < len(made) and made[count].cancel():
-                # Whoever has been answered in this very wake-up is not told to leave any more.
+                # One that has its answer, and only has not said so yet, cannot leave any more.
                 left.add(count)
             elif what == "write":
                 disk.let(count)
@@ -236,11 +236,11 @@ def test_whoever_stays_is_answered_once_whoever_else_leaves(
         disk.let(200)
         answers = await asyncio.wait_for(asyncio.gather(*made, return_exceptions=True), 5)
         kinds = [
-            asyncio.CancelledError if n in left else StoreError if n in bad else Committed
+            asyncio.CancelledError if n in left else StoreError if n in bad else list
             for n in range(len(made))
         ]
         assert [type(answer) for answer in answers] == kinds
-        assert set(disk.kept) >= {f"{n}" for n, kind in enumerate(kinds) if kind is Committed}
+        assert set(disk.kept) >= {f"{n}" for n, kind in enumerate(kinds) if kind is list}
         assert len(disk.kept) == len(set(disk.kept))
         assert disk.under_way_max <= lanes
         # Nobody leads who is gone: the next is written at once.

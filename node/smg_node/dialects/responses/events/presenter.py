@@ -212,9 +212,7 @@ class ResponsePresenter:
         custom = event.name in ask.custom_tools
         kind = OpenCustomCall if custom else OpenCall
         item_id = self._new_id("custom_tool_call" if custom else "function_call")
-        return kind(
-            self._script, item_id, index, call_id=call_id, name=name, namespace=namespace
-        )
+        return kind(self._script, item_id, index, call_id=call_id, name=name, namespace=namespace)
 
     def _new_id(self, kind: str) -> str:
         prefix = KINDS[kind].prefix

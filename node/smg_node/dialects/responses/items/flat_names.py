@@ -30,9 +30,7 @@ class NamespacedName(NamedTuple):
     name: str
 
 
-def flat_names(
-    tools: Sequence[NamespacedName], taken: Iterable[str]
-) -> dict[str, NamespacedName]:
+def flat_names(tools: Sequence[NamespacedName], taken: Iterable[str]) -> dict[str, NamespacedName]:
     """Return the tools, which all differ, by flat names that differ too, and from those `taken`."""
     joined = [_joined(tool) for tool in tools]
     often = Counter(joined)

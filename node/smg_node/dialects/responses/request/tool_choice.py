@@ -101,7 +101,9 @@ def _names(draft: Draft, choice: Cursor, kind: str) -> list[str]:
     else:
         found = [flat for flat, tool in spaced.items() if tool.name == name]
         if len(found) > 1:
-            _note(choice, f"several namespaces have a tool called {quoted(name)}: add its namespace")
+            _note(
+                choice, f"several namespaces have a tool called {quoted(name)}: add its namespace"
+            )
             return []
     if not found and not draft.prompt.get("tools") and not draft.left_out:
         _note(choice, "is only allowed when tools are given")

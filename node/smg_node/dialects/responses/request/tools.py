@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from smg_node.core.generation.request import Tool
-from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.openai.functions import check_schemas, note_twice, read_function
 from smg_node.dialects.openai.hosted_tools import leave_out
 from smg_node.dialects.openai.request_draft import Draft, Take
