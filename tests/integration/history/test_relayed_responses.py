@@ -103,6 +103,28 @@ def test_a_function_is_called_and_its_result_told(
     assert other.call_id != called.call_id
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_function_of_a_namespace_is_called_by_its_two_names(
+    client: OpenAI, server: ChatServer, *, streamed: bool
+) -> None:
+    space = {"type": "namespace", "name": "sky", "description": "Above.", "tools": [WEATHER]}
+    tools: list[Any] = [space, {"type": "web_search"}]
+    if streamed:
+        with client.responses.stream(model=MODEL, input="weather", tools=tools) as stream:
+            asked: Any = stream.get_final_response()
+    else:
+        asked = ask(client, "weather", tools=tools)
+    _, called = asked.output
+    assert isinstance(called, ResponseFunctionToolCall)
+    assert (called.namespace, called.name) == ("sky", "weather")
+    assert [tool["function"]["name"] for tool in server.asked[-1]["tools"]] == ["sky__weather"]
+    result = {"type": "function_call_output", "call_id": called.call_id, "output": "raining"}
+    told = ask(client, [result], previous_response_id=asked.id, tools=tools)
+    assert text_of(told) == "It is raining."
+    _, shown, _ = server.asked[-1]["messages"]
+    assert shown["tool_calls"][0]["function"]["name"] == "sky__weather"
+
+
 class City(BaseModel):
     name: str
 

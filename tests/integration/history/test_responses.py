@@ -5,13 +5,16 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import openai
 import pytest
 from openai import OpenAI
 from openai.types.responses import Response, ResponseInputItemParam
 from openai.types.responses.easy_input_message_param import EasyInputMessageParam
 
+from support.clients.coding_agent import KNOWN_MODEL, SECOND_TURN, UNKNOWN_MODEL
 from support.processes.node import RunningNode, running_node
 from support.processes.simulated_engines import Simulated, running_simulated
 
@@ -143,6 +146,54 @@ def test_a_conversation_of_two_thousand_items_keeps_the_newest(client: OpenAI) -
         if item.type == "message" and item.content[0].type in ("input_text", "output_text")
     ]
     assert texts == [said, "last", "number 1999."]
+
+
+def served(client: OpenAI, asked: dict[str, Any], *, streamed: bool) -> tuple[Response, str]:
+    """Return a coding agent's response as it ended, and which parameters had no effect."""
+    body = {"model": "parrot", **asked, "stream": streamed, "max_output_tokens": 2_000}
+    answer = client.post("/responses", cast_to=httpx2.Response, body=body)
+    assert answer.status_code == 200
+    text = answer.text
+    if streamed:
+        *_, last, done, _ = text.split("\n\n")
+        assert (last.partition(".")[0], done) == ("event: response", "data: [DONE]")
+        text = json.dumps(json.loads(last.partition("data: ")[2])["response"])
+    made = Response.model_validate(json.loads(text), strict=True)
+    assert made.status == ("incomplete" if "ignore_eos" in asked else "completed")
+    assert [tool.type for tool in made.tools] == [tool["type"] for tool in asked["tools"]]
+    return made, answer.headers["x-smg-ignored-params"]
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_coding_agent_is_served_as_it_comes(client: OpenAI, *, streamed: bool) -> None:
+    made, ignored = served(client, UNKNOWN_MODEL, streamed=streamed)
+    assert ignored == "client_metadata, tools[2].web_search"
+    assert '"exec_command"' in made.output_text
+    assert '"multi_agent_v1__close_agent"' in made.output_text
+    assert "multi_agent_v1: Other agents." in made.output_text
+    assert "web_search" not in made.output_text
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_coding_agents_history_has_the_names_that_its_tools_have(
+    client: OpenAI, *, streamed: bool
+) -> None:
+    # The parrot says the prompt again, so a call in it is called again.
+    made, _ = served(client, {**SECOND_TURN, **WHOLE}, streamed=streamed)
+    called, *_ = [item for item in made.output if item.type == "function_call"]
+    assert (called.namespace, called.name) == ("multi_agent_v1", "close_agent")
+    assert called.arguments == '{"target": "worker"}'
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+def test_a_coding_agents_grammar_of_a_patch_is_told_to_the_model(
+    client: OpenAI, *, streamed: bool
+) -> None:
+    made, ignored = served(client, KNOWN_MODEL, streamed=streamed)
+    hosted = "tools[2].tool_search, tools[3].web_search"
+    assert ignored == f"client_metadata, tools[1].format, {hosted}, reasoning.effort"
+    assert "The input must match this grammar (lark)" in made.output_text
+    assert "tool_search" not in made.output_text
 
 
 def test_what_is_not_stored_or_deleted_cannot_be_continued(client: OpenAI) -> None:

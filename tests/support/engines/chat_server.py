@@ -47,7 +47,7 @@ class ChatServer:
             yield chunk(content=f"It is {last['content']}.")
         elif word == "weather":
             yield chunk(reasoning_content="I must look.")
-            yield calls(call(0, name="weather", call_id="call_0"))
+            yield calls(call(0, name=_called(body), call_id="call_0"))
             for piece in (WEATHER[:5], WEATHER[5:]):
                 yield calls(call(0, piece))
         elif word == "slow":
@@ -63,6 +63,12 @@ class ChatServer:
         yield chunk("tool_calls" if word == "weather" else "stop")
         yield used(11, 7, prompt_tokens_details={"cached_tokens": 4})
         yield DONE
+
+
+def _called(body: dict[str, Any]) -> str:
+    """Return the function that tells the weather, by the name that the server was told."""
+    names = [tool["function"]["name"] for tool in body.get("tools", ())]
+    return next((name for name in names if name.endswith("weather")), "weather")
 
 
 @contextmanager

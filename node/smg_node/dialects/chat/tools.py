@@ -4,6 +4,7 @@ from typing import Final
 
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.openai.functions import read_functions
+from smg_node.dialects.openai.hosted_tools import leave_out
 from smg_node.dialects.openai.request_draft import Draft, Take
 from smg_node.dialects.openai.tool_choice import (
     take_function_call,
@@ -13,7 +14,7 @@ from smg_node.dialects.openai.tool_choice import (
 
 
 def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `tools`; an empty list declares none."""
+    """Take `tools`; an empty list declares none, and hosted tools are left out."""
     functions: list[Cursor] = []
     for tool in cursor.objects(key, at_most=draft.options.tools_max):
         kind = tool.text("type", required=True)
@@ -21,10 +22,11 @@ def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
             function = tool.object("function", required=True)
             if function is not None:
                 functions.append(function)
+        elif kind == "custom":
+            why = f"only tools of type 'function' are supported; got {quoted(kind)}"
+            tool.unsupported("type", why)
         elif kind is not None:
-            tool.unsupported(
-                "type", f"only tools of type 'function' are supported; got {quoted(kind)}"
-            )
+            leave_out(draft, tool, kind, "only tools of type 'function' are")
     draft.prompt["tools"] = read_functions(draft, cursor, key, functions)
 
 

@@ -133,12 +133,13 @@ EXTRAS: Final[dict[str, Take]] = {
     "mm_processor_kwargs": _hint_object,
     "media_io_kwargs": _hint_object,
     "prediction": _hint_object,
+    # A hosted tool: the model may use it, and need not.
+    "web_search_options": _hint_object,
     # What the answer shows.
     "return_token_ids": shown("token_ids"),
     "return_tokens_as_token_ids": shown("tokens_as_ids"),
     # Not without changing what the answer means.
     "moderation": refused("cannot be honoured here, and a safety check is never dropped silently"),
-    "web_search_options": refused("is not supported: the engines cannot search the web"),
     "return_hidden_states": _ENGINE_UNLESS_EMPTY,
     "bad_words": _ENGINE_UNLESS_EMPTY,
     "allowed_token_ids": _ENGINE,

@@ -1,6 +1,7 @@
 """Functions that the model may call: names, descriptions, schemas."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -18,23 +19,19 @@ def read_functions(
 ) -> tuple[Tool, ...]:
     """Return the tools these functions declare; two of one name, or too long schemas, are noted at `key`."""
     tools: dict[str, Tool] = {}
-    schema_bytes = 0
     for function in functions:
-        tool = _read_function(function)
+        tool = read_function(function)
         if tool is None:
             continue
         if tool.name in tools:
-            function.problem("name", f"there are two tools called {quoted(tool.name)}")
+            note_twice(function, tool.name)
         tools[tool.name] = tool
-        if tool.parameters is not None:
-            schema_bytes += len(_encode(tool.parameters))
-    limit = draft.options.schema_max_bytes
-    if schema_bytes > limit:
-        cursor.problem(key, f"all schemas together may have at most {limit} bytes")
+    check_schemas(draft, cursor, key, tools.values())
     return tuple(tools.values())
 
 
-def _read_function(function: Cursor) -> Tool | None:
+def read_function(function: Cursor) -> Tool | None:
+    """Return the tool that a function declares; None without a valid name."""
     name = function.text("name", required=True)
     if name is not None and not _NAME.match(name):
         function.problem("name", "must be 1 to 64 letters, digits, underscores and hyphens")
@@ -47,3 +44,16 @@ def _read_function(function: Cursor) -> Tool | None:
     if parameters is None:
         return Tool(name, description, None, strict, function.path())
     return Tool(name, description, parameters.values, strict, parameters.path())
+
+
+def note_twice(function: Cursor, name: str) -> None:
+    """Note that an earlier function has the same name."""
+    function.problem("name", f"there are two tools called {quoted(name)}")
+
+
+def check_schemas(draft: Draft, cursor: Cursor, key: str, tools: Iterable[Tool]) -> None:
+    """Note at `key` if the schemas of these tools are too long all together."""
+    schemas = [tool.parameters for tool in tools if tool.parameters is not None]
+    limit = draft.options.schema_max_bytes
+    if sum(len(_encode(schema)) for schema in schemas) > limit:
+        cursor.problem(key, f"all schemas together may have at most {limit} bytes")

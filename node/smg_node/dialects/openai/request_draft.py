@@ -28,12 +28,13 @@ class Draft:
     """Keyword arguments of the request to be, by the class they belong to.
 
     `spelled` maps a sampling field to the client's name for it, where they differ. `template` holds
-    variables for the chat template that parameters stand for; the client's own ones win.
+    variables for the chat template that parameters stand for; the client's own ones win. `left_out`
+    has the types of tools that the model is not shown.
     """
 
     __slots__ = (
-        "constraints", "ignored", "options", "prompt", "request", "sampling", "spelled", "template",
-        "view",
+        "constraints", "ignored", "left_out", "options", "prompt", "request", "sampling", "spelled",
+        "template", "view",
     )  # fmt: skip
 
     def __init__(self, options: ReaderOptions) -> None:
@@ -46,6 +47,7 @@ class Draft:
         self.template: dict[str, Any] = {}
         self.constraints: list[Constraint] = []
         self.ignored: list[str] = []
+        self.left_out: list[str] = []
 
     def draw(self, name: str, value: Any, spelling: str) -> None:
         """Fill the sampling field `name`; None leaves the default."""

@@ -10,72 +10,56 @@ from typing import Final
 
 from smg_node.core.generation.request import ToolChoice, ToolMode
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.openai.hosted_tools import is_hosted, refuse_choice
 from smg_node.dialects.openai.request_draft import Draft
 
-_WORDS: Final[dict[str, ToolMode]] = {"none": "none", "auto": "auto", "required": "required"}
-_MODES: Final = ("auto", "required")
+WORDS: Final[dict[str, ToolMode]] = {"none": "none", "auto": "auto", "required": "required"}
+ALLOWED_MODES: Final = ("auto", "required")
 _NO_CUSTOM: Final = "tools of type 'custom' are not supported here"
 
 
 def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
     """Take `tool_choice` in the form of Chat Completions: the choice is in an object of its kind."""
     if isinstance(cursor.values[key], str):
-        _take_word(draft, cursor, key, ("none", "auto", "required"))
+        take_word(draft, cursor, key, ("none", "auto", "required"))
         return
-    choice = _object(cursor, key)
+    choice = choice_object(cursor, key)
     kind = None if choice is None else choice.text("type", required=True)
     if choice is None or kind is None:
         return
     if kind == "function":
         function = choice.object("function", required=True)
         if function is not None:
-            _choose(draft, key, "named", name=function.text("name", required=True))
+            choose(draft, key, "named", name=function.text("name", required=True))
     elif kind == "allowed_tools":
         allowed = choice.object("allowed_tools", required=True)
         if allowed is not None:
-            _take_allowed(draft, allowed, key, flat=False)
+            _take_allowed(draft, allowed, key)
     elif kind == "custom":
         choice.unsupported("type", _NO_CUSTOM)
     else:
-        _strange_kind(choice, kind)
-
-
-def take_flat_choice(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `tool_choice` in the form of Responses: the choice stands beside its kind."""
-    if isinstance(cursor.values[key], str):
-        _take_word(draft, cursor, key, ("none", "auto", "required"))
-        return
-    choice = _object(cursor, key)
-    kind = None if choice is None else choice.text("type", required=True)
-    if choice is None or kind is None:
-        return
-    if kind in ("function", "custom"):
-        _choose(draft, key, "named", name=choice.text("name", required=True))
-    elif kind == "allowed_tools":
-        _take_allowed(draft, choice, key, flat=True)
-    else:
-        _strange_kind(choice, kind)
+        strange_kind(choice, kind)
 
 
 def take_function_call(draft: Draft, cursor: Cursor, key: str) -> None:
     """Take the legacy `function_call`: `none`, `auto`, or the name of a function."""
     if isinstance(cursor.values[key], str):
-        _take_word(draft, cursor, key, ("none", "auto"))
+        take_word(draft, cursor, key, ("none", "auto"))
         return
-    choice = _object(cursor, key)
+    choice = choice_object(cursor, key)
     if choice is not None:
-        _choose(draft, key, "named", name=choice.text("name", required=True))
+        choose(draft, key, "named", name=choice.text("name", required=True))
 
 
 def take_parallel(draft: Draft, cursor: Cursor, key: str) -> None:
     """Take `parallel_tool_calls`; false allows one call at most."""
     if cursor.flag(key) is False:
-        draft.prompt["choice"] = replace(_chosen(draft), parallel=False)
+        draft.prompt["choice"] = replace(chosen(draft), parallel=False)
 
 
-def settle_choice(draft: Draft, cursor: Cursor, *, auto_needs_tools: bool = True) -> None:
+def settle_choice(draft: Draft, cursor: Cursor) -> None:
     """Check a choice against the tools that were declared; `none` needs none."""
-    choice = _chosen(draft)
+    choice = chosen(draft)
     if draft.view.get("legacy_call"):
         # One call at most: the answer has a place for no more.
         draft.prompt["choice"] = choice = replace(choice, parallel=False)
@@ -84,9 +68,7 @@ def settle_choice(draft: Draft, cursor: Cursor, *, auto_needs_tools: bool = True
         return
     names = {tool.name for tool in draft.prompt.get("tools", ())}
     if not names:
-        if auto_needs_tools or choice.mode != "auto" or choice.allowed is not None:
-            needed = "functions" if key == "function_call" else "tools"
-            cursor.problem(key, f"is only allowed when {needed} are given")
+        _settle_without_tools(draft, cursor, choice)
         return
     wanted = (choice.name,) if choice.mode == "named" else choice.allowed or ()
     for name in wanted:
@@ -94,12 +76,25 @@ def settle_choice(draft: Draft, cursor: Cursor, *, auto_needs_tools: bool = True
             cursor.problem(key, f"there is no tool called {quoted(name)}")
 
 
-def _chosen(draft: Draft) -> ToolChoice:
+def _settle_without_tools(draft: Draft, cursor: Cursor, choice: ToolChoice) -> None:
+    """Check a choice where no tool is left that the model is shown."""
+    key = choice.where
+    if not draft.left_out:
+        needed = "functions" if key == "function_call" else "tools"
+        cursor.problem(key, f"is only allowed when {needed} are given")
+    elif choice.mode == "required":
+        refuse_choice(cursor, key, draft.left_out[0])
+    elif choice.mode == "named":
+        cursor.problem(key, f"there is no tool called {quoted(choice.name)}")
+
+
+def chosen(draft: Draft) -> ToolChoice:
+    """Return the choice so far."""
     found = draft.prompt.get("choice")
     return found if isinstance(found, ToolChoice) else ToolChoice()
 
 
-def _choose(
+def choose(
     draft: Draft,
     key: str,
     mode: ToolMode,
@@ -107,21 +102,24 @@ def _choose(
     name: str | None = "",
     allowed: tuple[str, ...] | None = None,
 ) -> None:
+    """Make this the choice; whether calls may be parallel stays as it is."""
     draft.prompt["choice"] = replace(
-        _chosen(draft), mode=mode, name=name or "", allowed=allowed, where=key
+        chosen(draft), mode=mode, name=name or "", allowed=allowed, where=key
     )
 
 
-def _take_word(draft: Draft, cursor: Cursor, key: str, words: tuple[str, ...]) -> None:
+def take_word(draft: Draft, cursor: Cursor, key: str, words: tuple[str, ...]) -> None:
+    """Take one of these words; any other is noted."""
     word = cursor.values[key]
     if word in words:
-        _choose(draft, key, _WORDS[word])
+        choose(draft, key, WORDS[word])
     else:
         known = ", ".join(repr(each) for each in words)
         cursor.problem(key, f"must be one of {known} or an object; got {quoted(word)}")
 
 
-def _object(cursor: Cursor, key: str) -> Cursor | None:
+def choice_object(cursor: Cursor, key: str) -> Cursor | None:
+    """Return the object at `key`; None for anything else, which is noted."""
     choice = cursor.values[key]
     if type(choice) is dict:
         return cursor.object(key)
@@ -129,27 +127,40 @@ def _object(cursor: Cursor, key: str) -> Cursor | None:
     return None
 
 
-def _take_allowed(draft: Draft, allowed: Cursor, key: str, *, flat: bool) -> None:
-    mode = allowed.word("mode", _MODES, required=True)
+def _take_allowed(draft: Draft, allowed: Cursor, key: str) -> None:
+    mode = allowed.word("mode", ALLOWED_MODES, required=True)
     tools = list(allowed.objects("tools", required=True, at_least=1))
-    names = tuple(dict.fromkeys(_names(tools, flat=flat)))
-    if mode is not None:
-        _choose(draft, key, _WORDS[mode], allowed=names)
+    names = tuple(dict.fromkeys(_names(draft, tools)))
+    if mode is None:
+        return
+    if names:
+        choose(draft, key, WORDS[mode], allowed=names)
+    elif mode == "auto":
+        # Nothing of what may be called is here.
+        choose(draft, key, "none")
+    elif tools and not allowed.problems:
+        refuse_choice(tools[0], "type", tools[0].values["type"])
 
 
-def _names(tools: list[Cursor], *, flat: bool) -> Iterator[str]:
+def _names(draft: Draft, tools: list[Cursor]) -> Iterator[str]:
     for tool in tools:
         kind = tool.text("type", required=True)
-        if kind == "function" or (kind == "custom" and flat):
-            place = tool if flat else tool.object("function", required=True)
+        if kind == "function":
+            place = tool.object("function", required=True)
             name = None if place is None else place.text("name", required=True)
             if name is not None:
                 yield name
         elif kind == "custom":
             tool.unsupported("type", _NO_CUSTOM)
+        elif kind is not None and is_hosted(kind):
+            draft.ignore(f"{tool.path()}.{kind}")
         elif kind is not None:
-            _strange_kind(tool, kind)
+            strange_kind(tool, kind)
 
 
-def _strange_kind(choice: Cursor, kind: str) -> None:
-    choice.unsupported("type", f"nothing of the type {quoted(kind)} can be chosen")
+def strange_kind(choice: Cursor, kind: str) -> None:
+    """Note that a tool of this type cannot be chosen."""
+    if is_hosted(kind):
+        refuse_choice(choice, "type", kind)
+    else:
+        choice.unsupported("type", f"nothing of the type {quoted(kind)} can be chosen")

@@ -23,6 +23,7 @@ from smg_storage.records import (
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _HOUR_US: Final = 3_600_000_000
+_WORD_CHARACTERS_MAX: Final = 16
 _APPENDED = ("completed", "incomplete")
 """What becomes part of a conversation. What broke or was given up would stand in the way of trying again."""
 
@@ -150,10 +151,19 @@ def row_of(item: ItemDoc, created_us: int, response_id: str = "") -> Item:
         item_type=item.type,
         document=item.document,
         created_us=created_us,
-        role=item.role,
-        status=item.status,
+        role=_word(item.role),
+        status=_word(item.status),
         response_id=response_id,
     )
+
+
+def _word(said: str) -> str:
+    """Return a role or a status for the column beside the document, which has all that was said.
+
+    Those of kept types are the words of some other server, or of the client. What is no word of ours in form is
+    not repeated: columns hold 16 characters, and no NUL.
+    """
+    return said if len(said) <= _WORD_CHARACTERS_MAX and said.isprintable() else ""
 
 
 def _locations(

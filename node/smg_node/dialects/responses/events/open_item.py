@@ -189,11 +189,18 @@ class OpenCall(OpenItem):
     __slots__ = ("_call_id", "_name")
 
     def __init__(
-        self, script: Script, item_id: str, output_index: int, *, call_id: str, name: str
+        self,
+        script: Script,
+        item_id: str,
+        output_index: int,
+        *,
+        call_id: str,
+        name: str,
+        namespace: str = "",
     ) -> None:
         super().__init__(script, item_id, output_index)
         self._call_id = call_id
-        self._name = name
+        self._name = _spelled(name, namespace)
         self._prepare("response.function_call_arguments.delta", self._place())
 
     def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
@@ -219,7 +226,7 @@ class OpenCall(OpenItem):
                 "status": status,
                 "arguments": text,
                 "call_id": self._call_id,
-                "name": self._name,
+                **self._name,
             }
         )
 
@@ -233,11 +240,18 @@ class OpenCustomCall(OpenItem):
     __slots__ = ("_call_id", "_name")
 
     def __init__(
-        self, script: Script, item_id: str, output_index: int, *, call_id: str, name: str
+        self,
+        script: Script,
+        item_id: str,
+        output_index: int,
+        *,
+        call_id: str,
+        name: str,
+        namespace: str = "",
     ) -> None:
         super().__init__(script, item_id, output_index)
         self._call_id = call_id
-        self._name = name
+        self._name = _spelled(name, namespace)
 
     def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         place, say, whole = self._place(), self._script.say, custom_input(text)
@@ -254,9 +268,14 @@ class OpenCustomCall(OpenItem):
                 "status": status,
                 "call_id": self._call_id,
                 "input": custom_input(text),
-                "name": self._name,
+                **self._name,
             }
         )
+
+
+def _spelled(name: str, namespace: str) -> Mapping[str, str]:
+    """Return what a call says of its tool."""
+    return {"name": name, "namespace": namespace} if namespace else {"name": name}
 
 
 class _Argument(msgspec.Struct):

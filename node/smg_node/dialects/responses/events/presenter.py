@@ -203,12 +203,16 @@ class ResponsePresenter:
         if event.kind == "reasoning":
             item_id = self._new_id("reasoning")
             return OpenThought(self._script, item_id, index, event=self._thoughts, seal=self._seal)
+        return self._opened_call(event, index)
+
+    def _opened_call(self, event: BlockStart, index: int) -> OpenItem:
+        ask = self._ask
         call_id = event.call_id or f"call_{self._chance.getrandbits(96):024x}"
-        if event.name in self._ask.custom_tools:
-            item_id = self._new_id("custom_tool_call")
-            return OpenCustomCall(self._script, item_id, index, call_id=call_id, name=event.name)
-        item_id = self._new_id("function_call")
-        return OpenCall(self._script, item_id, index, call_id=call_id, name=event.name)
+        namespace, name = ask.namespaced.get(event.name) or ("", event.name)
+        custom = event.name in ask.custom_tools
+        kind = OpenCustomCall if custom else OpenCall
+        item_id = self._new_id("custom_tool_call" if custom else "function_call")
+        return kind(self._script, item_id, index, call_id=call_id, name=name, namespace=namespace)
 
     def _new_id(self, kind: str) -> str:
         prefix = KINDS[kind].prefix

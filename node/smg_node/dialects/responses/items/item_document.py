@@ -53,7 +53,8 @@ class ItemDoc:
 class _Head(msgspec.Struct):
     type: str
     id: str = ""
-    role: str | None = ""
+    role: Any = ""
+    """Only that of a message is checked: in any other item it is one more key of the client's."""
     status: str | None = ""
 
 
@@ -67,7 +68,8 @@ def item_of(document: bytes) -> ItemDoc:
         head = _head(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not the document of an item: {error}") from error
-    return ItemDoc(head.id, head.type, head.role or "", head.status or "", document)
+    role = head.role if type(head.role) is str else ""
+    return ItemDoc(head.id, head.type, role, head.status or "", document)
 
 
 def items_of(documents: bytes) -> tuple[ItemDoc, ...]:

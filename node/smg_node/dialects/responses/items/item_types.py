@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+TYPE_CHARACTERS_MAX: Final = 64
+"""Stores keep the type of an item beside its document, in a column of so many characters."""
 _SLUG: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}:[A-Za-z0-9_.:-]{1,64}\Z")
 _TYPES: Final[Mapping[type, str]] = {
     dict: "an object",
@@ -91,7 +93,10 @@ _SLUGGED: Final = ItemKind("ext", has_status=False)
 
 def kind_named(name: str) -> ItemKind | None:
     """Return the type of that name; None if there is none. `vendor:anything` is opaque, and kept."""
-    return KINDS.get(name) or (_SLUGGED if _SLUG.match(name) else None)
+    known = KINDS.get(name)
+    if known is None and len(name) <= TYPE_CHARACTERS_MAX and _SLUG.match(name):
+        return _SLUGGED
+    return known
 
 
 def json_type(kind: type) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 
 from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Turn
+from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.items_to_turns import not_rendered, turns_in_steps
 from smg_node.dialects.responses.request.response_request import ResponseRequest
@@ -31,7 +32,11 @@ def generate_request_in_steps(
     assert len(items) >= len(ask.items), "the ask's own input is always part of it"
     new_from = len(items) - len(ask.items)
     turns = yield from turns_in_steps(
-        items, reasoning=ask.reasoning_context, opened=opened, new_from=new_from
+        items,
+        reasoning=ask.reasoning_context,
+        opened=opened,
+        new_from=new_from,
+        names=FlatNames(ask.namespaced, (tool.name for tool in ask.tools)),
     )
     if ask.instructions:
         turns = (Turn("system", ask.instructions), *turns)

@@ -110,6 +110,9 @@ def _written_out(item: Cursor, name: str, shelf: PartCounter) -> dict[str, Any]:
             role = item.word("role", _ROLES, required=True)
             item.word("phase", _PHASES)
             return {} if role is None else {"content": message_content(item, role, shelf)}
+        case "function_call" | "custom_tool_call":
+            item.text("namespace", characters_max=_LENGTHS["name"])
+            return {}
         case "function_call_output" | "custom_tool_call_output":
             return {"output": call_output(item, shelf)}
         case "reasoning":

@@ -26,6 +26,7 @@ from smg_node.core.generation.request import (
     ToolCall,
     Turn,
 )
+from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import (
     CALL_OUTPUTS,
@@ -73,13 +74,17 @@ def turns_of(
     reasoning: ReasoningContext,
     opened: Mapping[str, str] | None = None,
     new_from: int = 0,
+    names: FlatNames | None = None,
 ) -> tuple[Turn, ...]:
     """Return the turns of these items, oldest first.
 
     `opened` maps sealed content to its text. INVALID_REQUEST `invalid_encrypted_content` for one
     that is needed and not in it. Items from `new_from` on are those of the request's own `input`.
+    `names` are those of tools in namespaces.
     """
-    return whole(turns_in_steps(items, reasoning=reasoning, opened=opened, new_from=new_from))
+    return whole(
+        turns_in_steps(items, reasoning=reasoning, opened=opened, new_from=new_from, names=names)
+    )
 
 
 def turns_in_steps(
@@ -88,9 +93,10 @@ def turns_in_steps(
     reasoning: ReasoningContext,
     opened: Mapping[str, str] | None = None,
     new_from: int = 0,
+    names: FlatNames | None = None,
 ) -> Steps[tuple[Turn, ...]]:
     """Return what `turns_of` does, in steps."""
-    weaver = _Weaver(opened or {})
+    weaver = _Weaver(opened or {}, names or FlatNames())
     first_thought = 0 if reasoning == "all_turns" else _last_question(items)
     for place, item in enumerate(items):
         where = f"input[{place - new_from}]" if place >= new_from else "previous_response_id"
@@ -122,8 +128,9 @@ def _last_question(items: Sequence[ItemDoc]) -> int:
 class _Weaver:
     """Joins items to turns, one after the other."""
 
-    def __init__(self, opened: Mapping[str, str]) -> None:
+    def __init__(self, opened: Mapping[str, str], names: FlatNames) -> None:
         self._opened = opened
+        self._names = names
         self._turns: list[Turn] = []
         self._open = _Open()
 
@@ -140,7 +147,7 @@ class _Weaver:
         elif item.type == "reasoning":
             self._think(item.values(), where)
         elif item.type in CALL_OUTPUTS:
-            self._open.calls.append(_call(item.type, item.values()))
+            self._open.calls.append(_call(item.type, item.values(), self._names))
         elif item.type in OUTPUTS:
             values = item.values()
             self._close()
@@ -235,8 +242,9 @@ def _part(part: Mapping[str, Any], where: str) -> Part:
     return MediaPart(_MEDIA[kind], source, where)
 
 
-def _call(kind: str, values: Mapping[str, Any]) -> ToolCall:
-    call_id, name = _text_at(values, "call_id"), _text_at(values, "name")
+def _call(kind: str, values: Mapping[str, Any], names: FlatNames) -> ToolCall:
+    call_id = _text_at(values, "call_id")
+    name = names.of(_text_at(values, "namespace"), _text_at(values, "name"))
     if kind == "function_call":
         return ToolCall(call_id, name, _text_at(values, "arguments"))
     if kind == "custom_tool_call":

@@ -28,8 +28,13 @@ def take_cache_label(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def take_safety(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take the client's user identifier; responses stored under it can be deleted by it."""
+    """Take the client's user identifier; responses stored under it can be deleted by it.
+
+    It is a name that stores look up, so it has no NUL, which a text of PostgreSQL cannot hold.
+    """
     value = cursor.text(key, characters_max=_SAFETY_MAX)
+    if value is not None and "\0" in value:
+        cursor.problem(key, "must not contain a NUL character")
     draft.request["safety_identifier"] = value or ""
     draft.view["safety_identifier"] = value
 

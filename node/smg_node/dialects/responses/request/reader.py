@@ -17,13 +17,13 @@ from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.openai.request_draft import Draft, Take, integer, take_all
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.template_variables import VARIABLES
-from smg_node.dialects.openai.tool_choice import settle_choice
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE
 from smg_node.dialects.responses.request.input_items import read_items, user_message
 from smg_node.dialects.responses.request.metadata_parameters import LABELS
 from smg_node.dialects.responses.request.output_parameters import FORM
 from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.dialects.responses.request.tool_choice import settle_tool_choice
 from smg_node.dialects.responses.request.tools import TOOLS
 from smg_storage.ids import is_id
 
@@ -127,7 +127,7 @@ PARAMETERS: Final[Mapping[str, Take]] = {
 def _settle(draft: Draft, cursor: Cursor) -> None:
     """Check what depends on several parameters."""
     settle_sampling(draft, cursor)
-    settle_choice(draft, cursor, auto_needs_tools=False)
+    settle_tool_choice(draft, cursor)
     if "model" not in draft.request:
         cursor.raw("model", required=True)
     goes_on = cursor.has("previous_response_id") or cursor.has("conversation")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from smg_node.core.generation.request import Sampling, Thinking, Tool, ToolChoice
+from smg_node.dialects.responses.items.flat_names import NamespacedName
 from smg_node.dialects.responses.items.item_document import ItemDoc
 
 Truncation: TypeAlias = Literal["disabled", "auto"]
@@ -17,7 +18,7 @@ class ResponseRequest:
 
     `items` are its own input; an item_reference stays there until history resolves it, and its id
     is in `references`. `custom_tools` are names of `tools` whose calls are shown as
-    custom_tool_call.
+    custom_tool_call; `namespaced` are those of a namespace, by their names in `tools`.
     """
 
     model: str
@@ -37,6 +38,7 @@ class ResponseRequest:
     tools: tuple[Tool, ...] = ()
     choice: ToolChoice = field(default_factory=ToolChoice)
     custom_tools: tuple[str, ...] = ()
+    namespaced: Mapping[str, NamespacedName] = field(default_factory=dict)
     reasoning_context: ReasoningContext = "current_turn"
     thinking: Thinking = field(default_factory=Thinking)
     kwargs: Mapping[str, Any] = field(default_factory=dict)

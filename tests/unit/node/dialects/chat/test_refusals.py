@@ -193,6 +193,7 @@ def test_synonyms_that_agree_are_taken() -> None:
         ("prompt_cache_options", {}),
         ("prompt_cache_retention", "24h"),
         ("prediction", {"type": "content", "content": "x"}),
+        ("web_search_options", {}),
         ("mm_processor_kwargs", {}),
         ("media_io_kwargs", {}),
         ("priority", -1),
@@ -213,7 +214,6 @@ def test_a_hint_without_effect_is_named(name: str, value: Any) -> None:
     ("name", "value"),
     [
         ("moderation", {"model": "x"}),
-        ("web_search_options", {}),
         ("modalities", ["text", "audio"]),
         ("audio", {"voice": "x"}),
         ("bad_words", ["x"]),

@@ -127,7 +127,7 @@ def test_the_legacy_fields_allow_one_call_at_most() -> None:
             "unsupported_parameter",
         ),
         (
-            {"tools": TOOLS, "tool_choice": {"type": "web_search"}},
+            {"tools": TOOLS, "tool_choice": {"type": "telepathy"}},
             "tool_choice.type",
             "unsupported_parameter",
         ),
@@ -176,7 +176,7 @@ def test_a_choice_that_makes_no_sense_is_refused_at_its_place(
             "missing_required_parameter",
         ),
         (
-            {"tools": FLAT_TOOLS, "tool_choice": {"type": "file_search"}},
+            {"tools": FLAT_TOOLS, "tool_choice": {"type": "telepathy"}},
             "tool_choice.type",
             "unsupported_parameter",
         ),

@@ -194,6 +194,33 @@ def test_the_call_of_a_custom_tool_shows_the_string_inside(deltas: Any, shown: s
     assert [row["delta"] for row in decoded(told) if "delta" in row] == [shown]
 
 
+SPACE = {
+    "type": "namespace",
+    "name": "crm",
+    "description": "Customers.",
+    "tools": [{"type": "function", "name": "lookup"}, {"type": "custom", "name": "query"}],
+}
+
+
+def test_a_call_of_a_namespace_says_it_by_its_two_names() -> None:
+    ask = ask_of(tools=[SPACE])
+    calls = [
+        call("{}", name="crm__lookup"),
+        call('{"input":"x"}', block=1, name="crm__query", call_id="call_b"),
+        call("{}", block=2, name="lookup", call_id="call_c"),
+    ]
+    told = told_whole(whole(*calls, reason="tool_calls"), ask)
+    lookup, query, plain = checked(told).output
+    assert lookup.type == "function_call"
+    assert (lookup.namespace, lookup.name, lookup.call_id) == ("crm", "lookup", "call_a")
+    assert query.type == "custom_tool_call"
+    assert (query.namespace, query.name, query.input) == ("crm", "query", "x")
+    assert plain.type == "function_call"
+    assert (plain.namespace, plain.name) == (None, "lookup")
+    added = [row["item"] for row in decoded(told) if row["type"].endswith("item.added")]
+    assert [item.get("namespace") for item in added] == ["crm", "crm", None]
+
+
 def test_a_thought_is_sealed_where_that_is_wanted() -> None:
     told = told_whole(whole(thought("h", "m")), seal=lambda plain: f"<{plain}>")
     (item,) = checked(told).output

@@ -237,16 +237,9 @@ def test_hints_without_effect_are_named() -> None:
         ({"reasoning": {"effort": 5}}, "reasoning.effort", "invalid_type"),
         ({"reasoning": {"summary": "long"}}, "reasoning.summary", "invalid_value"),
         ({"reasoning": {"context": "none"}}, "reasoning.context", "invalid_value"),
-        ({"tools": [{"type": "mcp"}]}, "tools[0].type", "unsupported_tool"),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type", "unsupported_tool"),
         ({"tools": [{"name": "f"}]}, "tools[0].type", "missing_required_parameter"),
         ({"tools": [{**FUNCTION, "name": "a b"}]}, "tools[0].name", "invalid_value"),
         ({"tools": [FUNCTION, FUNCTION]}, "tools[1].name", "invalid_value"),
-        (
-            {"tools": [{**CUSTOM, "format": {"type": "grammar"}}]},
-            "tools[0].format.type",
-            "unsupported_tool",
-        ),
         ({"tool_choice": "required"}, "tool_choice", "invalid_value"),
         (
             {"tool_choice": {"type": "function"}},

@@ -1,0 +1,125 @@
+"""Tool choice of a Responses body: a word, one tool, a namespace, or the tools that may be called.
+
+A tool stands beside its type: `{"type": "function", "name": "lookup", "namespace": "crm"}`. One of a namespace may
+be named without it where no other tool has that name. Read when all tools are known: a body's keys have no order.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.dialects.openai.hosted_tools import is_hosted, refuse_choice
+from smg_node.dialects.openai.request_draft import Draft
+from smg_node.dialects.openai.tool_choice import (
+    ALLOWED_MODES,
+    WORDS,
+    choice_object,
+    choose,
+    chosen,
+    strange_kind,
+    take_word,
+)
+from smg_node.dialects.responses.items.flat_names import NamespacedName
+
+KEY: Final = "tool_choice"
+_WORDS: Final = ("none", "auto", "required")
+
+
+def settle_tool_choice(draft: Draft, cursor: Cursor) -> None:
+    """Read `tool_choice`, if the tools could be read; what is wrong with it is noted."""
+    if not cursor.has(KEY):
+        return
+    if isinstance(cursor.values[KEY], str):
+        take_word(draft, cursor, KEY, _WORDS)
+        _settle_word(draft, cursor)
+        return
+    choice = choice_object(cursor, KEY)
+    kind = None if choice is None else choice.text("type", required=True)
+    if choice is None or kind is None:
+        return
+    if kind == "allowed_tools":
+        _take_allowed(draft, choice)
+    elif kind in ("function", "custom", "namespace"):
+        names = _names(draft, choice, kind)
+        if kind == "namespace" and names:
+            choose(draft, KEY, "required", allowed=tuple(names))
+        elif names:
+            choose(draft, KEY, "named", name=names[0])
+    else:
+        _strange_kind(draft, choice, kind)
+
+
+def _settle_word(draft: Draft, cursor: Cursor) -> None:
+    if chosen(draft).mode != "required" or draft.prompt.get("tools") or cursor.problems:
+        return
+    if draft.left_out:
+        refuse_choice(cursor, KEY, draft.left_out[0])
+    else:
+        cursor.problem(KEY, "is only allowed when tools are given")
+
+
+def _take_allowed(draft: Draft, allowed: Cursor) -> None:
+    mode = allowed.word("mode", ALLOWED_MODES, required=True)
+    tools = list(allowed.objects("tools", required=True, at_least=1))
+    names = tuple(dict.fromkeys(_all_names(draft, tools)))
+    if mode is None or allowed.problems:
+        return
+    if names:
+        choose(draft, KEY, WORDS[mode], allowed=names)
+    elif mode == "auto":
+        # Nothing of what may be called is here.
+        choose(draft, KEY, "none")
+    else:
+        refuse_choice(tools[0], "type", tools[0].values["type"])
+
+
+def _all_names(draft: Draft, tools: Sequence[Cursor]) -> Iterator[str]:
+    for tool in tools:
+        kind = tool.text("type", required=True)
+        if kind in ("function", "custom", "namespace"):
+            yield from _names(draft, tool, kind)
+        elif kind is not None and (is_hosted(kind) or kind in draft.left_out):
+            draft.ignore(f"{tool.path()}.{kind}")
+        elif kind is not None:
+            strange_kind(tool, kind)
+
+
+def _names(draft: Draft, choice: Cursor, kind: str) -> list[str]:
+    """Return the names by which the model knows what is chosen; none if there is no such tool, which is noted."""
+    name = choice.text("name", required=True)
+    namespace = None if kind == "namespace" else choice.text("namespace", characters_min=1)
+    if name is None or choice.problems:
+        return []
+    spaced: dict[str, NamespacedName] = draft.request.get("namespaced", {})
+    if kind == "namespace":
+        found = [flat for flat, tool in spaced.items() if tool.namespace == name]
+    elif namespace is not None:
+        wanted = NamespacedName(namespace, name)
+        found = [flat for flat, tool in spaced.items() if tool == wanted]
+    elif any(tool.name == name for tool in draft.prompt.get("tools", ())):
+        found = [name]
+    else:
+        found = [flat for flat, tool in spaced.items() if tool.name == name]
+        if len(found) > 1:
+            _note(
+                choice, f"several namespaces have a tool called {quoted(name)}: add its namespace"
+            )
+            return []
+    if not found and not draft.prompt.get("tools") and not draft.left_out:
+        _note(choice, "is only allowed when tools are given")
+    elif not found:
+        what = "namespace" if kind == "namespace" else "tool"
+        inside = "" if namespace is None else f" in the namespace {quoted(namespace)}"
+        _note(choice, f"there is no {what} called {quoted(name)}{inside}")
+    return found
+
+
+def _note(choice: Cursor, why: str) -> None:
+    choice.problems.add(KEY, why)
+
+
+def _strange_kind(draft: Draft, choice: Cursor, kind: str) -> None:
+    if kind in draft.left_out:
+        refuse_choice(choice, "type", kind)
+    else:
+        strange_kind(choice, kind)
