@@ -212,6 +212,49 @@ async def test_what_breaks_later_ends_with_the_break(tmp_path: Path, rest: Any) 
         assert (outcome.kind, outcome.attempts) == ("failed", 1)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        (lost(),),
+        (),
+        (DONE,),
+        (b"data: {\n\n", DONE),
+        (chunk("error"), DONE),
+        (event({"error": {"message": "cuda", "code": 500}}),),
+        (chunk("stop"), event({"error": {"message": "cuda"}}), DONE),
+    ],
+)
+async def test_who_does_not_stream_has_seen_nothing_and_is_told_by_another(
+    tmp_path: Path, rest: Any
+) -> None:
+    torn = worker(lambda call: streamed(ROLE, chunk(content="so"), *rest))
+    async with bench(tmp_path, a=torn, b=worker(fine)) as b:
+        for _ in range(2):
+            assert blocks(await b.events(stream=False)) == ["text Hi!"]
+        assert [one.kind for one in b.relays.outcomes] == ["ok", "ok"]
+    assert torn.calls
+    async with bench(tmp_path, a=torn) as b:
+        error = await b.failure(stream=False)
+        assert error.status == 502
+        assert "part of the answer" not in error.message
+
+
+async def test_an_error_after_the_finish_is_an_error(tmp_path: Path) -> None:
+    rest = (chunk("stop"), event({"error": {"message": "cuda"}}), DONE)
+    torn = worker(lambda call: streamed(chunk(content="so"), *rest))
+    async with bench(tmp_path, w=torn) as b:
+        error = await b.failure()
+        assert (error.status, error.code) == (502, "upstream_error")
+
+
+async def test_an_answer_without_done_is_whole_if_it_finished(tmp_path: Path) -> None:
+    async with bench(tmp_path, w=worker(lambda call: streamed(*GOOD[:-1]))) as b:
+        for stream in (False, True):
+            events = await b.events(stream=stream)
+            assert blocks(events) == ["text Hi!"]
+            assert not isinstance(events[-1], Fail)
+
+
 async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call(
     tmp_path: Path,
 ) -> None:
@@ -226,7 +269,7 @@ async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call
     ("answer", "code", "status", "words"),
     [
         (told({"error": {"message": "n is odd"}}, 400), "upstream_refused", 400, "n is odd"),
-        (told({"detail": "odd"}, 422), "upstream_refused", 422, "odd"),
+        (told({"detail": "odd"}, 422), "upstream_refused", 400, "odd"),
         (Told((b"<html>",), 418), "upstream_refused", 400, "refused the request"),
         (
             told({"error": {"message": "maximum context length is 8"}}, 400),
@@ -246,7 +289,6 @@ async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call
             400,
             "odd",
         ),
-        (told({"error": {"message": "who?"}}, 404), "upstream_error", 502, "who?"),
     ],
 )
 async def test_a_refusal_is_told_in_the_workers_words_and_asked_for_once(
