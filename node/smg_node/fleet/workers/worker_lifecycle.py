@@ -296,15 +296,16 @@ class WorkerLifecycle:
             if now_s < min(vigil.due_s, breaker.look_s(now_s)):
                 continue
             trouble = await seen_at(engine, self._ground.options.probe_timeout_s)
-            fine = not trouble
-            if fine:
-                same = await self._looks_the_same(engine, was_away=was_away)
-                if same is False:
+            if not trouble:
+                try:
+                    same = await self._looks_the_same(engine, was_away=was_away)
+                except SmgError as error:
+                    same, trouble = True, seen_in(error)
+                if not same:
                     self._tell(up=False, reason="came back as another engine")
                     self._down("came back as another engine", failed=False)
                     return
-                fine = same is True
-                trouble = "" if fine else "it does not say which model it serves any more"
+            fine = not trouble
             breaker.looked(_now_s(), good=fine)
             was_away = not fine
             self._looked(good=fine, reason=trouble)
@@ -319,8 +320,8 @@ class WorkerLifecycle:
         if trouble is not None:
             raise trouble
 
-    async def _looks_the_same(self, engine: Engine, *, was_away: bool) -> bool | None:
-        """Whether it is still the engine that was registered; None if it does not say.
+    async def _looks_the_same(self, engine: Engine, *, was_away: bool) -> bool:
+        """Whether it is still the engine that was registered; SmgError if it does not say.
 
         A restart may be over before any probe, and a model's ids mean nothing to another one. Its
         tokenizer is fetched again only where there was time for a restart that was seen.
@@ -333,7 +334,9 @@ class WorkerLifecycle:
                 return False
             return not was_away or await self._adopted(engine, card) is worker.serves
         except SmgError as error:
-            return False if error.kind is ErrorKind.CONFLICT else None
+            if error.kind is ErrorKind.CONFLICT:
+                return False
+            raise
 
     def _looked(self, *, good: bool, reason: str) -> None:
         """Take in a probe's outcome, and share the verdict."""
@@ -368,10 +371,15 @@ async def seen_at(engine: Engine, timeout_s: float) -> str:
     try:
         fine = await engine.serving(timeout_s)
     except SmgError as error:
-        cause = error.__cause__
-        more = cause.message[:SEEN_MAX_CHARACTERS] if isinstance(cause, TransportError) else ""
-        return error.message if more in error.message else f"{error.message} ({more})"
+        return seen_in(error)
     return "" if fine else f"{engine.contract.value} answers but is not SERVING"
+
+
+def seen_in(error: SmgError) -> str:
+    """Return what an engine's failure was in words for operators, with those of the transport."""
+    cause = error.__cause__
+    more = cause.message[:SEEN_MAX_CHARACTERS] if isinstance(cause, TransportError) else ""
+    return error.message if more in error.message else f"{error.message} ({more})"
 
 
 async def close_engine(worker: Worker) -> None:

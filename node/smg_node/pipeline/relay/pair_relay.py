@@ -159,8 +159,9 @@ class _RefusedError(Exception):
 
 def _blamed(error: Exception) -> Exception:
     """Return the error as one that ends the pair without blame, if it is about the request."""
-    of_client = isinstance(error, SmgError) and verdict(error) is Verdict.NEITHER
-    return _RefusedError(error) if of_client and error.status < 500 else error
+    if not isinstance(error, SmgError) or error.status >= 500:
+        return error
+    return _RefusedError(error) if verdict(error) is Verdict.NEITHER else error
 
 
 def _lacking(path: str) -> SmgError:

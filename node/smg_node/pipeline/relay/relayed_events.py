@@ -22,6 +22,8 @@ from smg_node.dialects.sse_reader import EVENT_MAX_BYTES
 from smg_node.dialects.worker_errors import NO_WORDS, WorkerError, error_of
 
 DONE: Final = b"data: [DONE]\n\n"
+KEPT_MAX_BYTES: Final = 65_536
+"""Who says so much before the first word of an answer has begun it."""
 _BORDER: Final = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 """A blank line: two ends of lines, each in one of the three forms the format allows."""
 _LINES: Final = re.compile(rb"\r\n|\n|\r")
@@ -67,9 +69,14 @@ class RelayedEvents:
         """Choices that have begun and not finished."""
         self._finished: set[int] = set()
 
+    @property
+    def _stopped(self) -> bool:
+        """Whether nothing passes any more."""
+        return self.done or self.failure is not None
+
     def feed(self, piece: bytes) -> bytes:
         """Return the whole events that may pass now, up to the `failure` if there is one."""
-        if self.done or self.failure is not None:
+        if self._stopped:
             return b""
         self._size += len(piece)
         if self._size > EVENT_MAX_BYTES:
@@ -87,13 +94,13 @@ class RelayedEvents:
 
     def finish(self) -> bytes:
         """Return the remaining events: the stream has come to its end, cleanly."""
-        if self.done or self.failure is not None:
+        if self._stopped:
             return b""
         passed, rest = b"", b"".join(self._held)
         if rest.strip():
             # The last event may lack the blank line after it.
             passed, _ = self._events(rest + b"\n\n")
-        if self.done or self.failure is not None:
+        if self._stopped:
             return passed
         if self._open or len(self._finished) < self._answers:
             self.failure = _broken("the worker ended its answer before the end of it")
@@ -109,12 +116,13 @@ class RelayedEvents:
             if self._passes(event):
                 passed.append(data[start:end])
             start = end
-            if self.done or self.failure is not None:
+            if self._stopped:
                 break
         if not passed:
             return b"", start
         if not self.begun:
             self._kept += passed
+            self.begun = sum(map(len, self._kept)) > KEPT_MAX_BYTES
             return b"", start
         told = b"".join((*self._kept, *passed))
         self._kept = []
@@ -167,14 +175,13 @@ class RelayedEvents:
     def _read_choices(self, told: Any) -> None:
         choices = told.get("choices") if isinstance(told, dict) else [None]
         for choice in () if choices is None else choices if isinstance(choices, list) else [None]:
-            index = choice.get("index") or 0 if isinstance(choice, dict) else None
-            if not isinstance(index, int):
+            if not isinstance(choice, dict) or not isinstance(choice.get("index") or 0, int):
                 self.failure = _broken(
                     "the worker's answer has something else where choices belong"
                 )
                 return
             self.begun = self.begun or _has_words(choice)
-            self._choose(index, choice.get("finish_reason"))
+            self._choose(choice.get("index") or 0, choice.get("finish_reason"))
 
     def _choose(self, index: int, reason: object) -> None:
         if not 0 <= index < _INDEX_MAX:

@@ -5,8 +5,8 @@ input, in this node's one error. A status of 200 proves nothing: what is no answ
 was asked is a failure of the worker like any other.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -66,7 +66,8 @@ class _Answer(msgspec.Struct, gc=False):
 
 
 _answer: Final = msgspec.json.Decoder(_Answer).decode
-_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw]).decode
+_Fields: TypeAlias = dict[str, msgspec.Raw] | list[msgspec.Raw]
+_fields: Final[Callable[[bytes], _Fields]] = msgspec.json.Decoder(_Fields).decode
 _ERROR_FIELDS: Final = ("error", "detail", "object")
 
 
@@ -155,7 +156,7 @@ def check_end(tail: bytes) -> None:
         raise _none("is no whole JSON")
 
 
-def _check_fields(body: bytes) -> dict[str, msgspec.Raw] | list[msgspec.Raw]:
+def _check_fields(body: bytes) -> _Fields:
     """Return a body as an object or a list that is not empty; see `check_answer` for errors."""
     try:
         found = _fields(body)

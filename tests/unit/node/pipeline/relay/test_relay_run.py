@@ -345,3 +345,47 @@ async def test_a_worker_is_brought_up_looked_at_and_says_how_busy_it_is(tmp_path
         async with asyncio.timeout(5):
             while known.routable:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.005)
+        assert known.reason == "w:1: /health answers 500: the worker is not well"
+
+
+SEEN = "w:1: /v1/models answers 401: the worker does not let this node in; is its api_key right?"
+
+
+@pytest.mark.parametrize(
+    ("pages", "up", "reason"),
+    [
+        (
+            {"/health": Told(status=503)},
+            True,
+            "w:1: /health answers 503: the worker is starting, or not well",
+        ),
+        ({"/v1/models": Told(status=401)}, True, SEEN),
+        (
+            {"/health": Told(status=404), "/v1/models": Told(status=404)},
+            True,
+            "w:1: /v1/models answers 404: no server with the OpenAI API is there",
+        ),
+        ({}, False, "w:1: failed to connect: nobody"),
+    ],
+)
+async def test_what_was_seen_last_is_what_an_operator_reads(
+    tmp_path: Path, pages: dict[str, Told], reason: str, *, up: bool
+) -> None:
+    one = worker(fine)
+    async with relay_bench(tmp_path, w=one) as b:
+        [known] = b.fleet.workers()
+        well = dict(one.pages)
+        one.pages.update(pages)
+        one.up = up
+        if reason != SEEN:
+            assert (await b.fleet.probe("http://w:1")).reason == reason
+        async with asyncio.timeout(5):
+            while known.routable:  # noqa: ASYNC110 - a test looks from outside
+                await asyncio.sleep(0.005)
+        assert known.reason == reason
+        one.pages.update(well)
+        one.up = True
+        async with asyncio.timeout(5):
+            while not known.routable:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.005)
+        assert known.reason == ""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
 from smg_node.dialects.sse_reader import EVENT_MAX_BYTES
-from smg_node.pipeline.relay.relayed_events import DONE, RelayedEvents
+from smg_node.pipeline.relay.relayed_events import DONE, KEPT_MAX_BYTES, RelayedEvents
 
 
 def event(value: object, end: bytes = b"\n\n") -> bytes:
@@ -185,6 +185,16 @@ def test_only_the_first_word_is_the_beginning_of_an_answer() -> None:
     assert events.feed(ERROR) == b""
     assert events.finish() == b""
     assert (events.done, events.failure) == (True, None)
+
+
+def test_what_comes_before_the_first_word_is_not_kept_for_ever() -> None:
+    events = RelayedEvents(1)
+    passed, sent = b"", 0
+    while not passed:
+        passed = events.feed(ROLE)
+        sent += 1
+    assert passed == ROLE * sent
+    assert KEPT_MAX_BYTES < len(passed) <= KEPT_MAX_BYTES + 2 * len(ROLE)
 
 
 def test_an_event_without_an_end_is_not_kept_for_ever() -> None:
