@@ -242,3 +242,70 @@ async def test_a_generation_of_every_model_goes_the_way_its_workers_speak(tmp_pa
         answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("other"), JSON)
         assert "relayed" not in answer.json()
         assert len(one.calls) == 1
+
+
+THEIRS = (
+    ("content-type", "application/json"),
+    ("x-ratelimit-limit-requests", "7"),
+    ("x-ratelimit-remaining-tokens", "1"),
+    ("openai-organization", "org-theirs"),
+    ("openai-version", "1999-01-01"),
+    ("x-request-id", "theirs"),
+    ("x-envoy-upstream-service-time", "5"),
+    ("cf-ray", "1"),
+    ("content-language", "en"),
+)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_headers_of_a_worker_stay_inside(tmp_path: Path, status: int) -> None:
+    made = Told((json.dumps(ANSWER).encode(),), status, THEIRS)
+    async with relaying(tmp_path, lambda call: made) as (surface, _, _):
+        answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("m"), JSON)
+        assert answer.status == status
+        shown = {name for name, value in THEIRS if answer.headers.get(name) == value}
+        assert shown <= {"content-type", "content-language"}
+        assert "cf-ray" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"])
+@pytest.mark.parametrize(
+    "body",
+    [b'{"detail":"odd"}', b'{"object":"error","message":"odd","code":422}', b'{"error":"odd"}'],
+)
+async def test_every_form_of_refusal_is_the_one_of_the_clients_dialect(
+    tmp_path: Path, path: str, body: bytes
+) -> None:
+    async with relaying(tmp_path, lambda call: Told((body,), 422)) as (surface, _, one):
+        for streaming in (False, True):
+            wish = {"model": "m", "prompt": "x", "input": "x", "messages": [], "stream": streaming}
+            answer = await ask(surface.port, "POST", path, wish, JSON)
+            error = {
+                "message": "odd",
+                "type": "invalid_request_error",
+                "param": None,
+                "code": "upstream_refused",
+            }
+            assert (answer.status, answer.json()) == (400, {"error": error})
+            assert answer.headers["x-smg-error-code"] == "upstream_refused"
+            line = json.loads(surface.access.lines[-1])
+            assert (line["status"], line["error"]) == (400, "upstream_refused")
+        assert len(one.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "told_"),
+    [
+        (told({"error": "it only embeds"}, 400), "ok"),
+        (Told(status=404), "ok"),
+        (told(ANSWER), "ok"),
+        (told({}, 500), "the worker failed with status 500"),
+        (told({}), "the worker's answer has no choices"),
+    ],
+)
+async def test_a_worker_that_refuses_to_generate_is_well(
+    tmp_path: Path, answer: Told, told_: str
+) -> None:
+    async with relaying(tmp_path, lambda call: answer) as (surface, _, _):
+        said = (await ask(surface.port, "GET", "/health_generate")).json()["models"]["m"]
+        assert said.partition(";")[0] == told_
