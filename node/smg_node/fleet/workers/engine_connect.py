@@ -74,16 +74,7 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
         try:
             return await open_grpc(url, api_key)
         except SmgError as by_grpc:
-            engine = open_http(url, api_key)
-            try:
-                await engine.serving(PROBE_S)
-            except SmgError as by_http:
-                await engine.close()
-                if by_http.code == NOT_SERVING_CODE:
-                    raise
-                # Where nobody answered, what gRPC said of it is as good.
-                raise by_grpc from by_grpc.__cause__
-            return engine
+            return await _serving(open_http(url, api_key), by_grpc)
 
     async def open_worker(url: WorkerUrl, api_key: str | None) -> Engine:
         await networks.check(url)
@@ -112,3 +103,16 @@ async def _secured(url: WorkerUrl, trust: Trust) -> bool:
             code=UNREACHABLE_CODE,
         ) from error
     return True
+
+
+async def _serving(engine: "HttpEngine", by_grpc: SmgError) -> Engine:
+    """Return an HTTP engine that is well; else it is closed, and the error says what was seen."""
+    try:
+        await engine.serving(PROBE_S)
+    except SmgError as by_http:
+        await engine.close()
+        if by_http.code == NOT_SERVING_CODE:
+            raise
+        # Where nobody answered, what gRPC said of it is as good.
+        raise by_grpc from by_grpc.__cause__
+    return engine

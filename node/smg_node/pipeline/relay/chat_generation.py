@@ -2,7 +2,7 @@
 
 APIs that translate or store the answer cannot use a worker's bytes. The call itself is relayed like
 any other, with the same workers, limits and retries; only here the answer is parsed, so it is also
-retried on another worker until its client has seen some of it: one that does not stream, never. Log probabilities aside, no token is known.
+retried on another worker until its client has seen some of it: one that neither streams nor polls, never. Log probabilities aside, no token is known.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -260,7 +260,7 @@ class ChatRun:
             top_p=UNSAID if top_p is None else top_p,
         )
         reader = ChunkReader(begin, prompt_tokens=prompt_tokens, taken=call_ids(prompt))
-        self._heard = AnswerCollector(reader, seen=request.stream)
+        self._heard = AnswerCollector(reader, seen=request.stream or request.polled)
         return self._heard
 
 

@@ -27,8 +27,8 @@ from smg_node.pipeline.relay.worker_answers import (
     check_end,
     failure_of,
     lacks_route,
+    refusal_words,
     refused,
-    said_by,
 )
 
 KEPT_MAX_BYTES: Final = 1_048_576
@@ -232,7 +232,9 @@ async def refusal(
         return MissingError(path)
     if not is_answer(status):
         return failure(status, stream.headers)
-    said = said_by(engine.discreet(await _words(stream)), _kind(stream), readable=_is_plain(stream))
+    said = refusal_words(
+        engine.discreet(await _words(stream)), _kind(stream), readable=_is_plain(stream)
+    )
     if status not in _NO_SUCH_API:
         return refused(said, status, told_in)
     if lacks_route(said):

@@ -109,7 +109,7 @@ def lacks_route(said: WorkerError) -> bool:
     return words in _NO_ROUTE_WORDS and said.code != "model_not_found"
 
 
-def said_by(body: bytes, content_type: str, *, readable: bool) -> WorkerError:
+def refusal_words(body: bytes, content_type: str, *, readable: bool) -> WorkerError:
     """Return what a worker says in an answer with an error status, "" for a compressed one."""
     return refusal_of(body, content_type) if readable else WorkerError(0, "", "")
 

@@ -2,10 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,91 +9,30 @@ import pytest
 
 from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.generation.event_grammar import Grammar
-from smg_node.core.generation.events import Begin, BlockStart, Event, Fail
+from smg_node.core.generation.events import Begin, BlockStart, Fail
 from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
-    GenerateRequest,
     Sampling,
     ToolCall,
     Turn,
 )
-from smg_node.engines.http.transport import HttpCall
 from smg_node.engines.transport.transport import TransportError
 from smg_node.fleet.models.model_options import ModelSettings
-from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay import chat_generation as chat_relay
-from smg_node.pipeline.relay.chat_generation import AnyGenerations, AnyRun
 from smg_node.system_clock import SystemClock
 from support.answers.chat_chunks import DONE, blocks, call, calls, chunk, event, usage_of, used
+from support.engines.chat_relay_bench import GOOD, ROLE, bench, fine, heard
 from support.engines.relay_bench import (
-    RelayBench,
     Told,
     lost,
-    relay_bench,
     streamed,
     told,
     unreached,
     worker,
 )
 from support.engines.relay_pairs import CACHED, STYLES, Network, said
-from support.history.fake_runs import FakeGenerations
-from support.http.http_node import hello
 from support.rights.fake_rights import LimitWorld, door_of, limit, whole
-
-ROLE = chunk(role="assistant", content="")
-GOOD = (ROLE, chunk(content="Hi"), chunk(content="!"), chunk("stop"), used(9, 4), DONE)
-
-
-@dataclass
-class Bench:
-    relays: RelayBench
-    generations: AnyGenerations
-    engines: FakeGenerations
-
-    def start(self, *, target: str | None = None, timeout_s: float = 5, **more: Any) -> AnyRun:
-        fields: dict[str, Any] = {"model": "m", "sampling": Sampling(), "stream": True, **more}
-        fields.setdefault("prompts", (ChatPrompt((Turn("user", "hi"),)),))
-        run = self.generations.start(
-            "responses", GenerateRequest(**fields), self.relays.context(timeout_s, target)
-        )
-        assert isinstance(run, AnyRun)
-        return run
-
-    async def events(self, **more: Any) -> list[Event]:
-        return await heard(self.start(**more))
-
-    async def failure(self, **more: Any) -> SmgError:
-        last = (await self.events(**more))[-1]
-        assert isinstance(last, Fail)
-        return last.error
-
-
-async def heard(run: AnyRun) -> list[Event]:
-    """Return all events, which are in order."""
-    events: list[Event] = []
-    async for batch in run.events():
-        assert batch
-        events += batch
-    grammar = Grammar(1)
-    grammar.feed(events)
-    assert grammar.over
-    return events
-
-
-@asynccontextmanager
-async def bench(folder: Path, **more: Any) -> AsyncIterator[Bench]:
-    async with relay_bench(folder, **more) as relays:
-        with ThreadPoolExecutor(1) as threads:
-            engines = FakeGenerations(hello)
-            preparer = Preparer(clock=SystemClock(), threads=threads)
-            yield Bench(relays, AnyGenerations(engines, relays.relays, preparer), engines)
-        assert relays.idle()
-
-
-def fine(call: HttpCall) -> Told:
-    return streamed(*GOOD)
 
 
 async def test_an_answer_is_told_and_counted_as_the_dialects_own(tmp_path: Path) -> None:
@@ -210,49 +145,6 @@ async def test_what_breaks_later_ends_with_the_break(tmp_path: Path, rest: Any) 
         assert last.error.status >= 500
         [outcome] = b.relays.outcomes
         assert (outcome.kind, outcome.attempts) == ("failed", 1)
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        (lost(),),
-        (),
-        (DONE,),
-        (b"data: {\n\n", DONE),
-        (chunk("error"), DONE),
-        (event({"error": {"message": "cuda", "code": 500}}),),
-        (chunk("stop"), event({"error": {"message": "cuda"}}), DONE),
-    ],
-)
-async def test_who_does_not_stream_has_seen_nothing_and_is_told_by_another(
-    tmp_path: Path, rest: Any
-) -> None:
-    torn = worker(lambda call: streamed(ROLE, chunk(content="so"), *rest))
-    async with bench(tmp_path, a=torn, b=worker(fine)) as b:
-        for _ in range(2):
-            assert blocks(await b.events(stream=False)) == ["text Hi!"]
-        assert [one.kind for one in b.relays.outcomes] == ["ok", "ok"]
-    assert torn.calls
-    async with bench(tmp_path, a=torn) as b:
-        error = await b.failure(stream=False)
-        assert error.status == 502
-        assert "part of the answer" not in error.message
-
-
-async def test_an_error_after_the_finish_is_an_error(tmp_path: Path) -> None:
-    rest = (chunk("stop"), event({"error": {"message": "cuda"}}), DONE)
-    torn = worker(lambda call: streamed(chunk(content="so"), *rest))
-    async with bench(tmp_path, w=torn) as b:
-        error = await b.failure()
-        assert (error.status, error.code) == (502, "upstream_error")
-
-
-async def test_an_answer_without_done_is_whole_if_it_finished(tmp_path: Path) -> None:
-    async with bench(tmp_path, w=worker(lambda call: streamed(*GOOD[:-1]))) as b:
-        for stream in (False, True):
-            events = await b.events(stream=stream)
-            assert blocks(events) == ["text Hi!"]
-            assert not isinstance(events[-1], Fail)
 
 
 async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call(

@@ -278,7 +278,13 @@ async def test_every_form_of_refusal_is_the_one_of_the_clients_dialect(
 ) -> None:
     async with relaying(tmp_path, lambda call: Told((body,), 422)) as (surface, _, one):
         for streaming in (False, True):
-            wish = {"model": "m", "prompt": "x", "input": "x", "messages": [], "stream": streaming}
+            wish: dict[str, Any] = {
+                "model": "m",
+                "prompt": "x",
+                "input": "x",
+                "messages": [],
+                "stream": streaming,
+            }
             answer = await ask(surface.port, "POST", path, wish, JSON)
             error = {
                 "message": "odd",
@@ -300,7 +306,7 @@ async def test_every_form_of_refusal_is_the_one_of_the_clients_dialect(
         (Told(status=404), "ok"),
         (told(ANSWER), "ok"),
         (told({}, 500), "the worker failed with status 500"),
-        (told({}), "the worker's answer has no choices"),
+        (told({}), "the worker's answer is an empty object"),
     ],
 )
 async def test_a_worker_that_refuses_to_generate_is_well(
