@@ -1,6 +1,7 @@
 """Worker URL: `grpc://host:port?role=…&model=…&contract=…&label.zone=a`, parsed and written.
 
 `grpcs://host:port` is the same over TLS, `http://host:port` one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
+An HTTP worker may be written as clients write it, `http://host:port/v1`, and without the port that its scheme has by default.
 `bootstrap_port=8998` is another spelling of `label.bootstrap_port=8998`.
 
 Flags, files, the environment, the admin API and the command line all use this one form.
@@ -20,7 +21,9 @@ from smg_node.core.errors import invalid
 ROLES: Final = ("regular", "prefill", "decode")
 CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed", "openai")
 OPENAI: Final = "openai"
-HTTP_SCHEMES: Final = ("http", "https")
+HTTP_PORTS: Final[Mapping[str, int]] = MappingProxyType({"http": 80, "https": 443})
+"""The port of an HTTP worker whose URL names none."""
+HTTP_SCHEMES: Final = tuple(HTTP_PORTS)
 SECURE_GRPC: Final = "grpcs"
 """gRPC over TLS."""
 PRIORITY: Final = 50
@@ -49,6 +52,9 @@ _LABELS_MAX = 32
 _VALUE_MAX_CHARACTERS = 256
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _PORT_MAX: Final = 65_535
+_API_PATHS: Final = ("", "v1", "v1/")
+"""Paths of an HTTP worker's URL that mean the same: all APIs lie below /v1 there."""
+_LOOPBACK: Final = "127.0.0.1"
 _NO_PORT: Final = "none"  # what other gateways accept where there is no bootstrap port
 _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,253}", re.ASCII)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
@@ -59,7 +65,7 @@ class WorkerUrl:
     """One worker endpoint with its parameters.
 
     `scheme` is "" where it is to be found out what answers. `host` is lower-case and without brackets. `model` and `contract` are None where the engine is to
-    be asked. Two URLs of one `endpoint` mean the same worker. `labels` is sorted and read-only. `priority` and
+    be asked. Two URLs of one `identity` mean the same worker. `labels` is sorted and read-only. `priority` and
     `cost` are an operator's order among workers and what a request there costs beside others.
     """
 
@@ -82,6 +88,16 @@ class WorkerUrl:
     def endpoint(self) -> str:
         """The URL without its parameters: `grpc://host:port`."""
         return f"{self.scheme}://{self.address}" if self.scheme else self.address
+
+    @property
+    def identity(self) -> str:
+        """What all spellings of one address have in common: the endpoint, with one name for this host.
+
+        Where the scheme is to be found out, gRPC is taken for it: one port is one engine.
+        """
+        host = self.host.removesuffix(".")
+        address = join_host_port(_LOOPBACK if host == "localhost" else host, self.port)
+        return f"{self.scheme or 'grpc'}://{address}"
 
     @property
     def bootstrap_port(self) -> int | None:
@@ -114,6 +130,14 @@ def parse_worker_url(text: str) -> WorkerUrl:
         return _parse(text)
     except ValueError as error:
         raise invalid(f"worker URL {_shown(text)}: {error}", code="invalid_worker_url") from None
+
+
+def identity_of(text: str) -> str:
+    """Return the identity of the worker URL in `text`, "" if it is none."""
+    try:
+        return _parse(text).identity
+    except ValueError:
+        return ""
 
 
 def prefill_urls(words: Sequence[str]) -> tuple[str, ...]:
@@ -155,7 +179,7 @@ def _parse(text: str) -> WorkerUrl:
     elif not scheme:
         raise ValueError("it has nothing before ://; use grpc://host:port or http://host:port")
     _check_scheme(scheme.lower())
-    host, port = _authority(rest)
+    host, port = _authority(rest, scheme.lower())
     if "#" in query:
         raise ValueError("it must not have a fragment (#…)")
     said = _query(query)
@@ -196,24 +220,42 @@ def _check_scheme(scheme: str) -> None:
         )
 
 
-def _authority(text: str) -> tuple[str, int]:
+def _authority(text: str, scheme: str) -> tuple[str, int]:
     if "@" in text:
-        raise ValueError("it must not carry a user name or password")
+        raise ValueError("it must not carry a user name or password; a worker's key is its api_key")
     if "#" in text:
         raise ValueError("it must not have a fragment (#…)")
-    address, slash, path = text.partition("/")
+    address, _, path = text.partition("/")
     if path:
-        raise ValueError(f"it must not have a path ({slash}{path[:40]})")
+        _check_path(scheme, address, path)
     if not address:
         raise ValueError("it needs a host and a port, as in grpc://10.0.0.7:50051")
+    usual = HTTP_PORTS.get(scheme)
+    if usual is not None and (address.endswith("]") or ":" not in address):
+        address = f"{address}:{usual}"
     if ":" not in address:
-        raise ValueError(f"it needs a port, as in grpc://{address[:80]}:50051")
+        raise ValueError(f"it needs a port, as in {scheme or 'grpc'}://{address[:80]}:50051")
     host, port = split_host_port(address)
     if not host:
         raise ValueError("it needs a host")
     if port == 0:
         raise ValueError("port 0 cannot be called")
     return host, port
+
+
+def _check_path(scheme: str, address: str, path: str) -> None:
+    if scheme in HTTP_SCHEMES:
+        if path not in _API_PATHS:
+            raise ValueError(
+                f"it must not have a path (/{path[:40]}) other than /v1: the APIs of a worker are looked"
+                f" for at {scheme}://{address[:80]}/v1"
+            )
+    elif not scheme and path in _API_PATHS:
+        raise ValueError(
+            f"it must not have a path (/{path}); of an HTTP worker write http://{address[:80]}/{path}"
+        )
+    else:
+        raise ValueError(f"it must not have a path (/{path[:40]}); gRPC has none")
 
 
 def _query(text: str) -> dict[str, str]:

@@ -87,6 +87,8 @@ class ModelCard:
     """What it was started as."""
     pairing: Pairing | None = None
     """How it works on one request with another engine; None: it cannot."""
+    instance: str = ""
+    """What no other process has, the same whichever way it is reached; "" where a contract has nothing of the kind."""
     ranks: int = 1
     """Data-parallel ranks that a request can be sent to, each with its own cache and queue."""
 
@@ -157,7 +159,10 @@ class Engine(Protocol):
     abilities: Abilities
 
     async def serving(self, timeout_s: float) -> bool:
-        """Whether the standard health service says SERVING for this contract's service."""
+        """Whether the standard health service says SERVING for this contract's service.
+
+        SmgError if it cannot be asked, or with what an HTTP server says instead, in words for operators.
+        """
         ...
 
     async def healthy(self, timeout_s: float) -> bool:

@@ -22,6 +22,7 @@ from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.models.model_registry import Models
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.workers.engine_identity import EngineClaims, Resolve, unresolved
 from smg_node.fleet.workers.engine_subscriptions import (
     TICK_S,
     KvEventSink,
@@ -31,8 +32,8 @@ from smg_node.fleet.workers.engine_subscriptions import (
 )
 from smg_node.fleet.workers.lifecycle_context import FleetOptions, LifecycleContext, OpenEngine
 from smg_node.fleet.workers.worker import Status, Worker
-from smg_node.fleet.workers.worker_lifecycle import WorkerLifecycle, close_engine
-from smg_node.fleet.workers.worker_spec import DeclaredWorker, worker_id_of
+from smg_node.fleet.workers.worker_lifecycle import WorkerLifecycle, close_engine, seen_at
+from smg_node.fleet.workers.worker_spec import DeclaredWorker, ids_named, worker_id_of
 
 __all__ = ["Fleet", "FleetOptions", "ListenOptions", "OpenEngine", "worker_id_of"]
 
@@ -53,6 +54,7 @@ class Fleet:
         cache: BundleCache,
         rng: Rng,
         listen: ListenOptions | None = None,
+        resolve: Resolve = unresolved,
     ) -> None:
         self.models = models
         self.listening = SubscriptionContext(listen if listen is not None else ListenOptions(), rng)
@@ -69,6 +71,7 @@ class Fleet:
             in_use=self._in_use,
             listening=self.listening,
             spawn=self._spawn,
+            claims=EngineClaims(resolve),
         )
         self._workers: dict[WorkerId, Worker] = {}
         self._tenders: dict[WorkerId, WorkerLifecycle] = {}
@@ -257,12 +260,9 @@ class Fleet:
     # ── Questions ────────────────────────────────────────────────────────────
 
     def get(self, worker_id: str) -> Worker:
-        """Return a worker by id or URL; NOT_FOUND `worker_not_found` otherwise."""
-        found = self._workers.get(WorkerId(worker_id))
-        if found is None:
-            found = next(
-                (item for item in self._workers.values() if item.url.endpoint == worker_id), None
-            )
+        """Return a worker by id or URL, in any spelling; NOT_FOUND `worker_not_found` otherwise."""
+        names = (WorkerId(worker_id), *ids_named(worker_id))
+        found = next((self._workers[name] for name in names if name in self._workers), None)
         if found is None:
             raise SmgError(
                 ErrorKind.NOT_FOUND, f"no worker is called {worker_id!r}", code="worker_not_found"
@@ -347,14 +347,9 @@ class Fleet:
         """Probe a worker now; its `reason` then says what was seen."""
         worker = self.get(worker_id)
         if worker.engine is not None:
-            timeout_s = self._ground.options.probe_timeout_s
-            try:
-                fine = await worker.engine.serving(timeout_s)
-            except SmgError:
-                fine = False
-            worker.reason = "" if fine and worker.status is Status.READY else worker.reason
-            if not fine:
-                worker.reason = f"did not say SERVING within {timeout_s} s"
+            seen = await seen_at(worker.engine, self._ground.options.probe_timeout_s)
+            if seen or worker.status is Status.READY:
+                worker.reason = seen
         return worker
 
     def retune(self, options: FleetOptions) -> None:

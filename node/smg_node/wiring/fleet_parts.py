@@ -32,6 +32,7 @@ from smg_node.fleet.models.model_settings import model_settings
 from smg_node.fleet.models.served_model import AnyModel, ServedModel
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
 from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.engine_identity import resolved
 from smg_node.fleet.workers.pair_eligibility import useful
 from smg_node.fleet.workers.worker import Worker
 from smg_node.http.ports.node import (
@@ -80,6 +81,7 @@ def build_fleet(
         cache=cache,
         rng=rng,
         listen=listen_options(settings),
+        resolve=resolved,
     )
 
 

@@ -224,6 +224,29 @@ def test_the_worker_is_known_as_what_it_is(node: RunningNode, engines: Simulated
         assert json.load(answer)["models"]["ours"] == "ok"
 
 
+def test_all_spellings_of_an_address_are_one_worker(
+    tokens: Simulated, both: Simulated, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    port = tokens.address.rpartition(":")[2]
+    names = (tokens.address, f"localhost:{port}", f"GRPC://LocalHost:{port}/")
+    again_and_again = (*names, f"http://{both.address}/v1")
+    flags = [word for url in again_and_again for word in ("--worker", url)]
+    urls = [f"grpc://{tokens.address}", f"http://{both.address}"]
+    scratch = tmp_path_factory.mktemp("spellings")
+    with running_node(scratch, workers=urls, flags=flags) as node:
+        rows = workers_of(node)
+        assert sorted(str(row["contract"]) for row in rows.values()) == ["openai", "vllm"]
+        again = Request(
+            f"{node.url}/workers",
+            json.dumps({"url": f"http://{both.address}/v1/"}).encode(),
+            {"content-type": "application/json"},
+        )
+        with urlopen(again, timeout=10) as answer:
+            said = json.load(answer)["worker_id"]
+        assert said in [row["id"] for row in rows.values() if row["contract"] == "openai"]
+        assert len(workers_of(node)) == 2
+
+
 async def test_a_client_that_leaves_frees_the_slot_at_once(
     endless: Simulated, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

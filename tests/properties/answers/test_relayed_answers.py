@@ -23,7 +23,7 @@ from smg_node.pipeline.relay.json_rewrite import Renamer
 from smg_node.pipeline.relay.pair_bodies import prefilled
 from smg_node.pipeline.relay.relay_headers import from_worker, to_worker
 from smg_node.pipeline.relay.relay_request import APIS, LABELS, Relayable
-from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader, failed_at_once
+from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
 
 NAMES = st.sampled_from(["m", "org/model-7b", 'a"b\\c', "model", "é"])
 BLANK = st.sampled_from(["", " ", "\t", "   "])
@@ -219,31 +219,6 @@ def test_what_a_first_worker_tells_the_second_one_goes_on_as_it_is_spelled(
     assert found.transfer == params
     assert found.prompt_tokens == (prompt or -1)
     assert found.cached_tokens == (-1 if cached is None else min(cached, prompt))
-
-
-@pytest.mark.parametrize(
-    ("piece", "failed"),
-    [
-        (b'data: {"error": {"message": "x", "code": 500}}\n\n', True),
-        (b'data: {"error":{"message":"x","code":503}}\r\n\r\ndata: [DONE]\n\n', True),
-        (b'data: {"error":{"message":"x"}}\n\n', True),
-        (b'data: {"error":{"message":"x","code":429}}\n\n', True),
-        (b'data: {"error":{"message":"x","code":400}}\n\n', False),
-        (b'data: {"error":"x"}\n\n', False),
-        (b'data: {"error":{"message":"half', False),
-        (b'data: {"error":{broken}}\n\n', False),
-        (b'data: {"choices":[],"error":{}}\n\n', False),
-        (b"", False),
-    ],
-)
-def test_a_stream_that_begins_with_a_failure_is_known_for_it(piece: bytes, failed: bool) -> None:
-    assert failed_at_once(piece) is failed
-
-
-@given(st.binary(max_size=80))
-def test_garbage_is_no_failure(piece: bytes) -> None:
-    assert not failed_at_once(piece)
-    assert not failed_at_once(b'data: {"error":' + piece.replace(b"}", b""))
 
 
 @st.composite

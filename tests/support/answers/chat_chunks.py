@@ -7,7 +7,8 @@ from typing import Any
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.event_grammar import Grammar
 from smg_node.core.generation.events import Begin, BlockEnd, Event, Fail, Finish, Usage
-from smg_node.dialects.chat.listener import ChunkReader, WorkerError
+from smg_node.dialects.chat.listener import ChunkReader
+from smg_node.dialects.worker_errors import WorkerError
 
 BEGIN = Begin("1", "m", 1, 0)
 DONE = b"data: [DONE]\n\n"

@@ -20,7 +20,8 @@ from support.engines.relay_bench import (
 CACHED = 3
 """What every first worker says that it had of a prompt."""
 EVENT = b'data: {"model":"m","choices":[{"delta":{"content":"a"}}]}\n\n'
-DONE = b"data: [DONE]\n\n"
+FINISH = b'data: {"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+DONE = FINISH + b"data: [DONE]\n\n"
 ANSWER = {
     "model": "m",
     "choices": [{"text": "hi"}],

@@ -17,6 +17,7 @@ from smg_node.fleet.models.format_recognition import Recognition
 from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.model_registry import ModelParts, Models, RendererRequest
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.workers.engine_identity import Resolve, unresolved
 from smg_node.fleet.workers.worker import Worker
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
 from smg_node.parsers.selection.recognition import Clues
@@ -59,6 +60,7 @@ def fleet_of(
     clues: Clues | None = None,
     load: Callable[[TokenizerBundle], LoadedTokenizer] = bytewise,
     at_once: bool = True,
+    resolve: Resolve = unresolved,
 ) -> Fleet:
     """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`, or as `open_really` does.
 
@@ -87,6 +89,7 @@ def fleet_of(
         open_engine=open_really if open_really is not None else open_engine,
         cache=BundleCache(folder, max_bytes=1 << 20),
         rng=random.Random(5),
+        resolve=resolve,
     )
 
 

@@ -17,6 +17,7 @@ from smg_node.admin.views.worker_tables import (
     print_worker,
     worker_row,
 )
+from smg_node.config.worker_url import identity_of
 
 workers_app = typer.Typer(
     help="See, add, drain and remove the engines behind a node.",
@@ -265,11 +266,11 @@ def _id(client: AdminClient, worker: str) -> str:
     """The id of a worker that is named by id or by URL."""
     if "://" not in worker:
         return worker
-    endpoint = worker.partition("?")[0].rstrip("/")
+    named = identity_of(worker)
     for row in _workers(client):
-        if str(row["url"]).partition("?")[0] == endpoint:
+        if named and identity_of(str(row["url"])) == named:
             return str(row["id"])
-    raise AdminError(f"no worker has the URL {endpoint}")
+    raise AdminError(f"no worker has the URL {worker}")
 
 
 def _await_ready(options: Options, worker_id: str, wait_s: float) -> dict[str, Any]:

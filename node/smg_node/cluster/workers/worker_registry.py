@@ -25,7 +25,7 @@ from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
 from smg_node.engines.transport.api_key_transport import API_KEY_MAX_CHARACTERS, fits_header
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.workers.worker_spec import DeclaredWorker, worker_id_of
+from smg_node.fleet.workers.worker_spec import DeclaredWorker, former_id_of, ids_named, worker_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,7 +103,7 @@ class ClusterRegistry:
 
     def list_static(self, urls: Sequence[WorkerUrl]) -> None:
         """Register exactly these for this node, as soon as the cluster's state is here."""
-        self._listed = {worker_id_of(url): url for url in urls}
+        self._listed = {url.identity: url for url in urls}
         self._list_again()
 
     def add(self, url: WorkerUrl, *, api_key: str | None = None) -> WorkerId:
@@ -113,8 +113,8 @@ class ClusterRegistry:
         A key that is not given stays as it is. OVERLOADED beyond 16,384; INVALID_REQUEST for a key
         that cannot travel.
         """
-        worker_id = worker_id_of(url)
         workers = self._shared.workers
+        worker_id = self._id_of(url)
         found = workers.get(worker_id)
         if found is None and len(workers) >= WORKERS_MAX:
             raise SmgError(ErrorKind.OVERLOADED, f"there are {WORKERS_MAX} workers already")
@@ -170,14 +170,19 @@ class ClusterRegistry:
     def resolve(self, name: str) -> str:
         """Return the id of the worker with that id or URL; NOT_FOUND `worker_not_found` otherwise."""
         workers = self._shared.workers
-        if workers.get(name) is not None:
-            return name
-        for record in workers.records():
-            if record.spec.url == name:
-                return record.id
+        for worker_id in (name, *ids_named(name)):
+            if workers.get(worker_id) is not None:
+                return worker_id
         raise SmgError(
             ErrorKind.NOT_FOUND, f"no worker is called {name!r}", code="worker_not_found"
         )
+
+    def _id_of(self, url: WorkerUrl) -> WorkerId:
+        """Return the worker's id: the one it has already, where the release before this one registered it."""
+        workers, worker_id, former = self._shared.workers, worker_id_of(url), former_id_of(url)
+        if former != worker_id and workers.get(worker_id) is None and workers.get(former):
+            return former
+        return worker_id
 
     def others_load(self, worker_id: str) -> tuple[int, int]:
         """Return how many requests and prompt tokens all other nodes have open there."""
@@ -224,6 +229,7 @@ class ClusterRegistry:
         self._wake.set()
 
     def _list_now(self, listing: Mapping[str, WorkerUrl]) -> None:
+        listing = {self._id_of(url): url for url in listing.values()}
         specs = {worker_id: _spec_of(url) for worker_id, url in listing.items()}
         try:
             with _refusals():

@@ -126,10 +126,10 @@ class Workers(Section):
         lists["decode_urls"] = self.decode_urls
         given: dict[str, str] = {}
         for knob, urls in lists.items():
-            for url in urls:
-                endpoint = parse_worker_url(url).endpoint
-                if given.setdefault(endpoint, knob) != knob:
-                    raise ValueError(f"{endpoint} is listed in {given[endpoint]} and in {knob}")
+            for url in map(parse_worker_url, urls):
+                first = given.setdefault(url.identity, knob)
+                if first != knob:
+                    raise ValueError(f"{url.endpoint} is listed in {first} and in {knob}")
         return self
 
     @field_validator("allowed_networks")

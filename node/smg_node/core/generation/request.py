@@ -253,6 +253,8 @@ class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
 
     What follows from that may be kept: such requests differ in their turns only.
     """
+    polled: bool = False
+    """Whether its client may look at the answer before it is whole, though it does not stream."""
 
     @property
     def choices(self) -> int:

@@ -25,10 +25,9 @@ from smg_node.core.generation.events import (
 )
 from smg_node.dialects.chat.listener_blocks import AnswerBlocks
 from smg_node.dialects.sse_reader import EventLines
+from smg_node.dialects.worker_errors import error_of
 
 TOKENS_MAX: Final = 2**40
-WORDS_MAX: Final = 2_048
-"""So much of what a worker says about a failure is kept."""
 _DONE: Final = b"[DONE]"
 _REASONS: Final[Mapping[str, FinishReason]] = {
     "length": "length",
@@ -37,20 +36,10 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
-_NO_REASONS: Final = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
+NO_REASONS: Final = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
 """What servers say of an answer that they gave up."""
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
-
-
-class WorkerError(Exception):
-    """A worker's own error message; `status` is 0 where it names none."""
-
-    def __init__(self, status: int, message: str, code: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.code = code
 
 
 class ChunkReader:
@@ -136,7 +125,7 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         if not reason:
             return
-        if not isinstance(reason, str) or reason in _NO_REASONS:
+        if not isinstance(reason, str) or reason in NO_REASONS:
             raise _broken("the worker gave up in the middle of its answer")
         matched = choice.get("stop_reason", choice.get("matched_stop"))
         if not isinstance(matched, str | int) or isinstance(matched, bool):
@@ -171,28 +160,6 @@ class ChunkReader:
         if not self._begun:
             self._begun = True
             out.append(self._begin)
-
-
-def error_of(said: object) -> WorkerError | None:
-    """Return the error in a body or a chunk, in any of the shapes that servers give it; None if
-    there is none.
-    """
-    if not isinstance(said, dict):
-        return None
-    error = said.get("error")
-    if not error and said.get("object") == "error":
-        error = said
-    if not error and "detail" in said and "choices" not in said:
-        error = {"message": said["detail"]}
-    if not error:
-        return None
-    if not isinstance(error, dict):
-        error = {"message": error}
-    message, code = error.get("message"), error.get("code")
-    if not isinstance(message, str):
-        message = "" if message is None else _encode(message).decode()
-    status = code if isinstance(code, int) and not isinstance(code, bool) else 0
-    return WorkerError(status, message[:WORDS_MAX], code if isinstance(code, str) else "")
 
 
 # ── Values, whatever they are ────────────────────────────────────────────────

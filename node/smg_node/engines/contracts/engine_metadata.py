@@ -2,6 +2,7 @@
 Pure.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -20,6 +21,11 @@ _SECRET_PARTS: Final = (
     "private_key",
     "access_key",
     "authorization",
+)
+SEED_DRAWN_MIN: Final = 1 << 16
+"""Engines draw a seed below 2^30 where none is given; one below this is hardly drawn."""
+_DRAWN_NAME: Final = re.compile(
+    r"[0-9a-f]{8}-?[0-9a-f]{4}-?4[0-9a-f]{3}-?[0-9a-f]{4}-?[0-9a-f]{12}.{0,32}"
 )
 _VALUE_MAX_CHARACTERS: Final = 256
 _VALUES_MAX: Final = 512
@@ -112,6 +118,23 @@ def default_sampling(text: str) -> dict[str, float]:
         return clean_defaults(msgspec.json.decode(text)) if text else {}
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
+
+
+def drawn_instance(started: Any, seed: object) -> str:
+    """Return what only one process has of those that tell when they began and what seed they drew.
+
+    The time alone is one of whole seconds, in which several may begin; a small seed is its
+    operator's, who gives it to all engines. "" where one of them is missing.
+    """
+    drawn = whole(seed)
+    if drawn is None or drawn < SEED_DRAWN_MIN or started.seconds <= 0:
+        return ""
+    return f"{started.seconds}.{started.nanos} {drawn}"
+
+
+def named_instance(name: str) -> str:
+    """Return an engine's name for itself if it was drawn, as UUIDs are; "" for one that was given."""
+    return name if _DRAWN_NAME.fullmatch(name) else ""
 
 
 def positive(value: int) -> int | None:

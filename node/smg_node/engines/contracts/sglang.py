@@ -20,6 +20,7 @@ from smg_node.engines.contracts.common_fields import matched_stop, stream_messag
 from smg_node.engines.contracts.engine_metadata import (
     declared_fields,
     default_sampling,
+    drawn_instance,
     flattened,
     plain,
     positive,
@@ -189,6 +190,9 @@ class SglangWire:
             ),
             role=scheduler_role(arguments),
             pairing=scheduler_pairing(arguments),
+            instance=drawn_instance(
+                process.start_time, arguments.get("random_seed", arguments.get("seed"))
+            ),
             ranks=scheduler_ranks(arguments),
         )
 

@@ -15,6 +15,7 @@ from smg_node.engines.contracts.common_fields import matched_stop, stream_messag
 from smg_node.engines.contracts.engine_metadata import (
     declared_fields,
     default_sampling,
+    drawn_instance,
     flattened,
     plain,
     positive,
@@ -164,6 +165,9 @@ class TokenspeedWire:
             ),
             role=scheduler_role(arguments),
             pairing=scheduler_pairing(arguments, room_bits=ROOM_BITS),
+            instance=drawn_instance(
+                process.start_time, arguments.get("random_seed", arguments.get("seed"))
+            ),
             ranks=scheduler_ranks(arguments),
         )
 

@@ -22,6 +22,7 @@ from smg_node.engines.contracts.engine_metadata import (
     declared_fields,
     default_sampling,
     flattened,
+    named_instance,
     positive,
 )
 from smg_node.engines.contracts.grammar_mapping import choices_of
@@ -178,6 +179,7 @@ class VllmWire:
             ),
             role=connector_role(process),
             pairing=connector_pairing(process),
+            instance=named_instance(process.kv_engine_id),
             ranks=believable_ranks(process.data_parallel_size),
         )
 

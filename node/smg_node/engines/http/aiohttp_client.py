@@ -10,14 +10,20 @@ contexts, made when it is imported, know none (`process_memory.without_certifica
 """
 
 import asyncio
+import os
+import re
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientConnectorDNSError,
     ClientConnectorError,
+    ClientConnectorSSLError,
     ClientError,
     ClientResponse,
+    ClientResponseError,
     ClientSession,
     ClientTimeout,
     ConnectionTimeoutError,
@@ -37,6 +43,7 @@ from smg_node.engines.transport.transport import StatusCode, TransportError
 
 KEPT_S: Final = 4.0
 """The servers that most engines run on close an idle connection after 5 s."""
+_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 _ADDED: Final = frozenset({"accept", "accept-encoding", "user-agent", "content-type"})
 
 
@@ -81,7 +88,7 @@ class AiohttpTransport:
             )
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise TransportError(
-                StatusCode.UNAVAILABLE, f"{FAILED_TO_CONNECT}: {type(error).__name__}"
+                StatusCode.UNAVAILABLE, f"{FAILED_TO_CONNECT}: {self._why(error)}"
             ) from error
         except (ClientError, OSError, ValueError) as error:
             raise _lost(error) from error
@@ -93,6 +100,22 @@ class AiohttpTransport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def _why(self, error: ClientConnectorError | ConnectionTimeoutError) -> str:
+        """Return in an operator's words why there is no connection."""
+        match error:
+            case ConnectionTimeoutError():
+                return f"no connection within {self._connect_s:g} s"
+            case ClientConnectorDNSError():
+                return "its name cannot be resolved"
+            case ClientConnectorCertificateError(
+                certificate_error=ssl.SSLCertVerificationError() as why
+            ):
+                return f"its certificate is not trusted: {why.verify_message}"
+            case ClientConnectorSSLError(os_error=ssl.SSLError() as why):
+                return f"TLS cannot be spoken with it: {(why.reason or 'no reason').lower()}"
+            case ClientConnectorError():
+                return _words(error.os_error)
 
     def _open(self) -> ClientSession:
         if self._session is None:
@@ -133,10 +156,19 @@ class _Answer:
         self._response.close()
 
 
+def _words(error: OSError) -> str:
+    """Return what the system says of a connection that failed, on one of several addresses maybe."""
+    told = _NUMBER.search(str(error))
+    number = error.errno or (int(told[1]) if told else 0)
+    return os.strerror(number).lower() if number > 0 else type(error).__name__
+
+
 def _lost(error: Exception) -> TransportError:
     """Return the error of a call that was under way; the library's text may hold what a worker
     said.
     """
     if isinstance(error, asyncio.TimeoutError):
         return TransportError(StatusCode.DEADLINE_EXCEEDED, "the connection timed out")
+    if isinstance(error, ClientResponseError):
+        return TransportError(StatusCode.UNAVAILABLE, "connection lost: the answer is no HTTP/1.1")
     return TransportError(StatusCode.UNAVAILABLE, f"connection lost: {type(error).__name__}")

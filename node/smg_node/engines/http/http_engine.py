@@ -45,8 +45,8 @@ from smg_node.engines.http.server_metadata import (
     settings_of,
     version_of,
 )
-from smg_node.engines.http.status_mapping import not_implemented
-from smg_node.engines.http.transport import HttpCall, HttpTransport
+from smg_node.engines.http.status_mapping import not_implemented, seen
+from smg_node.engines.http.transport import NOT_SERVING_CODE, HttpCall, HttpTransport
 from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import closed_here, smg_error
@@ -56,6 +56,7 @@ from smg_node.engines.transport.transport import TransportError
 ABOUT_MAX_BYTES: Final = 4 * 1024 * 1024
 """The longest page that a worker is believed to fill about itself; metrics of one take 100 KB."""
 LOADS_APART_S: Final = 5.0
+MODELS_PATH: Final = "/v1/models"
 ABILITIES: Final = Abilities(
     stop_strings=True,
     native_n=True,
@@ -186,11 +187,30 @@ class HttpEngine:
     # ── What it says of itself ───────────────────────────────────────────────
 
     async def serving(self, timeout_s: float) -> bool:
-        """Return whether `/health` says yes, or, of a server without it, `/v1/models` answers."""
-        status, _ = await self._get("/health", timeout_s)
+        """Return that `/health` says yes, or, of a server without it, that `/v1/models` answers.
+
+        SmgError that says what was seen, otherwise; code `upstream_not_serving` if it was an answer.
+        """
+        try:
+            await self._check_health(timeout_s)
+        except SmgError:
+            # Whoever comes back may be another one.
+            self.lacking.clear()
+            raise
+        return True
+
+    async def _check_health(self, timeout_s: float) -> None:
+        path = "/health"
+        status, _ = await self._get(path, timeout_s)
         if status in (404, 405, 501):
-            status, _ = await self._get("/v1/models", timeout_s)
-        return status == 200
+            path = MODELS_PATH
+            status, _ = await self._get(path, timeout_s)
+        if not 200 <= status < 300:
+            raise self._not_serving(path, status)
+
+    def _not_serving(self, path: str, status: int) -> SmgError:
+        said = f"{self.target}: {seen(path, status)}"
+        return SmgError(ErrorKind.UPSTREAM_FAILED, said, code=NOT_SERVING_CODE)
 
     async def healthy(self, timeout_s: float) -> bool:
         """See `serving`."""
@@ -198,9 +218,11 @@ class HttpEngine:
 
     async def card(self, timeout_s: float) -> ModelCard:
         """Return its model card; CONFLICT if it is not clear which model it serves."""
-        status, body = await self._get("/v1/models", timeout_s)
+        status, body = await self._get(MODELS_PATH, timeout_s)
+        if status not in (200, 404, 405, 501):
+            raise self._not_serving(MODELS_PATH, status)
         listed = listed_models(body) if status == 200 else ()
-        name, one = self._chosen(listed)
+        name, one = self._chosen(listed, status)
         self.served_name = one.name if one is not None else name
         if not self._asked_about:
             await self._ask_about(timeout_s)
@@ -224,7 +246,7 @@ class HttpEngine:
             ranks=self._ranks,
         )
 
-    def _chosen(self, listed: Sequence[ListedModel]) -> tuple[str, ListedModel | None]:
+    def _chosen(self, listed: Sequence[ListedModel], status: int) -> tuple[str, ListedModel | None]:
         """Return the model's name here, and the listed entry it is."""
         wanted = self._model
         named = next((one for one in listed if one.name == wanted), None)
@@ -240,7 +262,8 @@ class HttpEngine:
         only = whole_models[0] if whole_models else None
         name = wanted or (only.name if only is not None else "")
         if not name:
-            raise SmgError(ErrorKind.CONFLICT, "it lists no model; add ?model=NAME to its URL")
+            why = seen(MODELS_PATH, status) if status != 200 else "it lists no model"
+            raise SmgError(ErrorKind.CONFLICT, f"{why}; add ?model=NAME to its URL")
         return name, only
 
     async def _ask_about(self, timeout_s: float) -> None:
@@ -299,10 +322,13 @@ class HttpEngine:
                     answer.close()
         except TimeoutError as error:
             raise SmgError(
-                ErrorKind.UPSTREAM_TIMEOUT, f"{path} was not answered within {timeout_s:g} s"
+                ErrorKind.UPSTREAM_TIMEOUT,
+                f"{self.target}: {path} was not answered within {timeout_s:g} s",
             ) from error
         except TransportError as error:
-            raise self._broken(error) from error
+            broken = self._broken(error)
+            said = f"{self.target}: {error.message}"
+            raise SmgError(broken.kind, said, code=broken.code, status=broken.status) from error
 
     # ── What it does not do ──────────────────────────────────────────────────
 

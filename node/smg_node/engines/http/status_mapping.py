@@ -1,9 +1,10 @@
 """Status mapping: the error kind, blame and client message for each HTTP status of a worker. Pure.
 
 2xx                   the answer
-401, 403, 407         this node's key is wrong there, which its client can do nothing about
+401, 402, 403, 407    this node's key is wrong there, which its client can do nothing about
 408, 429, 500..504    the worker is full or has failed
 3xx, 1xx              redirects are never followed
+404, 405              no such API or model there
 other 4xx             the client's mistake: it is told so in the worker's own words
 """
 
@@ -14,11 +15,11 @@ from typing import Final
 from smg_node.core.errors import ErrorKind, SmgError
 
 ASKED_PAUSE_MAX_S: Final = 60.0
-_DENIED: Final = frozenset({401, 403, 407})
+_DENIED: Final = frozenset({401, 402, 403, 407})
 
 
 def is_answer(status: int) -> bool:
-    """Return whether a client gets the worker's answer itself, instead of an error made of it."""
+    """Return whether the status is one of success, or blames the request."""
     return 200 <= status < 300 or (400 <= status < 500 and status not in {*_DENIED, 408, 429})
 
 
@@ -45,6 +46,23 @@ def failure(status: int, headers: Mapping[str, str]) -> SmgError:
     if status in (408, 504):
         return SmgError(ErrorKind.UPSTREAM_TIMEOUT, "the worker took too long")
     return SmgError(ErrorKind.UPSTREAM_FAILED, f"the worker failed with status {status}")
+
+
+def seen(path: str, status: int) -> str:
+    """Return what a page of a worker answered, other than that it is well, in words for operators."""
+    if status in _DENIED:
+        why = "the worker does not let this node in; is its api_key right?"
+    elif status in (404, 405, 501):
+        why = "no server with the OpenAI API is there"
+    elif status == 503:
+        why = "the worker is starting, or not well"
+    elif 300 <= status < 400:
+        why = "redirects are not followed; register the address that it sends to"
+    elif status == 200:
+        why = "but no list of models"
+    else:
+        why = "the worker is not well"
+    return f"{path} answers {status}: {why}"
 
 
 def not_implemented(message: str) -> SmgError:

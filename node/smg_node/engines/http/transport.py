@@ -11,6 +11,8 @@ from typing import Final, Protocol
 
 FAILED_TO_CONNECT: Final = "failed to connect"
 """Stands in the message of a call that never reached anybody."""
+NOT_SERVING_CODE: Final = "upstream_not_serving"
+"""Code of a worker that answers, and does not say that it is well."""
 HEAD_LINE_MAX_BYTES: Final = 16_384
 PIECE_MAX_BYTES: Final = 65_536
 """About how much of an answer is read ahead of whoever takes it."""

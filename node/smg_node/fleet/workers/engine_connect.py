@@ -13,6 +13,7 @@ from smg_node.config.worker_url import HTTP_SCHEMES, OPENAI, SECURE_GRPC, Worker
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract, Engine
 from smg_node.engines.engine_options import EngineOptions, Observe
+from smg_node.engines.http.transport import NOT_SERVING_CODE
 from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.engines.transport.tls_trust import Trust
 from smg_node.fleet.workers.allowed_networks import Networks
@@ -72,12 +73,8 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
     async def found_out(url: WorkerUrl, api_key: str | None) -> Engine:
         try:
             return await open_grpc(url, api_key)
-        except SmgError:
-            engine = open_http(url, api_key)
-            if await _answers(engine):
-                return engine
-            # What gRPC said of it is as good.
-            raise
+        except SmgError as by_grpc:
+            return await _serving(open_http(url, api_key), by_grpc)
 
     async def open_worker(url: WorkerUrl, api_key: str | None) -> Engine:
         await networks.check(url)
@@ -108,13 +105,14 @@ async def _secured(url: WorkerUrl, trust: Trust) -> bool:
     return True
 
 
-async def _answers(engine: "HttpEngine") -> bool:
-    """Return whether a healthy HTTP server answers; the connections are closed if not."""
+async def _serving(engine: "HttpEngine", by_grpc: SmgError) -> Engine:
+    """Return an HTTP engine that is well; else it is closed, and the error says what was seen."""
     try:
-        if await engine.serving(PROBE_S):
-            return True
-    except SmgError:
+        await engine.serving(PROBE_S)
+    except SmgError as by_http:
         await engine.close()
-        return False
-    await engine.close()
-    return False
+        if by_http.code == NOT_SERVING_CODE:
+            raise
+        # Where nobody answered, what gRPC said of it is as good.
+        raise by_grpc from by_grpc.__cause__
+    return engine

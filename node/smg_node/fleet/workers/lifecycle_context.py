@@ -14,6 +14,7 @@ from smg_node.fleet.health.probe_schedule import ProbeOptions
 from smg_node.fleet.load.worker_load import LoadOptions
 from smg_node.fleet.models.model_registry import Models
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.workers.engine_identity import EngineClaims
 from smg_node.fleet.workers.engine_subscriptions import SubscriptionContext
 from smg_node.fleet.workers.worker import Worker
 
@@ -58,4 +59,5 @@ class LifecycleContext:
     in_use: Callable[[Worker, str], bool]
     listening: SubscriptionContext
     spawn: Spawn
+    claims: EngineClaims
     limits_s: tuple[float, float] | None = None

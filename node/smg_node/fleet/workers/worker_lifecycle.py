@@ -11,17 +11,18 @@ started on its port; so is one of which a prober says that another engine answer
 """
 
 import asyncio
-import hashlib
 import logging
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract, Engine, ModelCard
+from smg_node.engines.transport.transport import TransportError
 from smg_node.fleet.health.circuit_breaker import State
 from smg_node.fleet.health.probe_counters import ReconnectBackoff
 from smg_node.fleet.health.probe_schedule import NEVER, ProbeSchedule
 from smg_node.fleet.models.model_options import labels_of
 from smg_node.fleet.models.served_model import AnyModel, ServedModel
+from smg_node.fleet.workers.engine_identity import lasting, mark_of
 from smg_node.fleet.workers.engine_subscriptions import EngineSubscriptions
 from smg_node.fleet.workers.lifecycle_context import LifecycleContext
 from smg_node.fleet.workers.worker import Status, Worker
@@ -30,6 +31,8 @@ from smg_node.fleet.workers.worker_roles import misfit
 CARD_TIMEOUT_S: Final = 5.0
 TOKENIZER_TIMEOUT_S: Final = 60.0
 CONFLICT_RETRY_S: Final = 10.0
+SEEN_MAX_CHARACTERS: Final = 300
+"""So much of what a transport says of a failure is shown."""
 _FIRST_LOOKS_APART_S: Final = 0.1
 """Good looks at a worker that is not up yet follow each other quickly: its start is over."""
 _LOOKS_LASTING: Final = 3
@@ -187,6 +190,7 @@ class WorkerLifecycle:
         if trouble := misfit(worker.url, card):
             raise SmgError(ErrorKind.CONFLICT, trouble)
         model = await self._adopted(engine, card)
+        await ground.claims.claim(worker, card)
         worker.serve(model)
         worker.card = card
         worker.load.sized(card.running_max)
@@ -210,13 +214,12 @@ class WorkerLifecycle:
 
     async def _until_up(self, engine: Engine) -> None:
         while not self.vigil.tally.up:
-            if not await self._looks_good(engine):
+            trouble = await seen_at(engine, self._ground.options.probe_timeout_s)
+            if trouble:
                 if not self._worker.inflight:
                     # Another contract may answer here next, so it is asked from the beginning.
                     await close_engine(self._worker)
-                raise SmgError(
-                    ErrorKind.UPSTREAM_FAILED, f"{engine.contract.value} answers but is not SERVING"
-                )
+                raise SmgError(ErrorKind.UPSTREAM_FAILED, trouble)
             if not self.vigil.looked(_now_s(), good=True):
                 await asyncio.sleep(_FIRST_LOOKS_APART_S)
 
@@ -274,6 +277,7 @@ class WorkerLifecycle:
             await self._watch()
         finally:
             self._listener = None
+            self._ground.claims.release(self._worker)
             await listener.end()
 
     async def _watch(self) -> None:
@@ -284,25 +288,29 @@ class WorkerLifecycle:
         while True:
             await self._wait(min(vigil.due_s, breaker.look_s(_now_s())))
             self._check_model()
+            self._ground.claims.check(self._worker)
             if not vigil.up:
                 self._down(self._hearsay(), failed=False)
                 return
             now_s = _now_s()
             if now_s < min(vigil.due_s, breaker.look_s(now_s)):
                 continue
-            fine = await self._looks_good(engine)
-            if fine:
-                same = await self._looks_the_same(engine, was_away=was_away)
-                if same is False:
+            trouble = await seen_at(engine, self._ground.options.probe_timeout_s)
+            if not trouble:
+                try:
+                    same = await self._looks_the_same(engine, was_away=was_away)
+                except SmgError as error:
+                    same, trouble = True, seen_in(error)
+                if not same:
                     self._tell(up=False, reason="came back as another engine")
                     self._down("came back as another engine", failed=False)
                     return
-                fine = same is True
+            fine = not trouble
             breaker.looked(_now_s(), good=fine)
             was_away = not fine
-            self._looked(good=fine, reason="stopped saying SERVING")
+            self._looked(good=fine, reason=trouble)
             if not vigil.up:
-                self._down("stopped saying SERVING", failed=False)
+                self._down(trouble, failed=False)
                 return
 
     def _check_model(self) -> None:
@@ -312,8 +320,8 @@ class WorkerLifecycle:
         if trouble is not None:
             raise trouble
 
-    async def _looks_the_same(self, engine: Engine, *, was_away: bool) -> bool | None:
-        """Whether it is still the engine that was registered; None if it does not say.
+    async def _looks_the_same(self, engine: Engine, *, was_away: bool) -> bool:
+        """Whether it is still the engine that was registered; SmgError if it does not say.
 
         A restart may be over before any probe, and a model's ids mean nothing to another one. Its
         tokenizer is fetched again only where there was time for a restart that was seen.
@@ -322,17 +330,13 @@ class WorkerLifecycle:
         assert worker.card is not None
         try:
             card = await engine.card(CARD_TIMEOUT_S)
-            if _identity(card) != _identity(worker.card):
+            if lasting(card) != lasting(worker.card):
                 return False
             return not was_away or await self._adopted(engine, card) is worker.serves
         except SmgError as error:
-            return False if error.kind is ErrorKind.CONFLICT else None
-
-    async def _looks_good(self, engine: Engine) -> bool:
-        try:
-            return await engine.serving(self._ground.options.probe_timeout_s)
-        except SmgError:
-            return False
+            if error.kind is ErrorKind.CONFLICT:
+                return False
+            raise
 
     def _looked(self, *, good: bool, reason: str) -> None:
         """Take in a probe's outcome, and share the verdict."""
@@ -362,24 +366,20 @@ class WorkerLifecycle:
             self._ground.changed()
 
 
-def mark_of(card: ModelCard) -> str:
-    """Return a short digest of the answering engine: equal on all nodes that asked the same one."""
-    return hashlib.blake2b(repr(_identity(card)).encode(), digest_size=6).hexdigest()
+async def seen_at(engine: Engine, timeout_s: float) -> str:
+    """Return why an engine cannot be given work, in the words of whatever was seen; "" if it can."""
+    try:
+        fine = await engine.serving(timeout_s)
+    except SmgError as error:
+        return seen_in(error)
+    return "" if fine else f"{engine.contract.value} answers but is not SERVING"
 
 
-def _identity(card: ModelCard) -> tuple[object, ...]:
-    """Return what an engine cannot change without having been started anew."""
-    return (
-        card.model,
-        card.model_path,
-        card.vocabulary,
-        card.context,
-        card.prompt_max,
-        card.eos_ids,
-        card.role,
-        card.pairing,
-        card.ranks,
-    )
+def seen_in(error: SmgError) -> str:
+    """Return what an engine's failure was in words for operators, with those of the transport."""
+    cause = error.__cause__
+    more = cause.message[:SEEN_MAX_CHARACTERS] if isinstance(cause, TransportError) else ""
+    return error.message if more in error.message else f"{error.message} ({more})"
 
 
 async def close_engine(worker: Worker) -> None:

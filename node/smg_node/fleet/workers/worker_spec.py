@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from smg_node.config.worker_url import PAIRING_LABELS, WorkerUrl
+from smg_node.config.worker_url import PAIRING_LABELS, WorkerUrl, parse_worker_url
+from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 
 WEIGHT_LABEL: Final = "weight"
@@ -65,6 +66,23 @@ class DeclaredWorker:
 
 
 def worker_id_of(url: WorkerUrl) -> WorkerId:
-    """Return the id of the worker at this address: the same on every node."""
-    digest = hashlib.blake2b(url.endpoint.encode(), digest_size=6).hexdigest()
-    return WorkerId(f"w-{digest}")
+    """Return the id of the worker at this address, in whatever spelling: the same on every node."""
+    return _digest(url.identity)
+
+
+def former_id_of(url: WorkerUrl) -> WorkerId:
+    """Return the id that this spelling of an address had in the release before this one."""
+    return _digest(url.endpoint)
+
+
+def ids_named(text: str) -> tuple[WorkerId, ...]:
+    """Return the ids that the worker may have whose URL is `text`; none for what is no URL."""
+    try:
+        url = parse_worker_url(text)
+    except SmgError:
+        return ()
+    return worker_id_of(url), former_id_of(url)
+
+
+def _digest(text: str) -> WorkerId:
+    return WorkerId(f"w-{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}")

@@ -2,7 +2,7 @@
 
 APIs that translate or store the answer cannot use a worker's bytes. The call itself is relayed like
 any other, with the same workers, limits and retries; only here the answer is parsed, so it is also
-retried on another worker until there is some output. Log probabilities aside, no token is known.
+retried on another worker until its client has seen some of it: one that neither streams nor polls, never. Log probabilities aside, no token is known.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -22,25 +22,27 @@ from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.chat.listener import ChunkReader, WorkerError, error_of
+from smg_node.dialects.chat.listener import ChunkReader
 from smg_node.dialects.chat.writer import call_ids, chat_fields
-from smg_node.engines.http.status_mapping import is_answer
+from smg_node.dialects.worker_errors import WorkerError
+from smg_node.engines.transport.grpc_status import CLOSED_CODE, DEADLINE_CODE, UNREACHABLE_CODE
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.event_sink import Ready, Receive
 from smg_node.pipeline.generation.run_interface import Generations, Run, collected
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
-from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
-from smg_node.pipeline.relay.relay_context import REFUSED_CODE, Asks, first_known
+from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_context import Asks, first_known
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
+from smg_node.pipeline.relay.worker_answers import failure_of
+from smg_node.pipeline.retry import STALLED_CODE
 
 WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
 """An answer that is not streamed, though it was to be, may be so long."""
-_TOO_LONG: Final = "context_length_exceeded"
-_CLIENTS_STATUS: Final = (400, 413, 422)
-_decode: Final = msgspec.json.Decoder().decode
+_CUT_CODES: Final = frozenset({UNREACHABLE_CODE, CLOSED_CODE, STALLED_CODE, DEADLINE_CODE})
+"""Codes of a call that came to no end of its own: what its worker had finished before stays finished."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -258,15 +260,20 @@ class ChatRun:
             top_p=UNSAID if top_p is None else top_p,
         )
         reader = ChunkReader(begin, prompt_tokens=prompt_tokens, taken=call_ids(prompt))
-        self._heard = AnswerCollector(reader)
+        self._heard = AnswerCollector(reader, seen=request.stream or request.polled)
         return self._heard
 
 
 class AnswerCollector:
-    """Collects the events of one call."""
+    """Collects the events of one call.
 
-    def __init__(self, reader: ChunkReader) -> None:
+    Where its client does not see them before they are whole, not `seen`, they are told at the end
+    only: until then another worker may answer instead.
+    """
+
+    def __init__(self, reader: ChunkReader, *, seen: bool) -> None:
         self._reader = reader
+        self._seen = seen
         self._out: list[Event] = []
         self._head: Head | None = None
         self._body = bytearray()
@@ -282,7 +289,7 @@ class AnswerCollector:
         if head.events:
             with _understood():
                 self._reader.feed(piece, self._out)
-            return bool(self._out)
+            return self._seen and bool(self._out)
         self._body += piece
         if len(self._body) > WHOLE_MAX_BYTES:
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker did not stream its answer")
@@ -292,8 +299,6 @@ class AnswerCollector:
         """End the answer; UPSTREAM_FAILED if it is not complete."""
         head = self._head
         assert head is not None, "an answer begins with its head"
-        if head.status >= 400:
-            return
         with _understood():
             if not head.events:
                 self._reader.feed_whole(bytes(self._body), self._out)
@@ -309,24 +314,17 @@ class AnswerCollector:
         """Return the last events of the generation, whose call ended with `failure` or with its
         end.
         """
-        if not self._ended and failure is not None and self._reader.finished:
+        cut = failure is not None and failure.code in _CUT_CODES
+        if not self._ended and cut and self._reader.finished:
             try:
                 self._reader.end(self._out)
                 self._ended = True
             except (SmgError, WorkerError):
                 pass
         if not self._ended:
-            self._reader.fail(failure or self._refusal(), self._out)
+            assert failure is not None, "what ends well ends itself"
+            self._reader.fail(failure, self._out)
         return self.take()
-
-    def _refusal(self) -> SmgError:
-        """Return a worker's error for a request that the client should not have made."""
-        assert self._head is not None, "somebody refused"
-        try:
-            said = error_of(_decode(bytes(self._body[:REFUSAL_MAX_BYTES])))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            said = None
-        return refused(said or WorkerError(0, "", ""), self._head.status)
 
 
 def _recounted(event: Event, cached: int) -> Event:
@@ -341,21 +339,4 @@ def _understood() -> Iterator[None]:
     try:
         yield
     except WorkerError as said:
-        if 400 <= said.status < 500 and is_answer(said.status):
-            raise refused(said, said.status) from said
-        raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker failed over its answer") from said
-
-
-def refused(said: WorkerError, status: int) -> SmgError:
-    """Return the error for a request that a worker rejects."""
-    words = f": {said.message}" if said.message else ""
-    if status in (404, 405):
-        return SmgError(ErrorKind.UPSTREAM_FAILED, f"the worker cannot be asked for a chat{words}")
-    too_long = said.code == _TOO_LONG or "context length" in said.message.lower()
-    return SmgError(
-        ErrorKind.INVALID_REQUEST,
-        f"the worker refused the request{words}",
-        where="input" if too_long else None,
-        code=_TOO_LONG if too_long else REFUSED_CODE,
-        status=status if status in _CLIENTS_STATUS else 400,
-    )
+        raise failure_of(said, None) from said

@@ -1,8 +1,8 @@
 """Pair relay: one relayed request on a prefill and a decode HTTP worker, as one answer.
 
 See `pairs/pair_calls` for how the calls run, `pair_bodies` for their requests. The prefill worker's
-answer is read to its end and dropped. If it is a client error, that is the answer, unchanged, and
-the decode worker is not called, or stopped.
+answer is read to its end and dropped. If it is a client error, the decode worker is not called, or
+stopped.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Engine, Prefilled
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
-from smg_node.engines.http.status_mapping import failure, is_answer
+from smg_node.engines.transport.grpc_status import Verdict, verdict
 from smg_node.pipeline.pairs.engine_pair import Partners
 from smg_node.pipeline.pairs.pair_calls import BLAME_S, Fault, Leg, PairCalls
 from smg_node.pipeline.relay.pair_bodies import ANSWER_MAX_BYTES, of_decode, of_prefill, prefilled
-from smg_node.pipeline.relay.relay_call import Head, RelayCall, path_of, refusal
-from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of, refusal
+from smg_node.pipeline.relay.relay_request import Api, Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter
+from smg_node.pipeline.relay.worker_answers import error_in, failure_of
 
 
 class RelayPair:
     """The two calls of a request. `prefilled` is called once, when the prefill worker is done;
-    `spoke` at the first piece.
+    `spoke` at the first word. `parsed` is as in `RelayCall`.
 
-    `refused` is the status of an answer that is a client error; `by_prefill` whether it is the
-    prefill worker's.
+    `by_prefill` is whether the prefill worker refused the request.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class RelayPair:
         *,
         prefilled: Callable[[Prefilled], None],
         spoke: Callable[[], None],
+        parsed: bool = False,
     ) -> None:
         self.by_prefill = False
         self._partners = partners
@@ -46,14 +47,19 @@ class RelayPair:
         self._tell = prefilled
         self._first = _http(partners.prefill)
         self._second = _http(partners.decode)
+        self._parsed = parsed
         self._call = RelayCall(
-            self._second, asked.api, passage, spoke=spoke, known=self._prompt_known
+            self._second,
+            asked,
+            passage,
+            spoke=spoke,
+            known=self._prompt_known,
+            parsed=parsed,
         )
         self._over = asyncio.Event()
         """Set when the first call is over."""
         self._legs: PairCalls[Head | bytes] = PairCalls()
         self._found: Prefilled | None = None
-        self._refused = 0
 
     @property
     def fault(self) -> Fault | None:
@@ -65,21 +71,15 @@ class RelayPair:
         """Which of the two calls broke; None while none has."""
         return self._legs.broke
 
-    @property
-    def refused(self) -> int:
-        """The status of an answer that is a client error, 0 of any other."""
-        return self._refused or self._call.refused
-
     async def pieces(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         """Yield the answer's head, then its body; see `RelayCall`. Path and body of `request` are not looked at."""
         try:
             async with aclosing(self._told(request)) as pieces:
                 async for piece in pieces:
                     yield piece
-        except _RefusedError as error:
-            self._refused, self.by_prefill = error.head.status, True
-            yield error.head
-            yield error.words
+        except _RefusedError as refused:
+            self.by_prefill = True
+            raise refused.error from refused
 
     def _told(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         async def prefill() -> None:
@@ -114,29 +114,59 @@ class RelayPair:
             replace(request, path=path, body=body, streamed=False, prefill=True)
         )
         try:
-            if not is_answer(stream.status):
-                raise failure(stream.status, stream.headers)
-            if stream.status >= 400:
-                raise _RefusedError(*await refusal(engine, stream))
-            self._found = found = prefilled(await _all_of(stream))
+            if stream.status >= 300:
+                raise await self._refusal(stream, path)
+            body = await _all_of(stream)
+            if (said := error_in(body)) is not None:
+                raise _blamed(failure_of(said, self._told_in))
+            self._found = found = prefilled(body)
         finally:
             stream.close()
         self._tell(found)
 
-    def _decode(self, request: RelayRequest, left_s: float) -> AsyncGenerator[Head | bytes, None]:
+    @property
+    def _told_in(self) -> Api | None:
+        """The API in whose terms the client is told of a mistake."""
+        return None if self._parsed else self._asked.api
+
+    async def _refusal(self, stream: HttpStream, path: str) -> Exception:
+        api = self._asked.api
+        error = await refusal(self._first, stream, api, path, told_in=self._told_in)
+        return _lacking(path) if isinstance(error, MissingError) else _blamed(error)
+
+    async def _decode(
+        self, request: RelayRequest, left_s: float
+    ) -> AsyncGenerator[Head | bytes, None]:
         engine, asked = self._second, self._asked
         body = of_decode(asked, engine.served_name, self._partners, self._found)
         path = path_of(engine, asked.api)
-        return self._call.pieces(replace(request, path=path, body=body, timeout_s=left_s))
+        call = self._call.pieces(replace(request, path=path, body=body, timeout_s=left_s))
+        try:
+            async with aclosing(call) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except MissingError as error:
+            raise _lacking(path) from error
 
 
 class _RefusedError(Exception):
-    """The prefill worker answered with a client error."""
+    """The prefill worker refused the request."""
 
-    def __init__(self, head: Head, words: bytes) -> None:
-        super().__init__(head.status)
-        self.head = head
-        self.words = words
+    def __init__(self, error: SmgError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def _blamed(error: Exception) -> Exception:
+    """Return the error as one that ends the pair without blame, if it is about the request."""
+    if not isinstance(error, SmgError) or error.status >= 500:
+        return error
+    return _RefusedError(error) if verdict(error) is Verdict.NEITHER else error
+
+
+def _lacking(path: str) -> SmgError:
+    """Return the error of a half of a pair that does not have an API."""
+    return SmgError(ErrorKind.UPSTREAM_FAILED, f"the worker does not have {path}")
 
 
 async def _all_of(stream: HttpStream) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 from smg_node.admission.admission import Admission
 from smg_node.core.generation.outcome import Outcome
@@ -14,9 +14,6 @@ from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.routing.retry_budget import RetryBudgets
-
-REFUSED_CODE: Final = "upstream_refused"
-"""Stands for the code of an error whose words are a worker's."""
 
 
 @dataclass(frozen=True, slots=True)

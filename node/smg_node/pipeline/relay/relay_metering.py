@@ -13,8 +13,6 @@ from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_request import LENGTHS, Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 
-ANSWERS_MAX: Final = 128
-"""So many answers to one request are reckoned with."""
 LENGTH_MAX: Final = 1 << 40
 _EVENT: Final = b"data:"
 
@@ -44,7 +42,7 @@ class RelayMeter:
         answers = 1
         most: int | None = 0
         if asked.api.generates:
-            answers = _answers(asked)
+            answers = asked.answers
             length = _length(asked)
             most = None if length is None else length * answers
         await ticket.reserve(asked.prompt_tokens, most, answers=answers)
@@ -89,18 +87,6 @@ class RelayMeter:
             ticket.settle_reserved()
         else:
             ticket.settle(asked.prompt_tokens, 0, self._events)
-
-
-def _answers(asked: Relayable) -> int:
-    """Return the number of answers: prompts times answers for each."""
-    prompts = asked.fields.get("prompt")
-    count = 1
-    if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int):
-        count = len(prompts)
-    each = asked.fields.get("n")
-    if isinstance(each, int) and not isinstance(each, bool) and each > 0:
-        count *= each
-    return min(count, ANSWERS_MAX)
 
 
 def _length(asked: Relayable) -> int | None:

@@ -18,6 +18,8 @@ from smg_node.routing.kv_index.block_hash import text_ids
 TEXT_MAX_CHARACTERS: Final = 1_048_576
 """So much of a prompt is looked at to find who has it cached."""
 NAME_MAX_CHARACTERS: Final = 256
+ANSWERS_MAX: Final = 128
+"""So many answers to one request are reckoned with."""
 OWNED: Final = (
     "kv_transfer_params",
     "bootstrap_host",
@@ -78,6 +80,18 @@ class Relayable(msgspec.Struct, frozen=True):
     prompt_tokens: int
     shareable: bool = True
     """Whether two workers can share it: one answer to one prompt, and only the answer tells of itself."""
+
+    @property
+    def answers(self) -> int:
+        """The number of answers: prompts times answers for each, at most 128."""
+        prompts = self.fields.get("prompt") if "prompt" in self.api.prompt else None
+        count = 1
+        if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int):
+            count = len(prompts)
+        each = self.fields.get("n")
+        if isinstance(each, int) and not isinstance(each, bool) and each > 0:
+            count *= each
+        return min(count, ANSWERS_MAX)
 
     def body(
         self,

@@ -2,7 +2,7 @@
 
 Placement is that of generations: policies, breakers, queue, exclusion, retry budget, journey. But
 only the beginning, the end and the usage of an answer are understood, so a call is retried until
-its client has had a byte, and never continued. An answer that is not streamed is held back until it
+its client has had a word, and never continued. An answer that is not streamed is held back until it
 is whole or too large. A worker found to lack an API is not asked for it again while connected;
 others are.
 """
@@ -30,7 +30,7 @@ from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.pair_bodies import on_rank
 from smg_node.pipeline.relay.pair_relay import RelayPair
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
-from smg_node.pipeline.relay.relay_context import REFUSED_CODE, Asks, RelayParts, first_known
+from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
 from smg_node.pipeline.relay.relay_eligibility import (
     can_take,
     check_somebody_can,
@@ -44,8 +44,10 @@ from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
 
-__all__ = ["REFUSED_CODE", "RelayParts", "RelayRun"]
+__all__ = ["RelayParts", "RelayRun"]
 
+_CLIENTS: Final = frozenset({ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE})
+"""Kinds of what a worker says of the request and not of itself: no other one is asked."""
 MISSING_TRIES_MAX: Final = 16
 """How many workers without an API a request finds at most."""
 
@@ -80,7 +82,6 @@ class RelayRun:
         self._failure: SmgError | None = None
         self._broken: SmgError | None = None
         """What became of the last call."""
-        self._refused = 0
         self._over = False
         self.meter = RelayMeter(parts.admission, asked, context)
 
@@ -101,7 +102,7 @@ class RelayRun:
             self._failure = error
             raise
         finally:
-            failed = self._failure is not None or self._refused > 0
+            failed = self._failure is not None
             self.meter.settle(
                 self._usage, called=self.attempts > 0, failed=failed, complete=self._over
             )
@@ -201,6 +202,9 @@ class RelayRun:
                     raise nobody(self._asked) from error
                 continue
             except SmgError as error:
+                if error.kind in _CLIENTS and not said:
+                    hold.ended(parts.clock.monotonic_s())
+                    raise
                 pause_s = self._broke(hold, error, attempts, journey, said=said)
             finally:
                 hold.release(parts.clock.monotonic_s())
@@ -261,20 +265,19 @@ class RelayRun:
             request = self._request(span.headers(), silences)
             passage = ResponseFilter(engine.served_name, model.name)
             self._usage = passage.usage
-            call = self._call(hold, engine, passage)
+            call = self._call(hold, engine, passage, parsed=listener is not None)
             if isinstance(call, RelayCall):
                 body = self._asked.body(engine.served_name, on_rank(hold.rank))
                 request = replace(request, path=path_of(engine, self._asked.api), body=body)
             async with aclosing(call.pieces(request)) as pieces:
                 async for piece in pieces:
-                    self._refused = call.refused
                     if listener is None or listener.hear(piece):
                         yield piece
             if listener is not None:
                 listener.over()
 
     def _call(
-        self, hold: Reservation, engine: HttpEngine, passage: ResponseFilter
+        self, hold: Reservation, engine: HttpEngine, passage: ResponseFilter, *, parsed: bool
     ) -> RelayCall | RelayPair:
         """Return the call on a reservation: of one worker, or of two."""
         asked, now_s = self._asked, self._parts.clock.monotonic_s()
@@ -290,11 +293,12 @@ class RelayRun:
                     passage,
                     prefilled=lambda found: self._prefilled(hold, found, passage),
                     spoke=spoke,
+                    parsed=parsed,
                 )
                 hold.take(pair)
                 return pair
             hold.part(now_s)
-        return RelayCall(engine, asked.api, passage, spoke=spoke)
+        return RelayCall(engine, asked, passage, spoke=spoke, parsed=parsed)
 
     def _prefilled(self, hold: PairReservation, found: Prefilled, passage: ResponseFilter) -> None:
         hold.prefilled(found)
@@ -342,7 +346,7 @@ class RelayRun:
     # ── The end ──────────────────────────────────────────────────────────────
 
     def _report(self, journey: Journey) -> None:
-        parts, failed = self._parts, self._failure is not None or self._refused > 0
+        parts, failed = self._parts, self._failure is not None
         used = self.meter.used(self._usage, called=self.attempts > 0, failed=failed)
         prompt_tokens, cached_tokens, completion_tokens = used
         kind, code, status = self._verdict()
@@ -371,8 +375,6 @@ class RelayRun:
         if self._failure is not None:
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
-        if self._refused:
-            return "refused", REFUSED_CODE, self._refused
         if self._over:
             return "ok", "", 200
         return "client_gone", "client_gone", 499

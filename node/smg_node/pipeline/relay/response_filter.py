@@ -9,18 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.engines.http.status_mapping import is_answer
 from smg_node.pipeline.relay.json_rewrite import Recounter, Renamer, Replacer
 
 USAGE_MAX_BYTES: Final = 4_096
 """No server says so much about so little."""
 _START: Final = re.compile(rb'(?<!\\)"usage"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}\{')
-_ERROR: Final = re.compile(rb'data: ?(\{"error":[^\n]{0,65536}\})\r?\n')
 _KEY: Final = b'"usage"'
 _TAIL_BYTES: Final = len(_KEY) + 131
 TOKENS_MAX: Final = 2**40
-_DONE: Final = b"[DONE]"
-_LAST_BYTES: Final = 32
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -75,7 +71,7 @@ class UsageReader:
 
 
 class ResponseFilter:
-    """Filter of one answer's bytes. `done` is whether its last event was the end of a stream.
+    """Filter of one answer's bytes.
 
     An `opaque` (compressed) answer passes unread.
     """
@@ -85,19 +81,12 @@ class ResponseFilter:
         self.usage = UsageReader()
         self.opaque = False
         self._replacers: list[Replacer] = [Renamer(theirs, ours)] if theirs != ours else []
-        self._last = b""
-
-    @property
-    def done(self) -> bool:
-        """Whether the answer ended as streams do; assumed for one that is not read."""
-        return self.opaque or _DONE in self._last
 
     def feed(self, piece: bytes) -> bytes:
         """Return the bytes to pass to the client now."""
         if self.opaque:
             return piece
         self.usage.feed(piece)
-        self._last = (self._last + piece)[-_LAST_BYTES:]
         for one in self._replacers:
             piece = one.feed(piece)
         return piece
@@ -113,24 +102,6 @@ class ResponseFilter:
     def recount(self, cached: int) -> None:
         """Replace the number of cached tokens from here on."""
         self._replacers.append(Recounter(cached))
-
-
-def failed_at_once(piece: bytes) -> bool:
-    """Whether a stream's first piece is an error that is not the client's.
-
-    Some servers have said 200 by the time they know. What does not fit in the first piece is passed
-    on.
-    """
-    found = _ERROR.match(piece)
-    if found is None:
-        return False
-    try:
-        told = _decode(found[1])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    error = told.get("error") if isinstance(told, dict) else None
-    code = error.get("code") if isinstance(error, dict) else None
-    return isinstance(error, dict) and not (isinstance(code, int) and is_answer(code))
 
 
 def _end_of_object(text: bytes) -> int | None:

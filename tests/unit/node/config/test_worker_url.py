@@ -18,6 +18,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.disaggregation import Role
 from smg_node.engines.engine import Contract
 from smg_node.fleet.workers.worker_roles import ROLES as PARTS
+from smg_node.fleet.workers.worker_spec import ids_named, worker_id_of
 
 
 def test_a_bare_url_says_only_where_the_engine_is() -> None:
@@ -62,8 +63,19 @@ def test_labels_cannot_be_changed_afterwards() -> None:
         ("", "needs a host and a port"),
         ("://h:1", "nothing before ://"),
         ("10.0.0.7", "needs a port"),
-        ("http://h", "needs a port"),
-        ("http://h:1/v1", "must not have a path (/v1)"),
+        ("http://", "needs a host and a port"),
+        ("http://:80", "needs a host"),
+        ("http://::1", "brackets"),
+        ("http://h:1/v2", "must not have a path (/v2) other than /v1"),
+        ("http://h:1/v1/chat/completions", "looked for at http://h:1/v1"),
+        ("https://h/V1", "must not have a path (/V1)"),
+        ("http://h:1//", "must not have a path (//)"),
+        ("h:1/v1", "write http://h:1/v1"),
+        ("grpc://h:1/v1/", "gRPC has none"),
+        ("http://me:pw@h:1/v1", "user name or password"),
+        ("http://h:1/v1?key=k", "'key' is unknown"),
+        ("http://h:1/v1#x", "fragment"),
+        ("grpcs://h", "needs a port, as in grpcs://h:50051"),
         ("grpc://h:1?contract=openai", "spoken over HTTP"),
         ("grpc+tls://h:1", "grpcs://host:port"),
         ("grpcs://h:1?contract=openai", "spoken over HTTP"),
@@ -133,6 +145,51 @@ def test_a_worker_may_speak_http_or_be_asked_what_it_speaks() -> None:
     plain = parse_worker_url("H:1?model=m")
     assert (plain.scheme, plain.endpoint, str(plain)) == ("", "h:1", "h:1?model=m")
     assert parse_worker_url(str(plain)) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("http://h:8000/v1", "http://h:8000"),
+        ("HTTP://H:8000/v1/", "http://h:8000"),
+        ("http://h:8000/v1?model=m", "http://h:8000"),
+        ("http://h:8000/?model=m", "http://h:8000"),
+        ("http://h/v1", "http://h:80"),
+        ("http://h", "http://h:80"),
+        ("https://api.example.org", "https://api.example.org:443"),
+        ("https://api.example.org/v1", "https://api.example.org:443"),
+        ("https://[2001:db8::1]/v1", "https://[2001:db8::1]:443"),
+        ("http://10.0.0.7/", "http://10.0.0.7:80"),
+    ],
+)
+def test_an_http_worker_is_written_as_clients_write_it(text: str, endpoint: str) -> None:
+    url = parse_worker_url(text)
+    assert url.endpoint == endpoint
+    assert parse_worker_url(str(url)) == url
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ("grpc://h:1", "h:1", "GRPC://H:1/", "grpc://h.:1", "h:1?model=m"),
+        ("grpc://localhost:1", "localhost:1", "127.0.0.1:1", "grpc://LOCALHOST.:1/"),
+        ("http://h:80", "http://h", "http://h/v1", "HTTP://h:80/v1/"),
+        ("https://h", "https://h:443"),
+        ("http://localhost:9", "http://127.0.0.1:9/v1"),
+        ("grpc://[2001:db8::1]:1", "[2001:DB8:0::1]:1"),
+    ],
+)
+def test_all_spellings_of_an_address_are_one_worker(same: tuple[str, ...]) -> None:
+    urls = [parse_worker_url(text) for text in same]
+    assert len({url.identity for url in urls}) == 1
+    assert {worker_id_of(url) for url in urls} == {worker_id_of(urls[0])}
+    assert all(worker_id_of(url) in ids_named(text) for url, text in zip(urls, same, strict=True))
+
+
+def test_other_addresses_are_other_workers() -> None:
+    texts = ("grpc://h:1", "grpcs://h:1", "http://h:1", "https://h:1", "grpc://h:2", "grpc://i:1")
+    assert len({worker_id_of(parse_worker_url(text)) for text in texts}) == len(texts)
+    assert ids_named("w-0123456789ab") == ()
 
 
 def test_a_bootstrap_port_is_a_label_with_a_shorter_name() -> None:

@@ -56,4 +56,5 @@ def generate_request_in_steps(
         stream=ask.stream,
         routing_key=ask.routing_key,
         ignored=(*ask.ignored, *unseen)[:_IGNORED_MAX],
+        polled=ask.background,
     )

@@ -11,9 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Final
 
-import msgspec
-
-from smg_node.core.errors import SmgError, invalid
+from smg_node.core.errors import SmgError
 from smg_node.dialects.openai_errors import error_frame
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.event_stream import EventStream
@@ -25,7 +23,7 @@ from smg_node.http.middleware.error_replies import family_of, internal
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_headers import to_worker
 from smg_node.pipeline.relay.relay_request import Relayable
-from smg_node.pipeline.relay.relay_run import REFUSED_CODE, RelayRun
+from smg_node.pipeline.relay.relay_run import RelayRun
 
 _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
@@ -129,16 +127,9 @@ class Relaying:
             relaying.head = head
             if head.whole:
                 body = await _piece(pieces)
-                if head.status >= 400:
-                    relaying.request.error_code = REFUSED_CODE
-                    relaying.request.reply_headers["x-smg-error-code"] = REFUSED_CODE
-                if not stream.committed:
-                    relaying.headers()
-                    return Reply(head.status, body, head.content_type or JSON)
-                # Comments went out while nothing came: what comes now has to be an event as well.
-                stream.end(_event(head.status, body))
-                return Streamed()
-            if head.events or stream.committed:
+                relaying.headers()
+                return Reply(head.status, body, head.content_type or JSON)
+            if head.events:
                 async for piece in pieces:
                     assert isinstance(piece, bytes), "an answer has one head"
                     await stream.send(piece)
@@ -191,17 +182,6 @@ async def _piece(pieces: AsyncGenerator[Head | bytes, None]) -> bytes:
     async for _ in pieces:
         raise AssertionError("a whole answer is one piece")
     return piece
-
-
-def _event(status: int, body: bytes) -> bytes:
-    """Return a whole answer as the last events of a stream."""
-    try:
-        line = msgspec.json.encode(msgspec.json.decode(body))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return error_frame(invalid("the worker's answer is no JSON", None, REFUSED_CODE))
-    if status >= 400 and not line.startswith(b'{"error"'):
-        return error_frame(invalid("the worker refused the request", None, REFUSED_CODE))
-    return b"data: " + line + b"\n\n"
 
 
 def _uncancel() -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.errors import SmgError
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.answer import Collector
 from smg_node.core.generation.request import GenerateRequest, Sampling, TextPrompt
 from smg_node.core.request_context import RequestContext
@@ -111,7 +111,8 @@ class ProbeRoutes:
         except TimeoutError:
             return f"no token within {_GENERATE_BUDGET_S:g} s"
         except SmgError as error:
-            return error.message
+            refused = error.kind in (ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE)
+            return "ok" if refused or error.status == 501 else error.message
         return "ok"
 
     def _context(self, request: HttpRequest) -> RequestContext:

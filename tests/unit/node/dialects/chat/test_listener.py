@@ -8,8 +8,8 @@ import pytest
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Begin, BlockStart, Delta, End, Event
 from smg_node.dialects import sse_reader as event_lines
-from smg_node.dialects.chat.listener import WorkerError, error_of
 from smg_node.dialects.sse_reader import EventLines
+from smg_node.dialects.worker_errors import WorkerError, error_of
 from support.answers.chat_chunks import (
     BEGIN,
     DONE,
@@ -323,7 +323,7 @@ def test_a_last_event_that_nobody_ended_is_heard() -> None:
         ({"error": {"message": {"a": 1}}}, (0, '{"a":1}', "")),
         ({"error": {"code": True}}, (0, "", "")),
         ({"detail": [1]}, (0, "[1]", "")),
-        ({"error": {"message": "x" * 5000}}, (0, "x" * 2048, "")),
+        ({"error": {"message": "x" * 5000}}, (0, "x" * 2045 + "…", "")),
     ],
 )
 def test_errors_are_known_in_all_their_shapes(said: Any, error: tuple[int, str, str]) -> None:

@@ -92,9 +92,60 @@ async def test_which_model_is_meant_must_be_clear(listed: Told, model: str | Non
 
 async def test_a_server_without_a_health_page_is_well_if_it_lists_models() -> None:
     assert await engine({"/health": Told()}).serving(1)
-    assert not await engine({"/health": Told(status=503), "/v1/models": listing("a")}).serving(1)
     assert await engine({"/v1/models": listing("a")}).serving(1)
-    assert not await engine({}).serving(1)
+
+
+@pytest.mark.parametrize(
+    ("pages", "words"),
+    [
+        ({"/health": Told(status=503)}, "/health answers 503: the worker is starting, or not well"),
+        ({"/health": Told(status=500)}, "/health answers 500: the worker is not well"),
+        (
+            {"/health": Told(status=401)},
+            "/health answers 401: the worker does not let this node in; is its api_key right?",
+        ),
+        (
+            {"/health": Told(status=302)},
+            "/health answers 302: redirects are not followed; register the address that it sends to",
+        ),
+        (
+            {"/v1/models": Told(status=403)},
+            "/v1/models answers 403: the worker does not let this node in; is its api_key right?",
+        ),
+        ({}, "/v1/models answers 404: no server with the OpenAI API is there"),
+    ],
+)
+async def test_what_is_seen_of_a_worker_that_is_of_no_use_is_said(
+    pages: dict[str, Told], words: str
+) -> None:
+    with pytest.raises(SmgError) as caught:
+        await engine(pages).serving(1)
+    assert (caught.value.message, caught.value.code) == (f"w:1: {words}", "upstream_not_serving")
+
+
+@pytest.mark.parametrize(
+    ("models", "model", "words"),
+    [
+        (
+            Told(status=401),
+            "ours",
+            "w:1: /v1/models answers 401: the worker does not let this node",
+        ),
+        (Told(status=500), None, "w:1: /v1/models answers 500: the worker is not well"),
+        (
+            Told(status=404),
+            None,
+            "/v1/models answers 404: no server with the OpenAI API is there; add ?model=NAME to its URL",
+        ),
+        (Told((b"<html>",)), None, "it lists no model; add ?model=NAME to its URL"),
+    ],
+)
+async def test_why_its_model_is_not_known_is_said(
+    models: Told, model: str | None, words: str
+) -> None:
+    with pytest.raises(SmgError) as caught:
+        await engine({"/health": Told(), "/v1/models": models}, model).card(1)
+    assert caught.value.message.startswith(words)
 
 
 async def test_loads_are_read_where_they_are() -> None:
@@ -237,6 +288,27 @@ async def test_nobody_there_is_told_apart_from_somebody_lost() -> None:
     with pytest.raises(SmgError) as caught:
         await one.relay(RelayRequest("/v1/completions", b"{}", False, 5))
     assert caught.value.code == "worker_removed"
+
+
+async def seen(base: str, *, connect_s: float = 1) -> str:
+    one = HttpEngine(AiohttpTransport(base, connect_s=connect_s), OPTIONS)
+    try:
+        with pytest.raises(SmgError) as caught:
+            await one.serving(0.3)
+        return caught.value.message.removeprefix(f"{one.target}: ")
+    finally:
+        await one.close()
+
+
+async def test_why_nobody_can_be_reached_is_said_in_words() -> None:
+    async with served(b"") as (base, _):
+        assert await seen(base) == "connection lost: ServerDisconnectedError"
+    assert await seen(base) == "failed to connect: connection refused"
+    async with served(b"", then="hang") as (base, _):
+        assert await seen(base) == "/health was not answered within 0.3 s"
+    async with served(b"PRI * HTTP/2.0\r\n\r\n") as (base, _):
+        assert await seen(base) == "connection lost: the answer is no HTTP/1.1"
+    assert await seen("http://name.invalid:1") == "failed to connect: its name cannot be resolved"
 
 
 async def test_silence_after_the_head_cuts_the_connection() -> None:

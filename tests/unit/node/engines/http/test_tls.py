@@ -75,6 +75,24 @@ async def test_nobody_else_is(
         with pytest.raises(TransportError) as caught:
             await hear(transport)
         assert caught.value.status is StatusCode.UNAVAILABLE
+        words = "failed to connect: its certificate is not trusted: "
+        assert caught.value.message.startswith(words)
+        await transport.close()
+
+
+async def test_a_worker_that_speaks_no_tls_is_told_apart() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        base = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        transport = AiohttpTransport(base, connect_s=5)
+        with pytest.raises(TransportError) as caught:
+            await hear(transport)
+        assert caught.value.message.startswith("failed to connect: TLS cannot be spoken with it: ")
         await transport.close()
 
 

@@ -2,10 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,91 +9,30 @@ import pytest
 
 from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.generation.event_grammar import Grammar
-from smg_node.core.generation.events import Begin, BlockStart, Event, Fail
+from smg_node.core.generation.events import Begin, BlockStart, Fail
 from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
-    GenerateRequest,
     Sampling,
     ToolCall,
     Turn,
 )
-from smg_node.engines.http.transport import HttpCall
 from smg_node.engines.transport.transport import TransportError
 from smg_node.fleet.models.model_options import ModelSettings
-from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay import chat_generation as chat_relay
-from smg_node.pipeline.relay.chat_generation import AnyGenerations, AnyRun
 from smg_node.system_clock import SystemClock
 from support.answers.chat_chunks import DONE, blocks, call, calls, chunk, event, usage_of, used
+from support.engines.chat_relay_bench import GOOD, ROLE, bench, fine, heard
 from support.engines.relay_bench import (
-    RelayBench,
     Told,
     lost,
-    relay_bench,
     streamed,
     told,
     unreached,
     worker,
 )
 from support.engines.relay_pairs import CACHED, STYLES, Network, said
-from support.history.fake_runs import FakeGenerations
-from support.http.http_node import hello
 from support.rights.fake_rights import LimitWorld, door_of, limit, whole
-
-ROLE = chunk(role="assistant", content="")
-GOOD = (ROLE, chunk(content="Hi"), chunk(content="!"), chunk("stop"), used(9, 4), DONE)
-
-
-@dataclass
-class Bench:
-    relays: RelayBench
-    generations: AnyGenerations
-    engines: FakeGenerations
-
-    def start(self, *, target: str | None = None, timeout_s: float = 5, **more: Any) -> AnyRun:
-        fields: dict[str, Any] = {"model": "m", "sampling": Sampling(), "stream": True, **more}
-        fields.setdefault("prompts", (ChatPrompt((Turn("user", "hi"),)),))
-        run = self.generations.start(
-            "responses", GenerateRequest(**fields), self.relays.context(timeout_s, target)
-        )
-        assert isinstance(run, AnyRun)
-        return run
-
-    async def events(self, **more: Any) -> list[Event]:
-        return await heard(self.start(**more))
-
-    async def failure(self, **more: Any) -> SmgError:
-        last = (await self.events(**more))[-1]
-        assert isinstance(last, Fail)
-        return last.error
-
-
-async def heard(run: AnyRun) -> list[Event]:
-    """Return all events, which are in order."""
-    events: list[Event] = []
-    async for batch in run.events():
-        assert batch
-        events += batch
-    grammar = Grammar(1)
-    grammar.feed(events)
-    assert grammar.over
-    return events
-
-
-@asynccontextmanager
-async def bench(folder: Path, **more: Any) -> AsyncIterator[Bench]:
-    async with relay_bench(folder, **more) as relays:
-        with ThreadPoolExecutor(1) as threads:
-            engines = FakeGenerations(hello)
-            preparer = Preparer(clock=SystemClock(), threads=threads)
-            yield Bench(relays, AnyGenerations(engines, relays.relays, preparer), engines)
-        assert relays.idle()
-
-
-def fine(call: HttpCall) -> Told:
-    return streamed(*GOOD)
 
 
 async def test_an_answer_is_told_and_counted_as_the_dialects_own(tmp_path: Path) -> None:
@@ -226,7 +161,7 @@ async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call
     ("answer", "code", "status", "words"),
     [
         (told({"error": {"message": "n is odd"}}, 400), "upstream_refused", 400, "n is odd"),
-        (told({"detail": "odd"}, 422), "upstream_refused", 422, "odd"),
+        (told({"detail": "odd"}, 422), "upstream_refused", 400, "odd"),
         (Told((b"<html>",), 418), "upstream_refused", 400, "refused the request"),
         (
             told({"error": {"message": "maximum context length is 8"}}, 400),
@@ -246,7 +181,6 @@ async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call
             400,
             "odd",
         ),
-        (told({"error": {"message": "who?"}}, 404), "upstream_error", 502, "who?"),
     ],
 )
 async def test_a_refusal_is_told_in_the_workers_words_and_asked_for_once(

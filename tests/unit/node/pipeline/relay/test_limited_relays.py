@@ -20,7 +20,7 @@ from support.rights.fake_rights import FakeShare, LimitWorld, door_of, limit, wh
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 5}}
 ANSWER = {"model": "m", "choices": [{"text": "hi"}], "usage": USAGE}
 EVENT = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
-DONE = b"data: [DONE]\n\n"
+DONE = b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 LAST = b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\n'
 
 
@@ -67,13 +67,13 @@ async def test_else_its_events_are_taken_for_tokens(tmp_path: Path) -> None:
     one = worker(lambda call: streamed(*[EVENT] * 300, DONE))
     async with relay_bench(tmp_path, admission=door_of(world), w=one) as b:
         await whole_answer(b.start(stream=True))
-    assert whole(tokens) == (1_000 - 301, 301)
+    assert whole(tokens) == (1_000 - 302, 302)
 
 
 async def test_an_answer_without_usage_counts_as_it_was_reserved(tmp_path: Path) -> None:
     world = LimitWorld()
     tokens = world.add(limit("output_tokens"), 1_000)
-    one = worker(lambda call: told({"model": "m", "choices": []}))
+    one = worker(lambda call: told({"model": "m", "choices": [{"text": "hi"}]}))
     async with relay_bench(tmp_path, admission=door_of(world), w=one) as b:
         await b.answer(max_tokens=70, n=2)
     assert whole(tokens) == (1_000 - 140, 140)

@@ -33,7 +33,8 @@ from support.engines.relay_bench import (
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 5}}
 ANSWER = {"model": "m", "choices": [{"text": "hi"}], "usage": USAGE}
 EVENT = b'data: {"model":"m","choices":[{"delta":{"content":"a"}}]}\n\n'
-DONE = b"data: [DONE]\n\n"
+FINISH = b'data: {"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+DONE = FINISH + b"data: [DONE]\n\n"
 
 
 def fine(call: HttpCall) -> Told:
@@ -63,13 +64,14 @@ async def test_what_a_client_sent_goes_to_the_worker_as_it_came(tmp_path: Path) 
 
 async def test_a_stream_passes_piece_by_piece_and_its_usage_is_read(tmp_path: Path) -> None:
     last = b'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}\n\n'
-    pieces = (EVENT[:7], EVENT[7:] + EVENT, last[:30], last[30:], DONE)
+    end = b"data: [DONE]\n\n"
+    pieces = (EVENT[:7], EVENT[7:] + EVENT, FINISH + last[:30], last[30:], end)
     async with relay_bench(tmp_path, w=worker(lambda call: streamed(*pieces))) as b:
         run = b.start(stream=True)
         heard = [piece async for piece in run.answer()]
         assert isinstance(heard[0], Head)
         assert heard[0].events
-        assert heard[1:] == list(pieces)
+        assert heard[1:] == [EVENT + EVENT, FINISH, last, end]
         [outcome] = b.outcomes
         assert (outcome.kind, outcome.prompt_tokens, outcome.completion_tokens) == ("ok", 3, 2)
         assert outcome.streamed
@@ -77,7 +79,7 @@ async def test_a_stream_passes_piece_by_piece_and_its_usage_is_read(tmp_path: Pa
 
 
 async def test_a_large_answer_is_not_kept_back_for_ever(tmp_path: Path) -> None:
-    pieces = [b"x" * 300_000] * 5
+    pieces = [b"{" + b" " * 299_999, *[b" " * 300_000] * 3, b" " * 299_999 + b"}"]
     async with relay_bench(tmp_path, w=worker(lambda call: Told(pieces))) as b:
         heard = [piece async for piece in b.start().answer()]
         assert isinstance(heard[0], Head)
@@ -156,9 +158,13 @@ async def test_a_mistake_of_the_client_passes_in_the_workers_words(tmp_path: Pat
     words = {"error": {"message": "temperature, with secret in it"}}
     refusing = worker(lambda call: told(words, 400))
     async with relay_bench(tmp_path, api_key="secret", w=refusing) as b:
-        head, body = await b.answer()
-        assert (head.status, head.whole) == (400, True)
-        assert json.loads(body)["error"]["message"] == "temperature, with [the API key] in it"
+        with pytest.raises(SmgError) as caught:
+            await b.answer()
+        assert caught.value.message == "temperature, with [the API key] in it"
+        assert (caught.value.kind, caught.value.code) == (
+            ErrorKind.INVALID_REQUEST,
+            "upstream_refused",
+        )
         assert len(refusing.calls) == 1
         [outcome] = b.outcomes
         assert (outcome.kind, outcome.status) == ("refused", 400)
@@ -196,13 +202,17 @@ async def test_an_api_that_no_worker_has_is_refused_at_once(tmp_path: Path) -> N
 
 async def test_the_workers_own_name_is_sent_and_ours_is_told(tmp_path: Path) -> None:
     theirs = worker(
-        lambda call: told({"model": "theirs/x", "text": '"model":"theirs/x"'}), "theirs/x"
+        lambda call: told({"model": "theirs/x", "choices": [{"text": '"model":"theirs/x"'}]}),
+        "theirs/x",
     )
     settings = {"ours": ModelSettings(aliases=("alias",))}
     async with relay_bench(tmp_path, settings=settings, query="?model=ours", w=theirs) as b:
         for name in ("ours", "alias"):
             _, body = await b.answer(model=name)
-            assert json.loads(body) == {"model": "ours", "text": '"model":"theirs/x"'}
+            assert json.loads(body) == {
+                "model": "ours",
+                "choices": [{"text": '"model":"theirs/x"'}],
+            }
         assert {json.loads(call.body)["model"] for call in theirs.calls} == {"theirs/x"}
         assert b.relays.takes("alias")
         assert not b.relays.takes("theirs/x")
@@ -240,9 +250,9 @@ async def test_silence_ends_a_stream(
 
 async def test_an_answer_that_is_not_streamed_may_take_until_the_deadline(tmp_path: Path) -> None:
     quick = EngineOptions(first_event_s=0.01, stall_s=0.01)
-    slow = worker(lambda call: Told((0.4, b"{}")))
+    slow = worker(lambda call: Told((0.4, json.dumps(ANSWER).encode())))
     async with relay_bench(tmp_path, options=quick, w=slow) as b:
-        assert (await b.answer())[1] == b"{}"
+        assert json.loads((await b.answer())[1]) == ANSWER
         with pytest.raises(SmgError) as caught:
             await b.answer(timeout_s=0.05)
         assert caught.value.code == "deadline_exceeded"
@@ -287,12 +297,13 @@ async def test_a_worker_that_fails_all_the_time_is_passed_over(tmp_path: Path) -
 
 
 async def test_engines_generate_where_both_kinds_serve_a_model(tmp_path: Path) -> None:
-    one = worker(fine, "tiny")
+    rows = {"object": "list", "data": [{"index": 0, "embedding": [0.5]}]}
+    one = worker(lambda call: told(rows), "tiny")
     async with relay_bench(tmp_path, engines={"e": FakeEngine()}, w=one) as b:
         assert not b.relays.takes("tiny")
         assert b.relays.has("tiny", APIS["embeddings"])
         _, body = await b.answer("embeddings", model="tiny", input="x")
-        assert json.loads(body) == ANSWER
+        assert json.loads(body) == rows
         model = await b.placer.model("tiny", deadline_s=float("inf"))
         assert model.name == "tiny"
 
@@ -334,3 +345,47 @@ async def test_a_worker_is_brought_up_looked_at_and_says_how_busy_it_is(tmp_path
         async with asyncio.timeout(5):
             while known.routable:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.005)
+        assert known.reason == "w:1: /health answers 500: the worker is not well"
+
+
+SEEN = "w:1: /v1/models answers 401: the worker does not let this node in; is its api_key right?"
+
+
+@pytest.mark.parametrize(
+    ("pages", "up", "reason"),
+    [
+        (
+            {"/health": Told(status=503)},
+            True,
+            "w:1: /health answers 503: the worker is starting, or not well",
+        ),
+        ({"/v1/models": Told(status=401)}, True, SEEN),
+        (
+            {"/health": Told(status=404), "/v1/models": Told(status=404)},
+            True,
+            "w:1: /v1/models answers 404: no server with the OpenAI API is there",
+        ),
+        ({}, False, "w:1: failed to connect: nobody"),
+    ],
+)
+async def test_what_was_seen_last_is_what_an_operator_reads(
+    tmp_path: Path, pages: dict[str, Told], reason: str, *, up: bool
+) -> None:
+    one = worker(fine)
+    async with relay_bench(tmp_path, w=one) as b:
+        [known] = b.fleet.workers()
+        well = dict(one.pages)
+        one.pages.update(pages)
+        one.up = up
+        if reason != SEEN:
+            assert (await b.fleet.probe("http://w:1")).reason == reason
+        async with asyncio.timeout(5):
+            while known.routable:  # noqa: ASYNC110 - a test looks from outside
+                await asyncio.sleep(0.005)
+        assert known.reason == reason
+        one.pages.update(well)
+        one.up = True
+        async with asyncio.timeout(5):
+            while not known.routable:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.005)
+        assert known.reason == ""

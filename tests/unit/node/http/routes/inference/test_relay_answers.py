@@ -29,7 +29,9 @@ from support.http.http_node import Node, node
 from support.http.raw_http import RawClient, ask, connect
 
 EVENT = b'data: {"model":"m","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
-DONE = b"data: [DONE]\n\n"
+FINISH = b'data: {"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+DONE = FINISH + b"data: [DONE]\n\n"
+ANSWER: dict[str, Any] = {"choices": [{"index": 0, "message": {"content": "a"}}]}
 Says = Callable[[HttpCall], Told | TransportError]
 
 
@@ -56,12 +58,13 @@ async def read_all(client: RawClient) -> None:
 
 async def test_a_whole_answer_has_the_workers_status_headers_and_body(tmp_path: Path) -> None:
     headers = (("content-type", "application/json; x=y"), ("x-theirs", "1"), ("set-cookie", "a"))
-    made = Told((b'{"a":', b"1}"), 201, headers)
+    raw = json.dumps(ANSWER).encode()
+    made = Told((raw[:9], raw[9:]), 201, headers)
     async with relaying(tmp_path, lambda call: made) as (surface, _, one):
         answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("m"), JSON)
-        assert (answer.status, answer.body) == (201, b'{"a":1}')
+        assert (answer.status, answer.body) == (201, raw)
         assert answer.headers["content-type"] == "application/json; x=y"
-        assert answer.headers["x-theirs"] == "1"
+        assert "x-theirs" not in answer.headers
         assert answer.headers["x-smg-attempts"] == "1"
         assert answer.headers["x-smg-routed-worker-id"].startswith("w-")
         assert "set-cookie" not in answer.headers
@@ -79,7 +82,7 @@ async def test_credentials_and_odd_headers_of_a_client_stay_here(tmp_path: Path)
         "user-agent": "me/1",
         "x-forwarded-for": "10.0.0.1",
     }
-    async with relaying(tmp_path, lambda call: told({})) as (surface, _, one):
+    async with relaying(tmp_path, lambda call: told(ANSWER)) as (surface, _, one):
         await ask(surface.port, "POST", "/v1/completions", {"model": "m", "prompt": "x"}, sent)
         [call] = one.calls
         assert call.headers["user-agent"] == "me/1"
@@ -124,7 +127,8 @@ async def test_a_refusal_after_comments_is_an_event(tmp_path: Path) -> None:
             assert stream.status == 200
             await to_end(stream)
         event = stream.raw.replace(b": ping\n\n", b"")
-        assert event == b'data: {"error":{"message":"no","code":"x"}}\n\n'
+        error = {"message": "no", "type": "invalid_request_error", "param": None, "code": "x"}
+        assert json.loads(event.removeprefix(b"data: ")) == {"error": error}
         assert DONE not in stream.raw
 
 
@@ -137,14 +141,14 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(tmp_path: Path) -> 
         async with connect(surface.port) as client:
             stream = await begin(client, chat("m"))
             await to_end(stream)
-        assert stream.raw.startswith(EVENT + EVENT[:9] + b"\n\ndata: {")
+        assert stream.raw.startswith(EVENT + b'data: {"error"')
         error = json.loads(stream.raw.rpartition(b"data: ")[2])["error"]
         assert error["code"] == "upstream_unavailable"
         assert b.outcomes[0].kind == "failed"
 
 
 async def test_a_large_answer_that_breaks_breaks_the_connection(tmp_path: Path) -> None:
-    says = Told((b"x" * 1_200_000, lost()))
+    says = Told((b"{" + b" " * 1_200_000, lost()))
     async with relaying(tmp_path, lambda call: says) as (surface, b, _):
         async with connect(surface.port) as client:
             await client.send("POST", "/v1/completions", b'{"model":"m"}', JSON)
@@ -228,9 +232,86 @@ async def test_embeddings_come_from_engines_where_no_http_worker_has_them(tmp_pa
 
 
 async def test_a_generation_of_every_model_goes_the_way_its_workers_speak(tmp_path: Path) -> None:
-    async with relaying(tmp_path, lambda call: told({"relayed": True})) as (surface, _, one):
+    async with relaying(tmp_path, lambda call: told({**ANSWER, "relayed": True})) as (
+        surface,
+        _,
+        one,
+    ):
         answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("m"), JSON)
-        assert answer.json() == {"relayed": True}
+        assert answer.json() == {**ANSWER, "relayed": True}
         answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("other"), JSON)
         assert "relayed" not in answer.json()
         assert len(one.calls) == 1
+
+
+THEIRS = (
+    ("content-type", "application/json"),
+    ("x-ratelimit-limit-requests", "7"),
+    ("x-ratelimit-remaining-tokens", "1"),
+    ("openai-organization", "org-theirs"),
+    ("openai-version", "1999-01-01"),
+    ("x-request-id", "theirs"),
+    ("x-envoy-upstream-service-time", "5"),
+    ("cf-ray", "1"),
+    ("content-language", "en"),
+)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_headers_of_a_worker_stay_inside(tmp_path: Path, status: int) -> None:
+    made = Told((json.dumps(ANSWER).encode(),), status, THEIRS)
+    async with relaying(tmp_path, lambda call: made) as (surface, _, _):
+        answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("m"), JSON)
+        assert answer.status == status
+        shown = {name for name, value in THEIRS if answer.headers.get(name) == value}
+        assert shown <= {"content-type", "content-language"}
+        assert "cf-ray" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/v1/embeddings"])
+@pytest.mark.parametrize(
+    "body",
+    [b'{"detail":"odd"}', b'{"object":"error","message":"odd","code":422}', b'{"error":"odd"}'],
+)
+async def test_every_form_of_refusal_is_the_one_of_the_clients_dialect(
+    tmp_path: Path, path: str, body: bytes
+) -> None:
+    async with relaying(tmp_path, lambda call: Told((body,), 422)) as (surface, _, one):
+        for streaming in (False, True):
+            wish: dict[str, Any] = {
+                "model": "m",
+                "prompt": "x",
+                "input": "x",
+                "messages": [],
+                "stream": streaming,
+            }
+            answer = await ask(surface.port, "POST", path, wish, JSON)
+            error = {
+                "message": "odd",
+                "type": "invalid_request_error",
+                "param": None,
+                "code": "upstream_refused",
+            }
+            assert (answer.status, answer.json()) == (400, {"error": error})
+            assert answer.headers["x-smg-error-code"] == "upstream_refused"
+            line = json.loads(surface.access.lines[-1])
+            assert (line["status"], line["error"]) == (400, "upstream_refused")
+        assert len(one.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "told_"),
+    [
+        (told({"error": "it only embeds"}, 400), "ok"),
+        (Told(status=404), "ok"),
+        (told(ANSWER), "ok"),
+        (told({}, 500), "the worker failed with status 500"),
+        (told({}), "the worker's answer is an empty object"),
+    ],
+)
+async def test_a_worker_that_refuses_to_generate_is_well(
+    tmp_path: Path, answer: Told, told_: str
+) -> None:
+    async with relaying(tmp_path, lambda call: answer) as (surface, _, _):
+        said = (await ask(surface.port, "GET", "/health_generate")).json()["models"]["m"]
+        assert said.partition(";")[0] == told_
