@@ -22,7 +22,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.prompt.request_bounds import stop_ids
-from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.output_reader import OutputReader, output_reader
 from support.models.bytewise_tokenizer import BytewiseTokenizer
 
