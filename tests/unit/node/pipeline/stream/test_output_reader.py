@@ -162,6 +162,33 @@ def test_ends_that_a_format_reads_are_asked_for_and_read() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("printing", "prompt", "told"),
+    [
+        (HERMES, None, ()),
+        (HARMONY, None, ()),
+        (Printing(Chosen("plain", "hermes"), SPECIAL), None, ("a", "b")),
+        (Printing(Chosen(), SPECIAL), None, ("a", "b")),
+        (HERMES, TextPrompt("Once"), ("a", "b")),
+    ],
+    ids=["thoughts", "messages", "calls only", "plain", "no chat"],
+)
+def test_an_engine_that_may_think_is_told_no_stop_strings(
+    printing: Printing, prompt: TextPrompt | None, told: tuple[str, ...]
+) -> None:
+    found, sampling = heard_by(printing, prompt, stop=("a", "b"), stop_token_ids=(7,))
+    asked = found.asked(sampling)
+    assert asked.stop == told
+    assert asked.stop_token_ids[:1] == (7,)
+
+
+def test_an_engine_is_asked_for_one_token_where_none_is_wanted() -> None:
+    prompt = TextPrompt("Once")
+    found, _ = heard_by(HERMES, prompt)
+    assert found.asked(Sampling(max_tokens=0)).max_tokens == 1
+    assert found.asked(Sampling(max_tokens=2)).max_tokens == 2
+
+
 def test_a_format_that_needs_its_ends_does_not_go_on_behind_them() -> None:
     with pytest.raises(SmgError, match="ignore_eos is not possible with harmony") as caught:
         heard_by(HARMONY, ignore_eos=True)
