@@ -128,8 +128,8 @@ class CompletionsPresenter:
             ids = b',"token_ids":' + encode_json(event.ids) if shows_ids else b""
             shape = self._shapes[event.choice]
             rows = shape.rows(event.logprobs, event.text)
-            rows = rows if event.logprobs else None
-            out.append(self._frame(event.choice, event.text, rows, more=ids))
+            logprobs = rows if event.logprobs else None
+            out.append(self._frame(event.choice, event.text, logprobs, more=ids))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         more = b',"matched_stop":' + json_line(event.matched) if self._view.matched_stop else b""

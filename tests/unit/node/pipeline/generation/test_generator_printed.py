@@ -131,7 +131,7 @@ async def test_what_is_odd_is_reported_each_time_and_logged_once(
 async def test_a_stop_string_of_the_answer_is_kept_from_the_engine_and_ends_its_call(
     tmp_path: Path,
     answers: int,
-    able: bool,  # noqa: FBT001
+    able: bool,
 ) -> None:
     async def goes_on(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
         for one in range(request.sampling.n):

@@ -73,7 +73,9 @@ def heard(
     stream.feed(Chunk(0, (), finish="stop"), out)
     ends = [event for event in out if isinstance(event, BlockEnd)]
     # A choice that says nothing has an empty block for its ids.
-    blocks = [(end.kind, end.text) for end in ends if end.text or end.kind == "call"]
+    blocks: list[tuple[str, str]] = [
+        (end.kind, end.text) for end in ends if end.text or end.kind == "call"
+    ]
     (finish,) = [event for event in out if isinstance(event, Finish)]
     return blocks, finish, stream
 
@@ -226,7 +228,8 @@ CASES = {
 @pytest.mark.parametrize("logprobs", [False, True], ids=["plain", "logprobs"])
 def test_the_answer_ends_where_its_own_text_has_the_string(name: str, logprobs: bool) -> None:
     (form, text, stop, tail), expected = CASES[name]
-    for cuts in ([], range(400), range(0, 400, 3), range(1, 400, 7)):
+    shapes: Sequence[Sequence[int]] = ([], range(400), range(0, 400, 3), range(1, 400, 7))
+    for cuts in shapes:
         blocks, finish, stream = heard(form, text, stop, cuts, tail=tail, logprobs=logprobs)
         said, reason, matched = expected
         assert (blocks, finish) == (said, Finish(0, reason, matched))  # type: ignore[arg-type]  # a table's word

@@ -1,6 +1,7 @@
 """Rows for scorers: one for each token that usage counts, prompt and answer, or an error."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,8 @@ def rows(ids: Sequence[int]) -> tuple[IdLogprob, ...]:
     return tuple(IdLogprob(one, -0.5, ((one, -0.5),)) for one in ids)
 
 
-def story_of(answers: int = 1, *, due: bool = True, **changes: object) -> GenerationStream:
-    sampling = Sampling(**{"max_tokens": 9, "logprobs": 1, **changes})  # type: ignore[arg-type]  # a test's own
+def story_of(answers: int = 1, *, due: bool = True, **changes: Any) -> GenerationStream:
+    sampling = Sampling(**{"max_tokens": 9, "logprobs": 1, **changes})
     streams = [
         ChoiceStream(
             choice,
@@ -86,7 +87,7 @@ def counted(choice: Choice) -> tuple[list[int], list[int]]:
 @pytest.mark.parametrize("together", [False, True])
 def test_every_token_that_is_counted_has_a_row(
     ids: list[int],
-    changes: dict[str, object],
+    changes: dict[str, Any],
     text: str,
     together: bool,
 ) -> None:
