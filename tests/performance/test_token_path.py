@@ -24,7 +24,8 @@ from smg_node.engines.grpc.stream_reader import StreamReader
 from smg_node.native.token_ids import COMPILED
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.tokens.decoding.token_table import TokenTable
 from support.models.bytewise_tokenizer import BytewiseTokenizer

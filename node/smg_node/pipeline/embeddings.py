@@ -7,7 +7,7 @@ refused.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -18,6 +18,7 @@ from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import Prompt
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.request_context import RequestContext
+from smg_node.dialects.embeddings.dimensions import check_dimensions, shortened
 from smg_node.engines.engine import Embedded, EmbedRequest
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.transport.grpc_status import DEADLINE_CODE
@@ -55,9 +56,16 @@ class Embedder:
         """Whether engines serve that model."""
         return self._parts.fleet.served(model) is not None
 
-    def start(self, model: str, prompts: Sequence[Prompt], context: RequestContext) -> "EmbedRun":
-        """Return a run that has not begun."""
-        return EmbedRun(self._parts, self._preparer, model, prompts, context)
+    def start(
+        self,
+        model: str,
+        prompts: Sequence[Prompt],
+        context: RequestContext,
+        *,
+        dimensions: int | None = None,
+    ) -> "EmbedRun":
+        """Return a run that has not begun, for vectors of so many `dimensions`; None: all they have."""
+        return EmbedRun(self._parts, self._preparer, model, prompts, context, dimensions)
 
 
 class EmbedRun:
@@ -70,6 +78,7 @@ class EmbedRun:
         model: str,
         prompts: Sequence[Prompt],
         context: RequestContext,
+        dimensions: int | None = None,
     ) -> None:
         self.worker = ""
         """Id of the worker in use, "" until one was chosen."""
@@ -81,6 +90,7 @@ class EmbedRun:
         self._model = ""
         self._prompts = prompts
         self._context = context
+        self._dimensions = dimensions
         self._prompt_tokens = 0
         self._failure: SmgError | None = None
         self.ticket: Ticket | None = None
@@ -111,6 +121,7 @@ class EmbedRun:
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         if not any(embeds(worker) for worker in parts.fleet.serving(model)):
             raise not_implemented(f"no worker of {model.name!r} embeds")
+        self._check_dimensions(model)
         if parts.admission is not None:
             self.ticket = parts.admission.ticket(context, model.name)
         if self.ticket is not None:
@@ -125,6 +136,15 @@ class EmbedRun:
             one.prompt_tokens or len(sent.ids) for one, sent in zip(found, prepared, strict=True)
         )
         return Vectors(model.name, [one.vector for one in found], self._prompt_tokens)
+
+    def _check_dimensions(self, model: ServedModel) -> None:
+        wanted = self._dimensions
+        if wanted is None:
+            return
+        for worker in self._parts.fleet.serving(model):
+            if embeds(worker):
+                card = worker.card
+                check_dimensions(wanted, {**(card.server if card else {}), **worker.labels})
 
     async def _prepared(self, prompt: Prompt, model: ServedModel) -> Prepared:
         prepared = await self._preparer.prompt(prompt, model)
@@ -155,7 +175,11 @@ class EmbedRun:
 
         async def one(at: int, text: Prepared) -> Embedded:
             async with room:
-                return await self._one(at, text, model, journey)
+                found = await self._one(at, text, model, journey)
+                if self._dimensions is None:
+                    return found
+                # Each as it comes: all of a large request at once would hold up everybody else.
+                return replace(found, vector=shortened(found.vector, self._dimensions))
 
         try:
             async with asyncio.TaskGroup() as group:

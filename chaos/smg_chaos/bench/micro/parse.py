@@ -32,7 +32,8 @@ from smg_node.parsers.reading.parser import Parser, Plain
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, Ends
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import Ends
 from smg_node.tokens.decoding.token_table import TokenTable
 
 _WORDS: Final = 2_000

@@ -35,7 +35,8 @@ from smg_node.parsers.reading.parser import Plain
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.continuation import rest_of
 from smg_node.pipeline.retry import STALLED_CODE, Attempts, Avoid, Broken, GiveUp
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.routing.retry_budget import RetryBudget, RetryOptions
 

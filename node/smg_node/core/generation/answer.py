@@ -9,6 +9,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
+    BlockKind,
     BlockStart,
     Delta,
     End,
@@ -22,17 +23,27 @@ from smg_node.core.generation.events import (
 
 
 class Choice(msgspec.Struct):
-    """One finished choice: its blocks in order and how it ended."""
+    """One finished choice: its blocks in order and how it ended.
+
+    `row_blocks` tells of each log probability the number of the block that its token belongs to.
+    """
 
     blocks: list[BlockEnd] = []
     logprobs: list[TokenLogprob] = []
     ids: list[int] = []
     echo: PromptEcho | None = None
     finish: Finish | None = None
+    row_blocks: list[int] = []
 
     def text(self) -> str:
         """Return the text blocks, joined."""
         return "".join(block.text for block in self.blocks if block.kind == "text")
+
+    def logprobs_of(self, *kinds: BlockKind) -> list[TokenLogprob]:
+        """Return the log probabilities of all blocks of these kinds, in order."""
+        shown = [block.kind in kinds for block in self.blocks]
+        rows = zip(self.logprobs, self.row_blocks, strict=True)
+        return [row for row, block in rows if shown[block]]
 
     def reasoning(self) -> str:
         """Return the reasoning blocks, joined."""
@@ -76,6 +87,7 @@ class Collector:
                 choice.ids += event.ids
                 if event.logprobs:
                     choice.logprobs += event.logprobs
+                    choice.row_blocks += [event.block] * len(event.logprobs)
             elif kind is BlockEnd:
                 choices[event.choice].blocks.append(event)
             elif kind is Finish:

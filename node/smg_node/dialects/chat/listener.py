@@ -24,6 +24,7 @@ from smg_node.core.generation.events import (
     Usage,
 )
 from smg_node.dialects.chat.listener_blocks import AnswerBlocks
+from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 from smg_node.dialects.sse_reader import EventLines
 from smg_node.dialects.worker_errors import error_of
 
@@ -117,7 +118,8 @@ class ChunkReader:
                 self._choose(choice, out)
 
     def _choose(self, choice: Mapping[str, Any], out: list[Event]) -> None:
-        rows = _rows(choice.get("logprobs"))
+        told = choice.get("logprobs")
+        rows = (_rows(told, CONTENT), _rows(told, THOUGHT))
         said = choice.get("delta")
         said = choice.get("message") if said is None else said
         if isinstance(said, dict):
@@ -133,18 +135,22 @@ class ChunkReader:
         self._finish = Finish(0, _REASONS.get(reason, "stop"), matched)
 
     def _tell(
-        self, said: Mapping[str, Any], rows: tuple[TokenLogprob, ...], out: list[Event]
+        self,
+        said: Mapping[str, Any],
+        rows: tuple[tuple[TokenLogprob, ...], tuple[TokenLogprob, ...]],
+        out: list[Event],
     ) -> None:
         thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
         text = _text(said.get("content")) + _text(said.get("refusal"))
         calls = _objects(said.get("tool_calls"))
         if thought or text or calls:
             self._start(out)
-        # What a chunk says of both is rare, and its log probabilities cannot be divided: text has them.
+        # What a chunk says of both is rare, and most servers have one list for them: then text has it.
+        of_text, of_thought = rows
         if thought:
-            self._blocks.say("reasoning", thought, out, () if text else rows)
+            self._blocks.say("reasoning", thought, out, of_thought or (() if text else of_text))
         if text or not thought:
-            self._blocks.say("text", text, out, rows)
+            self._blocks.say("text", text, out, of_text)
         for call in calls:
             function = call.get("function")
             function = function if isinstance(function, dict) else {}
@@ -212,9 +218,9 @@ def _count(told: object, name: str) -> int:
     return value if value is not None and 0 <= value <= TOKENS_MAX else 0
 
 
-def _rows(told: object) -> tuple[TokenLogprob, ...]:
-    """Return log probabilities without token ids, which workers do not send."""
-    content = told.get("content") if isinstance(told, dict) else None
+def _rows(told: object, name: str) -> tuple[TokenLogprob, ...]:
+    """Return the log probabilities of a list, without token ids, which workers do not send."""
+    content = told.get(name) if isinstance(told, dict) else None
     if not isinstance(content, list):
         return ()
     return tuple(

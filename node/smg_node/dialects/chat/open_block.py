@@ -4,6 +4,7 @@ from smg_node.core.generation.events import BlockStart, TokenLogprob
 from smg_node.dialects.chat.message import reasoning_fields
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.openai.frames import json_text
+from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 
 
 class OpenBlock:
@@ -12,12 +13,13 @@ class OpenBlock:
     `before` and `after` stand around the text inside `delta`; where `before` is None the text is
     not shown. `between` stands before the text's second printing, if there is one. `announced` is
     the inside of the delta that comes first. A `held` block is written in one piece when it ends;
-    until then its ids and log probabilities wait here. `head` and `tail` are the whole frame around
+    until then its ids and log probabilities wait here. `rows` names the list of log probabilities that
+    its tokens are in, "" for none. `head` and `tail` are the whole frame around
     the text; None where a frame must be put together for each delta.
     """
 
     __slots__ = (
-        "after", "announced", "before", "between", "head", "held", "ids", "logprobs", "tail",
+        "after", "announced", "before", "between", "head", "held", "ids", "logprobs", "rows", "tail",
     )  # fmt: skip
 
     def __init__(
@@ -28,12 +30,14 @@ class OpenBlock:
         after: bytes = b"",
         announced: bytes | None = None,
         held: bool = False,
+        rows: str = "",
     ) -> None:
         self.before = before
         self.between = between
         self.after = after
         self.announced = announced
         self.held = held
+        self.rows = rows
         self.head: bytes | None = None
         self.tail = b""
         self.ids: list[int] = []
@@ -54,15 +58,15 @@ def open_block(event: BlockStart, view: ChatView, call: int) -> OpenBlock:
     if event.kind == "call":
         return _legacy_call(event, call) if view.legacy_call else _call(event, call)
     if event.kind == "text":
-        return OpenBlock(b'"content":')
+        return OpenBlock(b'"content":', rows=CONTENT)
     held = not view.stream_reasoning
     if not view.include_reasoning:
         return OpenBlock(None)
     if not view.separate_reasoning:
-        return OpenBlock(b'"content":', held=held)
+        return OpenBlock(b'"content":', held=held, rows=CONTENT)
     first, *second = reasoning_fields(view)
     between = b',"%b":' % second[0].encode() if second else None
-    return OpenBlock(b'"%b":' % first.encode(), between=between, held=held)
+    return OpenBlock(b'"%b":' % first.encode(), between=between, held=held, rows=THOUGHT)
 
 
 def _call(event: BlockStart, call: int) -> OpenBlock:

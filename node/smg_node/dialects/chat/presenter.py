@@ -41,7 +41,7 @@ from smg_node.dialects.openai.frames import (
     usage_closing,
     usage_object,
 )
-from smg_node.dialects.openai.logprobs import content_rows, prompt_rows
+from smg_node.dialects.openai.logprobs import THOUGHT, chat_rows, prompt_rows
 from smg_node.dialects.openai_errors import error_frame
 
 _CHUNK: Final = "chat.completion.chunk"
@@ -139,10 +139,11 @@ class ChatPresenter:
             block.logprobs.extend(event.logprobs)
             return
         shows_text = event.text and block.before is not None
-        if shows_text or event.logprobs or (event.ids and self._view.token_ids):
+        rows = event.logprobs if block.rows else ()
+        if shows_text or rows or (event.ids and self._view.token_ids):
             # Text that is empty or hidden may still have tokens to show.
             delta = block.delta(event.text)
-            out.append(self._frame(event.choice, delta, event.logprobs, event.ids))
+            out.append(self._frame(event.choice, delta, rows, event.ids, block.rows))
 
     def _end(self, event: BlockEnd, out: list[bytes]) -> None:
         block = self._open[event.choice]
@@ -150,7 +151,7 @@ class ChatPresenter:
         self._open[event.choice] = None
         if block.held:
             delta = block.delta(event.text)
-            out.append(self._frame(event.choice, delta, block.logprobs, block.ids))
+            out.append(self._frame(event.choice, delta, block.logprobs, block.ids, block.rows))
         elif event.kind == "call" and not event.text and block.before is not None:
             out.append(self._frame(event.choice, block.delta("{}")))
 
@@ -172,14 +173,17 @@ class ChatPresenter:
         delta: bytes,
         logprobs: Sequence[TokenLogprob] = (),
         ids: Sequence[int] = (),
+        listed: str = "",
         *,
         top: bytes = b"",
     ) -> bytes:
-        """Return a frame around the inside of a delta; `top` are more fields of the chunk itself."""
+        """Return a frame around the inside of a delta, whose log probabilities are in the list `listed`;
+        `top` are more fields of the chunk itself.
+        """
         shown = b"null"
         if self._logprobs and logprobs:
-            rows = content_rows(logprobs, as_ids=self._view.tokens_as_ids)
-            shown = b'{"content":' + json_line(rows) + b',"refusal":null}'
+            both = ((), logprobs) if listed == THOUGHT else (logprobs, ())
+            shown = json_line(chat_rows(*both, as_ids=self._view.tokens_as_ids))
         more = b',"token_ids":' + encode_json(ids) if self._view.token_ids and ids else b""
         return (
             self._opening
@@ -228,13 +232,19 @@ class ChatPresenter:
             "finish_reason": finish_reason(choice.finish.reason, self._view),
         }
         if self._logprobs:
-            rows = content_rows(choice.logprobs, as_ids=self._view.tokens_as_ids)
-            shown["logprobs"] = {"content": rows, "refusal": None}
+            shown["logprobs"] = self._rows_of(choice)
         if self._view.token_ids:
             shown["token_ids"] = choice.ids
         if self._view.matched_stop:
             shown["matched_stop"] = choice.finish.matched
         return shown
+
+    def _rows_of(self, choice: Choice) -> dict[str, Any]:
+        as_ids = self._view.tokens_as_ids
+        if not self._view.separate_reasoning:
+            return chat_rows(choice.logprobs_of("text", "reasoning"), (), as_ids=as_ids)
+        text, thought = choice.logprobs_of("text"), choice.logprobs_of("reasoning")
+        return chat_rows(text, thought, as_ids=as_ids)
 
 
 # By type, in one step: a match over classes takes 0.4 us.

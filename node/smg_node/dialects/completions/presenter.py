@@ -127,8 +127,9 @@ class CompletionsPresenter:
         if event.text or event.logprobs or shows_ids:
             ids = b',"token_ids":' + encode_json(event.ids) if shows_ids else b""
             shape = self._shapes[event.choice]
-            rows = shape.rows(event.logprobs) if event.logprobs else None
-            out.append(self._frame(event.choice, event.text, rows, more=ids))
+            rows = shape.rows(event.logprobs, event.text)
+            logprobs = rows if event.logprobs else None
+            out.append(self._frame(event.choice, event.text, logprobs, more=ids))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         more = b',"matched_stop":' + json_line(event.matched) if self._view.matched_stop else b""
@@ -164,13 +165,14 @@ class CompletionsPresenter:
     def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
         assert choice.finish is not None, "a whole answer has finished"
         echo = choice.echo
-        text = "".join(block.text for block in choice.blocks)
+        said = "".join(block.text for block in choice.blocks)
         shape = OldShape(as_ids=self._view.tokens_as_ids)
         logprobs: dict[str, list[Any]] = {}
+        text = said
         if echo is not None and self._echo:
-            text = echo.text + text
+            text = echo.text + said
             logprobs = shape.echo(echo.text, echo.logprobs)
-        for name, values in shape.rows(choice.logprobs).items():
+        for name, values in shape.rows(choice.logprobs, said).items():
             logprobs[name] = logprobs.get(name, []) + values
         shown: dict[str, Any] = {
             "index": index,

@@ -9,7 +9,7 @@ from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
 from smg_node.dialects.openai.request_draft import Draft, Take, refused, take_all
-from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
+from smg_node.dialects.openai.sampling import SAMPLING, TOKENS_MAX, sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import STREAMING
 from smg_node.dialects.openai.view import View
 from smg_node.dialects.options import ReaderOptions
@@ -17,6 +17,13 @@ from smg_node.dialects.options import ReaderOptions
 # The API's own default: a client that says nothing gets a short answer.
 MAX_TOKENS_DEFAULT: Final = 16
 _LOGPROBS_MAX: Final = 5
+
+
+def take_max_tokens(draft: Draft, cursor: Cursor, key: str) -> None:
+    """Take the length of an answer, which may be none: then the prompt is all that is wanted of it."""
+    value = cursor.integer(key, low=0)
+    if value is not None and not cursor.has("max_completion_tokens"):
+        draft.draw("max_tokens", min(value, TOKENS_MAX), key)
 
 
 def take_logprobs(draft: Draft, cursor: Cursor, key: str) -> None:
@@ -50,6 +57,7 @@ PARAMETERS: Final[dict[str, Take]] = {
     **CONSTRAINTS,
     **STREAMING,
     **EXTRAS,
+    "max_tokens": take_max_tokens,
     "prompt": take_prompt,
     "add_special_tokens": check_flag,
     "echo": take_echo,
@@ -67,6 +75,7 @@ def _settle(draft: Draft, cursor: Cursor) -> None:
     if "max_tokens" not in drawn:
         drawn["max_tokens"] = max(MAX_TOKENS_DEFAULT, drawn.get("min_tokens", 0))
     settle_sampling(draft, cursor)
+    wanted["scored"] = "logprobs" in drawn
     choices = len(wanted.get("prompts", ())) * drawn.get("n", 1)
     limit = draft.options.choices_max
     if choices > limit:

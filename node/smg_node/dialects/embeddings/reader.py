@@ -18,11 +18,15 @@ _FORMATS: Final = ("float", "base64")
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsBody:
-    """Inputs to embed. `packed`: vectors are requested as base64 of 32-bit floats, not as numbers."""
+    """Inputs to embed. `packed`: vectors are requested as base64 of 32-bit floats, not as numbers.
+
+    `dimensions` is how many numbers of each vector are wanted, None for all.
+    """
 
     model: str
     prompts: Sequence[Prompt]
     packed: bool
+    dimensions: int | None = None
     ignored: tuple[str, ...] = ()
 
 
@@ -39,8 +43,7 @@ def _take_format(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def _take_dimensions(draft: Draft, cursor: Cursor, key: str) -> None:
-    if cursor.integer(key, low=1) is not None:
-        cursor.unsupported(key, "engines that are reached over gRPC cannot shorten embeddings")
+    draft.request[key] = cursor.integer(key, low=1)
 
 
 def _take_user(draft: Draft, cursor: Cursor, key: str) -> None:
@@ -69,5 +72,6 @@ def read_embeddings(body: dict[str, Any], options: ReaderOptions) -> EmbeddingsB
         draft.request["model"],
         draft.request["prompts"],
         draft.request.get("packed", False),
+        draft.request.get("dimensions"),
         tuple(draft.ignored),
     )

@@ -9,6 +9,7 @@ from smg_node.dialects.openai.request_draft import Draft, Take, flag, integer, n
 
 # Engines keep lengths in 32 bits. Whatever is longer means "as long as fits" just the same.
 _INT32_MAX: Final = 2**31 - 1
+TOKENS_MAX: Final = _INT32_MAX
 _TOKEN_ID_MAX: Final = 2**32 - 1
 _STOP_IDS_MAX: Final = 1_024
 _TOP_LOGPROBS_MAX: Final = 20

@@ -129,4 +129,6 @@ def _end(reader: Reader) -> Machine[None]:
         reader.back()
 
 
-FORMATS: Final = (JointFormat("apertus", _read, openers=(_INNER,), closers=(_OUTER,)),)
+FORMATS: Final = (
+    JointFormat("apertus", _read, openers=(_INNER,), closers=(_OUTER,), encloses=True),
+)

@@ -275,5 +275,6 @@ FORMATS: Final = (
         ),
         thought=Tag(_THINK, _THOUGHT, (_THINK,), style="any_text"),
         answer=Tag(_RESPONSE, _RESPONDED, (_RESPONSE,)),
+        encloses=True,
     ),
 )

@@ -66,9 +66,17 @@ class AnswerFormat:
         )
         """What counts inside a thought."""
         self.openers = Markers(thought.openers)
+        marks = (*thought.openers, *thought.closers, *thought.frames, *controls, begins)
+        self.beginnings = Markers(mark for mark in marks if mark)
+        """What may stand before the answer's first word and is no part of it."""
         self.starts = Markers(self.by_start)
         self.after = Markers(word for word, role in self.roles.items() if role != "ends")
         """What may stand behind the tag that ends an answer."""
+
+    @property
+    def thinks(self) -> bool:
+        """Whether an answer may have thoughts."""
+        return bool(self.thought.openers or self.thought.closers)
 
     def _give(self, role: _Role, *words: Sequence[str] | dict[str, ToolFormat]) -> None:
         self.roles.update((word, role) for some in words for word in some)
@@ -101,6 +109,7 @@ class _Answer:
 
     def read(self, start: Start) -> Machine[None]:
         if start == "inside":
+            self.reader.in_thought = True
             yield from self._doubled()
             yield from self._thought()
         reader, form = self.reader, self.form
@@ -161,6 +170,7 @@ class _Answer:
         """Read a thought whose opener is dropped, up to behind its closer, or behind the calls that ended it."""
         reader, form = self.reader, self.form
         thought = form.thought
+        reader.in_thought = True
         if thought.trim:
             yield from self._newline()
         while True:
@@ -184,6 +194,7 @@ class _Answer:
 
     def _close(self, word: str) -> Machine[None]:
         self._take(word)
+        self.reader.in_thought = False
         if self.form.thought.trim:
             yield from self.reader.newlines()
         self.reader.out.end()

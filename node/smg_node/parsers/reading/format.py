@@ -137,7 +137,8 @@ class JointFormat:
     what looks like one is text. It drops the format's own tokens. `openers` and `closers` are those of a
     thought at a prompt's end; `stops` are tokens that end an answer and must be read with it. `thought` and
     `answer` spell a thought and a visible answer of JSON, for families whose grammar must name them to let
-    them be printed.
+    them be printed. With `encloses` a closer ends a thought wherever that began, so that one without an opener
+    tells of an opener that was not seen; without it closers are headers of what comes next.
     """
 
     name: str
@@ -150,6 +151,7 @@ class JointFormat:
     stops: tuple[str, ...] = ()
     thought: Tag | None = None
     answer: Tag | None = None
+    encloses: bool = False
 
 
 def start_of(

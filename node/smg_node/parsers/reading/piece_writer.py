@@ -53,6 +53,11 @@ class Outlet:
         return not self._said
 
     @property
+    def behind_call(self) -> bool:
+        """Whether a call was the last thing that was said."""
+        return self._after_call
+
+    @property
     def holds(self) -> bool:
         """Whether there is white space of which it is not clear yet whether it is emitted."""
         return self._blank_size > 0

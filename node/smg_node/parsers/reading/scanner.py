@@ -26,7 +26,7 @@ _NOTHING: Final = Markers(())
 class Scanner:
     """Reads one choice; see `Parser`. `reader` is shown for `calm`, `notes` and the count of calls."""
 
-    __slots__ = ("_machine", "_restful", "reader")
+    __slots__ = ("_machine", "_restful", "marks", "reader", "thinks")
 
     def __init__(
         self,
@@ -44,6 +44,16 @@ class Scanner:
         self._machine = _whole(self.reader, form, asked, start, calls)
         # Between the markers of such an answer nothing waits for its end.
         self._restful = isinstance(form, AnswerFormat)
+        self.thinks = not isinstance(form, AnswerFormat) or form.thinks
+        """Whether an answer may have thoughts."""
+        self.marks = form.beginnings if isinstance(form, AnswerFormat) else None
+        """What may stand before an answer and is no part of it; None where only its parser can tell."""
+        next(self._machine)
+
+    def begin(self) -> None:
+        """Read up to where the first text is needed: then `reader` tells what that will be."""
+        reader = self.reader
+        reader.framed = reader.in_thought = self.marks is None
         next(self._machine)
 
     def feed(self, text: str) -> Sequence[Piece]:

@@ -48,7 +48,18 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]*")
 class Reader:
     """One answer's text and its pieces so far."""
 
-    __slots__ = ("_before", "at", "base", "buffer", "calm", "ended", "notes", "out")
+    __slots__ = (
+        "_before",
+        "at",
+        "base",
+        "buffer",
+        "calm",
+        "ended",
+        "framed",
+        "in_thought",
+        "notes",
+        "out",
+    )
 
     def __init__(self, new_id: NewId) -> None:
         self.buffer = ""
@@ -61,6 +72,10 @@ class Reader:
         """While nothing is held: the kind of all text in which the search finds nothing."""
         self.notes: dict[str, int] = {}
         """What was odd about this answer, and how often."""
+        self.framed = False
+        """Whether all that is said stands inside of messages: what is between them is not the answer's."""
+        self.in_thought = False
+        """Whether what comes next belongs to a thought, or to the marks around one."""
 
     # ── For the scanner ──────────────────────────────────────────────────────
 
@@ -81,6 +96,26 @@ class Reader:
     def note(self, what: str) -> None:
         """Count something odd, for the model's metrics."""
         self.notes[what] = self.notes.get(what, 0) + 1
+
+    # ── For who asks what the next text will be ──────────────────────────────
+
+    @property
+    def unread(self) -> int:
+        """How many characters were neither emitted nor dropped."""
+        return len(self.buffer) - self.base
+
+    @property
+    def thinks(self) -> bool:
+        """Whether what comes next is no part of the answer: a thought, or marks around one."""
+        return self.in_thought and not self.out.behind_call
+
+    @property
+    def begins(self) -> bool:
+        """Whether what comes next may begin a thought: nothing was said since the start, or a thought."""
+        out = self.out
+        if not out.fresh or out.behind_call:
+            return False
+        return self.base == len(self.buffer) or self.buffer[self.base :].isspace()
 
     # ── Looking ──────────────────────────────────────────────────────────────
 
@@ -203,6 +238,7 @@ class Reader:
         """
         assert self.at == self.base, "what is held belongs to something"
         out = self.out
+        self.in_thought = kind == "reasoning"
         say = (
             out.text if kind == "text" else out.reasoning if kind == "reasoning" else out.arguments
         )
@@ -213,6 +249,7 @@ class Reader:
                 end, word = found
                 say(buffer[at : end - _newlines(buffer, at, end) if word in trim else end])
                 self.at = self.base = end
+                self.in_thought = self.in_thought or self.framed
                 return word
             cut = len(buffer)
             if not self.ended:

@@ -79,6 +79,21 @@ class Printing:
         assert form is not None
         return start_of(tail, form.openers, form.closers, fixed=form.start, continued=continued)
 
+    def missed_opener(self, text: str, *, thinks_first: bool = False) -> str:
+        """Return what a prompt must have ended with to be followed by `text`, a whole answer; "" if nothing.
+
+        That is an opener where the answer closes a thought that it does not open, or, with `thinks_first`, opens
+        and closes none.
+        """
+        form = self.joint if self.joint is not None and self.joint.encloses else self.thought
+        if form is None or not form.openers:
+            return ""
+        opened = _first_of(form.openers, text)
+        closed = _first_of(form.closers, text)
+        if closed < opened or (thinks_first and closed == opened):
+            return form.openers[0]
+        return ""
+
     def scanner(
         self,
         *,
@@ -142,6 +157,12 @@ class Printing:
             marks += [*self.thought.openers, *self.thought.closers]
         text = "\n".join(marks)
         return tuple(token for token in self._special if token not in text)
+
+
+def _first_of(words: Sequence[str], text: str) -> int:
+    """Return where the first of `words` stands in `text`, its length if none does."""
+    found = [at for at in map(text.find, words) if at >= 0]
+    return min(found, default=len(text))
 
 
 def _unmarked(thought: ThoughtFormat) -> bool:

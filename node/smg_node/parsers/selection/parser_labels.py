@@ -22,6 +22,8 @@ _THINK: Final = """
     llama_nemotron olmo3 ling3 ling mimo holo2 interns1 nanbeige poolside_v1 dots iquest_q1 lfm2_5
     granite_thinking_parser minicpmv base basic
 """
+_THINKS_FIRST: Final = frozenset({"deepseek_r1", "qwen3_thinking", "step3"})
+"""Names under which all servers that have them read every text as a thought up to its closer."""
 _TOOLS: Final = {
     "hermes": "qwen qwen25 qwen2_5 qwen3 granite4 interns1 ernie45",
     "qwen_xml": "qwen3_coder qwen_coder qwen3_xml step3p5 mimo nemotron nemotron_3",
@@ -93,6 +95,11 @@ def reasoning_named(text: str) -> tuple[str, frozenset[str] | None]:
     for option in (*THINK_OPTIONS, _NO_OPTIONS):
         options.add(option, option)
     return found, frozenset(options.get(option) for option in rest.split("+")) - {_NO_OPTIONS}
+
+
+def thinks_first(text: str) -> bool:
+    """Whether a text without marks is a thought to other servers' parsers of that name."""
+    return _plain(text) in _THINKS_FIRST
 
 
 def tools_named(text: str) -> str:

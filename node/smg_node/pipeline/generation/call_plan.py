@@ -178,7 +178,7 @@ def _planned(
     ]
     drawn_so = answering[0].sampling
     answers = sampling.n
-    streams = _streams(answering, answers, terms, whole=not request.stream)
+    streams = _streams(answering, request, terms)
     echoes = _echoes(request, answering, model)
     assert len(streams) == len(answering) * answers
     assert not echoes or len(echoes) == len(answering)
@@ -199,6 +199,7 @@ def _planned(
         echoes,
         alone,
         alone if type(alone) is PlainStream else None,
+        rows_due=sampling.prompt_logprobs is not None,
     )
     native_n = answers > 1 and _does_n(sampling, hold)
     legs = _legs(answering, answers, native_n=native_n)
@@ -266,14 +267,23 @@ def _answering(
 
 
 def _streams(
-    answering: Sequence[_Answering], answers: int, terms: RequestBounds, *, whole: bool
+    answering: Sequence[_Answering], request: GenerateRequest, terms: RequestBounds
 ) -> list[AnyStream]:
     streams: list[AnyStream] = []
     for each in answering:
         ends = terms.ends(each.sampling, each.listener.ends)
-        for _ in range(answers):
+        for _ in range(request.sampling.n):
             listener, sampling = each.listener, each.sampling
-            streams.append(listener.stream(len(streams), sampling, each.ids, ends, whole=whole))
+            streams.append(
+                listener.stream(
+                    len(streams),
+                    sampling,
+                    each.ids,
+                    ends,
+                    whole=not request.stream,
+                    scored=request.scored,
+                )
+            )
     return streams
 
 

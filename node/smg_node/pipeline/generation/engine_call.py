@@ -282,11 +282,10 @@ class Call(msgspec.Struct, eq=False):
         """Give an engine that is about to end the call by itself a moment; cancelling costs it
         more.
 
-        It knows end-of-text, stop ids and the length; stop strings only if its contract has them, and calls not
-        at all.
+        It knows end-of-text, stop ids and the length; stop strings only if it was told them, and calls not at all.
         """
         leg, story = self._leg, self._story
-        knows = self.hold.abilities.stop_strings
+        knows = self.hold.abilities.stop_strings and leg.sampling.stop
         if story.cut_by_call(leg.first, leg.count):
             return
         if not knows and story.cut_by_string(leg.first, leg.count):

@@ -13,7 +13,7 @@ from smg_node.core.generation.request import Sampling
 from smg_node.engines.engine import Abilities, ModelCard
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.parsers.selection.model_formats import Printing
-from smg_node.pipeline.stream.choice_stream import Ends, ends_of
+from smg_node.pipeline.stream.end_tokens import Ends, ends_of
 from smg_node.tokens.tokenizer import Tokenizer
 
 CARDS_MAX: Final = 256

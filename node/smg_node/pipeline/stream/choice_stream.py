@@ -17,46 +17,18 @@ bytes, half a stop string and the parser's state are as they were.
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from smg_node.core.generation.events import BlockKind, Event, FinishReason, TokenLogprob
 from smg_node.core.generation.request import Sampling, TokenIds, token_ids
 from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.parsers.reading.parser import Parser
+from smg_node.pipeline.stream.answer_stop import stop_of
+from smg_node.pipeline.stream.end_tokens import Ends
 from smg_node.pipeline.stream.framer import Framer
-from smg_node.pipeline.stream.logprob_text import spell_logprob
+from smg_node.pipeline.stream.logprob_text import missing_logprobs, spell_logprob
 from smg_node.pipeline.stream.token_attribution import TokenAttribution
 from smg_node.tokens.decoding.detokenizer import TableDetokenizer
-from smg_node.tokens.decoding.stop_strings import StopMachine
 from smg_node.tokens.tokenizer import Detokenizer, Tokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Which ids end a choice. `eos` is empty when the request ignores end-of-text; `any` are all that mean something."""
-
-    any: frozenset[int]
-    eos: frozenset[int]
-    stop_ids: frozenset[int]
-    hidden: frozenset[int]
-    """Ids that never become text: end-of-text ids that are special, even when they end nothing."""
-    read: frozenset[int] = frozenset()
-    """Ids that end a choice as end-of-text does, and that its parser reads first."""
-
-
-def ends_of(
-    sampling: Sampling,
-    tokenizer: Tokenizer,
-    engine_eos: Sequence[int],
-    *,
-    read: frozenset[int] = frozenset(),
-) -> Ends:
-    """Return which ids end a choice of this request; `read` are those that its format reads."""
-    eos = tokenizer.eos_ids | frozenset(engine_eos)
-    stop_ids = frozenset(sampling.stop_token_ids)
-    hidden = (eos & tokenizer.special_ids) - read
-    ends = frozenset() if sampling.ignore_eos else eos
-    return Ends(ends | stop_ids | hidden | read, ends, stop_ids, hidden, read)
 
 
 class ChoiceStream:
@@ -73,10 +45,12 @@ class ChoiceStream:
         parser: Parser,
         single: bool = False,
         whole: bool = False,
+        scored: bool = False,
     ) -> None:
         """Begin a choice; with `single` it is over with its first complete call.
 
-        With `whole` it is only read when it is over, and tokens that came together are one delta.
+        With `whole` it is only read when it is over, and tokens that came together are one delta. With
+        `scored` every id has its log probability shown, also one that ends the choice or is cut off.
         """
         assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
         self._framer = Framer(choice)
@@ -90,9 +64,10 @@ class ChoiceStream:
         self._table = detokenizer if isinstance(detokenizer, TableDetokenizer) else None
         self._spoken = TokenAttribution(parser, single=single)
         self._reader = self._spoken.reader
-        self._stop = StopMachine(sampling.stop, keep=sampling.keep_stop) if sampling.stop else None
+        self._stop = stop_of(sampling, parser)
         # Where one call may end the choice, it ends with the call's last token and not with its last packet.
         self._whole = whole and not single
+        self._scored = scored and sampling.logprobs is not None
         self._quick = self._stop is None and sampling.logprobs is None
         # Tokens that began and are not known to be said, each with the offset of its first character.
         self._waiting: deque[tuple[int, TokenLogprob | None]] = deque()
@@ -104,7 +79,6 @@ class ChoiceStream:
         # What the next delta carries.
         self._tokens = 0
         self._ids: list[int] = []
-        self._logprobs: list[TokenLogprob] = []
         self.over = False
         self.cut_by_string = False
         """Whether a stop string ended this choice: the engine may not know."""
@@ -267,6 +241,8 @@ class ChoiceStream:
             self._spoken.tokens(self._silent)
             self._silent = 0
         end = None
+        if self._scored and chunk.ids and not chunk.logprobs:
+            raise missing_logprobs("the answer")
         if chunk.ids:
             free, text, end = self._read(chunk)
             if free:
@@ -302,6 +278,8 @@ class ChoiceStream:
             if shown:
                 part = free if len(self.ids) <= self._generated_min else texts
                 part.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
+            elif self._scored:
+                self._wait(chunk.logprobs[at])
             if end is not None:
                 break
         self._tokens += taken
@@ -320,26 +298,51 @@ class ChoiceStream:
 
     def _print(self, token_id: int, logprob: IdLogprob | None) -> str:
         if self._waits:
-            spelled = None if logprob is None else spell_logprob(logprob, self._tokenizer)
-            self._waiting.append((self._printed, spelled))
+            self._wait(logprob)
         text = self._detokenizer.feed(token_id)
         self._printed += len(text)
         return text
 
+    def _wait(self, logprob: IdLogprob | None) -> None:
+        """Note a token that begins with the next text, if there is any."""
+        spelled = None if logprob is None else spell_logprob(logprob, self._tokenizer)
+        self._waiting.append((self._printed, spelled))
+
     def _pass(self, text: str, out: list[Event]) -> None:
         """Send text through stop matching, parser and framer; ends the choice if a stop matches."""
-        matched: str | None = None
-        if self._stop is not None:
-            text, matched = self._stop.feed(text)
-        self._let_out(text, out)
-        if matched is not None and not self.over:
-            self._spoken.finish()
-            self._tell(out, ending=True)
-            self._close(out, "stop", matched)
-            self.cut_by_string = True
+        if self._stop is None:
+            self._let_out(text, out)
+            return
+        self._stopped(self._stop.feed(text, self._hand_on), out)
+
+    def _stopped(self, matched: str | None, out: list[Event]) -> None:
+        """Emit what was handed on; end the choice where a stop string matched."""
+        self._tell(out)
+        if matched is None or self.over:
+            return
+        if self._scored:
+            self._drain()
+        self._spoken.finish()
+        self._tell(out, ending=True)
+        self._close(out, self._stop_reason(), matched)
+        self.cut_by_string = True
+
+    def _stop_reason(self) -> FinishReason:
+        """Return why an answer that a stop string ended is over: for its calls, if they are complete."""
+        if not self._spoken.called or self._reader is None:
+            return "stop"
+        calls = self._reader.out
+        if calls.closed == calls.calls or self._framer.has_whole_call:
+            return "tool_calls"
+        return "stop"
 
     def _let_out(self, text: str, out: list[Event]) -> None:
-        """Send text to the parser, a token at a time, and emit its pieces."""
+        """Send text to the parser, and emit its pieces."""
+        self._hand_on(text)
+        self._tell(out)
+
+    def _hand_on(self, text: str) -> None:
+        """Send text to the parser, a token at a time."""
         start = at = self._passed
         self._passed = end = start + len(text)
         spoken, waiting = self._spoken, self._waiting
@@ -350,16 +353,12 @@ class ChoiceStream:
                 at = offset
             spoken.token(logprob)
         spoken.feed(text[at - start :])
-        self._tell(out)
 
     def _tell(self, out: list[Event], *, ending: bool = False) -> None:
         """Append the events of the parser's pieces; ends the choice if it may not go on."""
-        pieces, logprobs = self._spoken.take()
-        self._logprobs += logprobs
-        if pieces and self._framer.pieces(
-            out, pieces, self._tokens, tuple(self._ids), tuple(self._logprobs)
-        ):
-            self._tokens, self._ids, self._logprobs = 0, [], []
+        pieces, rows = self._spoken.take()
+        if pieces and self._framer.pieces(out, pieces, self._tokens, tuple(self._ids), rows):
+            self._tokens, self._ids = 0, []
         if self._spoken.complete and not ending and not self.over:
             self._close(out, "tool_calls", None)
             self.cut_by_call = True
@@ -372,24 +371,28 @@ class ChoiceStream:
             if self.over:
                 return
         if self._stop is not None:
-            self._let_out(self._stop.finish(), out)
+            self._stopped(self._stop.finish(self._hand_on), out)
             if self.over:
                 return
+        self._drain()
+        self._spoken.finish()
+        self._tell(out, ending=True)
+
+    def _drain(self) -> None:
+        """Give the parser's tokens those that no text came of."""
         for _, logprob in self._waiting:
             self._spoken.token(logprob)
         self._waiting.clear()
-        self._spoken.finish()
-        self._tell(out, ending=True)
 
     def _end(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
         self._flush(out)
         if self.over:
             return
-        if reason == "stop" and self._spoken.called and not isinstance(matched, str):
-            reason = "tool_calls"
+        if reason == "stop" and self._spoken.called:
+            reason = self._stop_reason() if isinstance(matched, str) else "tool_calls"
         self._close(out, reason, matched)
 
     def _close(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
-        self._framer.rest(out, self._tokens, tuple(self._ids), tuple(self._logprobs))
+        self._framer.rest(out, self._tokens, tuple(self._ids), tuple(self._spoken.rest))
         self._framer.finish(out, reason, matched)
         self.over = True

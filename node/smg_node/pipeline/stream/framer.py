@@ -7,6 +7,9 @@ marker, the end-of-text token) is left to `rest`.
 """
 
 from collections.abc import Sequence
+from typing import Final
+
+import msgspec
 
 from smg_node.core.generation.events import (
     BlockEnd,
@@ -19,6 +22,9 @@ from smg_node.core.generation.events import (
     TokenLogprob,
 )
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
+from smg_node.pipeline.stream.token_attribution import NO_ROWS, Rows
+
+_decode: Final = msgspec.json.Decoder().decode
 
 
 class Framer:
@@ -69,14 +75,15 @@ class Framer:
         pieces: Sequence[Piece],
         tokens: int,
         ids: tuple[int, ...],
-        logprobs: tuple[TokenLogprob, ...] = (),
+        rows: Rows = NO_ROWS,
     ) -> bool:
-        """Append the events of `pieces`; counts ride on the first delta.
+        """Append the events of `pieces`, each with its `rows` of log probabilities; counts ride on
+        the first delta.
 
         Returns whether a delta carried them; if not, the caller keeps them for the next time.
         """
         carried = False
-        for piece in pieces:
+        for number, piece in enumerate(pieces):
             if isinstance(piece, Call):
                 self._close(out)
                 self._open(out, "call", piece.name, piece.call_id)
@@ -86,12 +93,23 @@ class Framer:
                 assert kind != "call", "arguments follow a call"
                 self._open(out, kind)
             self._texts.append(piece.text)
+            logprobs = tuple(rows.get(number, ())) if rows else ()
             if carried:
-                out.append(Delta(self._choice, self._block, piece.text))
+                out.append(Delta(self._choice, self._block, piece.text, 0, logprobs))
             else:
                 out.append(Delta(self._choice, self._block, piece.text, tokens, logprobs, ids))
                 carried = True
         return carried
+
+    @property
+    def has_whole_call(self) -> bool:
+        """Whether a call is open whose arguments are a whole object."""
+        if self._kind != "call":
+            return False
+        try:
+            return isinstance(_decode("".join(self._texts)), dict)
+        except (msgspec.DecodeError, RecursionError, UnicodeError):
+            return False
 
     def rest(
         self,

@@ -14,9 +14,9 @@ import msgspec
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.events import Begin, End, Event, Fail, PromptEcho, TokenLogprob, Usage
-from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.pipeline.stream.choice_stream import ChoiceStream
-from smg_node.pipeline.stream.logprob_text import spell_logprob
+from smg_node.pipeline.stream.logprob_text import missing_logprobs, spell_logprob
 from smg_node.pipeline.stream.plain_choice import PlainStream, WholeStream
 from smg_node.tokens.tokenizer import Tokenizer
 
@@ -55,6 +55,8 @@ class GenerationStream(msgspec.Struct, eq=False):
     """What was used, once it has ended well."""
     closed: bool = False
     """Whether it is over, well or not."""
+    rows_due: bool = False
+    """Whether the log probabilities of prompts were asked for: no answer begins before them."""
     cached: int = 0
     """How many ids of the first prompt an engine had cached; 0 as long as none said so."""
 
@@ -62,6 +64,8 @@ class GenerationStream(msgspec.Struct, eq=False):
     _echoed: set[int] | None = None
     """Choices whose prompt has been given back."""
     _prompt_logprobs: dict[int, tuple[TokenLogprob, ...]] | None = None
+    _held: dict[int, list[Chunk]] | None = None
+    """Chunks of choices whose prompt's log probabilities have not come: some engines send them last."""
     _cached: dict[int, int] | None = None
     """As `cached`, of each further prompt."""
 
@@ -71,8 +75,8 @@ class GenerationStream(msgspec.Struct, eq=False):
             self._note_cached(choice // self.answers_per_prompt, chunk.cached_tokens)
         if not self.begun:
             self.start(out)
-        if self.echoes:
-            self._echo(choice, chunk, out)
+        if self.echoes and not self._echo(choice, chunk, out):
+            return
         self.choices[choice].feed(chunk, out)
 
     def start(self, out: list[Event]) -> None:
@@ -89,9 +93,14 @@ class GenerationStream(msgspec.Struct, eq=False):
         return sum(len(stream.ids) for stream in self.choices[first : first + count])
 
     def conclude(self, first: int, count: int, out: list[Event]) -> None:
-        """End those of `count` choices from `first` on that have all the ids they may have."""
-        for stream in self.choices[first : first + count]:
-            stream.conclude(out)
+        """End those of `count` choices from `first` on that have all the ids they may have, because
+        their call broke.
+        """
+        for choice in range(first, first + count):
+            if self._held is not None:
+                self._held.pop(choice, None)
+            if not self.rows_due or (self._echoed is not None and choice in self._echoed):
+                self.choices[choice].conclude(out)
 
     def over(self, first: int, count: int) -> bool:
         """Whether `count` choices from `first` on are all over."""
@@ -195,19 +204,60 @@ class GenerationStream(msgspec.Struct, eq=False):
         if tokens > cached.get(prompt, 0):
             cached[prompt] = tokens
 
-    def _echo(self, choice: int, chunk: Chunk, out: list[Event]) -> None:
-        """Emit the prompt. An engine may send a prompt's log probabilities with one choice only."""
+    def _echo(self, choice: int, chunk: Chunk, out: list[Event]) -> bool:
+        """Emit the prompt; False if its log probabilities are still to come, and the chunk waits.
+
+        An engine may send them with one choice only, and as late as with the end of that.
+        """
         if self._echoed is None:
             self._echoed, self._prompt_logprobs = set(), {}
         if choice in self._echoed:
-            return
-        self._echoed.add(choice)
+            return True
         known = self._prompt_logprobs
         assert known is not None, "made with the choices that were given theirs"
         prompt = choice // self.answers_per_prompt
-        if chunk.prompt_logprobs:
-            known[prompt] = tuple(
-                spell_logprob(logprob, self.tokenizer) for logprob in chunk.prompt_logprobs
-            )
-        echo = self.echoes[prompt]
-        out.append(PromptEcho(choice, echo.text, echo.ids, known.get(prompt, ())))
+        if chunk.prompt_logprobs and prompt not in known:
+            known[prompt] = self._rows_of(self.echoes[prompt], chunk.prompt_logprobs)
+        if self.rows_due and prompt not in known:
+            self._hold(choice, chunk)
+            return False
+        rows, held = known.get(prompt, ()), self._held or {}
+        first = prompt * self.answers_per_prompt
+        for other in range(first, first + self.answers_per_prompt):
+            if other == choice or other in held:
+                self._begin_choice(other, rows, held.pop(other, ()), out)
+        return True
+
+    def _begin_choice(
+        self,
+        choice: int,
+        rows: tuple[TokenLogprob, ...],
+        held: Sequence[Chunk],
+        out: list[Event],
+    ) -> None:
+        assert self._echoed is not None, "made before"
+        self._echoed.add(choice)
+        echo = self.echoes[choice // self.answers_per_prompt]
+        out.append(PromptEcho(choice, echo.text, echo.ids, rows))
+        for chunk in held:
+            self.choices[choice].feed(chunk, out)
+
+    def _hold(self, choice: int, chunk: Chunk) -> None:
+        """Keep a chunk for later; UPSTREAM_FAILED if there is no later."""
+        if self._held is None:
+            self._held = {}
+        held, count = self._held, self.answers_per_prompt
+        held.setdefault(choice, []).append(chunk)
+        first = choice - choice % count
+        together = [held.get(at, ()) for at in range(first, first + count)]
+        if all(chunks and chunks[-1].finish is not None for chunks in together):
+            raise missing_logprobs("the prompt")
+
+    def _rows_of(self, echo: Echo, rows: Sequence[IdLogprob]) -> tuple[TokenLogprob, ...]:
+        """Return a row for each of a prompt's ids; the first has none before it, so no probability."""
+        missing = len(echo.ids) - len(rows)
+        if missing not in (0, 1):
+            raise missing_logprobs("the prompt")
+        first = IdLogprob(echo.ids[0], None)
+        whole = (first, *(rows if missing else rows[1:]))
+        return tuple([spell_logprob(row, self.tokenizer) for row in whole])

@@ -1,5 +1,6 @@
 """Logprob text: turns log probabilities of token ids into log probabilities of token texts. Pure."""
 
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import TokenLogprob, TopLogprob
 from smg_node.engines.chunk import IdLogprob
 from smg_node.tokens.tokenizer import Tokenizer
@@ -18,4 +19,13 @@ def spell_logprob(logprob: IdLogprob, tokenizer: Tokenizer) -> TokenLogprob:
             )
             for token_id, value in logprob.top
         ),
+    )
+
+
+def missing_logprobs(of: str) -> SmgError:
+    """Return the error for an engine that left out log probabilities: a short list would be read as a whole one."""
+    return SmgError(
+        ErrorKind.UPSTREAM_FAILED,
+        f"the engine did not send the log probabilities of {of} that it was asked for",
+        code="upstream_logprobs_missing",
     )

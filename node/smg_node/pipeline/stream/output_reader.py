@@ -14,8 +14,10 @@ from smg_node.core.errors import invalid
 from smg_node.core.generation.request import ChatPrompt, Prompt, Sampling, TokenIds
 from smg_node.parsers.reading.parser import Parser, Plain
 from smg_node.parsers.reading.piece_writer import NewId
+from smg_node.parsers.reading.scanner import Scanner
 from smg_node.parsers.selection.model_formats import Expect, Printing
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, Ends
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import Ends
 from smg_node.pipeline.stream.plain_choice import PlainStream, plain_stream
 from smg_node.tokens.tokenizer import Tokenizer
 
@@ -47,6 +49,7 @@ class OutputReader:
         "printing",
         "prompt",
         "reads",
+        "thinks",
         "tokenizer",
     )
 
@@ -76,10 +79,17 @@ class OutputReader:
         # Whether there is a parser is known when it is made, and the first answer takes that one.
         first = self.parser()
         self.reads = type(first) is not Plain
+        self.thinks = isinstance(first, Scanner) and first.thinks
         self._first: Parser | None = first
 
     def asked(self, sampling: Sampling) -> Sampling:
-        """Return `sampling` as it is sent to the engine."""
+        """Return `sampling` as it is sent to the engine.
+
+        One that thinks is told no stop strings: it would look for them in its thought. And none is
+        asked for no token at all; that one is dropped here.
+        """
+        if sampling.max_tokens == 0:
+            sampling = replace(sampling, max_tokens=1)
         if not self.reads:
             return sampling
         more = sorted(self.ends.difference(sampling.stop_token_ids))
@@ -87,16 +97,24 @@ class OutputReader:
             sampling,
             skip_special_tokens=False,
             keep_stop=sampling.keep_stop or bool(self.ends),
+            stop=() if self.thinks else sampling.stop,
             stop_token_ids=(*sampling.stop_token_ids, *more),
         )
 
     def stream(
-        self, choice: int, sampling: Sampling, ids: TokenIds, ends: Ends, *, whole: bool = False
+        self,
+        choice: int,
+        sampling: Sampling,
+        ids: TokenIds,
+        ends: Ends,
+        *,
+        whole: bool = False,
+        scored: bool = False,
     ) -> ChoiceStream | PlainStream:
         """Return the stream of answer `choice`, to the prompt `ids`, drawn with `sampling` and over
         at `ends`.
 
-        `whole` answers are only read at their end.
+        `whole` answers are only read at their end; `scored` ones have a log probability for each id.
         """
         tokenizer, prompt = self.tokenizer, self.prompt
         parser, self._first = self._first, None
@@ -116,6 +134,7 @@ class OutputReader:
             parser=self.parser() if parser is None else parser,
             single=isinstance(prompt, ChatPrompt) and not prompt.choice.parallel,
             whole=whole,
+            scored=scored,
         )
 
     def parser(self) -> Parser:

@@ -20,7 +20,7 @@ from smg_node.core.generation.request import Sampling, TokenIds
 from smg_node.engines.chunk import Chunk
 from smg_node.native.stream_messages import ChunkReader
 from smg_node.native.text_fast_path import CutThrough
-from smg_node.pipeline.stream.choice_stream import Ends
+from smg_node.pipeline.stream.end_tokens import Ends
 from smg_node.tokens.decoding.detokenizer import TableDetokenizer
 from smg_node.tokens.tokenizer import Detokenizer
 

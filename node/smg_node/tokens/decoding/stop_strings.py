@@ -63,6 +63,11 @@ class StopMachine:
             return text, None
         return self._walk(text)
 
+    @property
+    def holds(self) -> bool:
+        """Whether text is held that may be the beginning of a stop string."""
+        return self._state != 0
+
     def finish(self) -> str:
         """Return what was still held: the text ended before it became a stop string."""
         held, self._held, self._state = self._held, "", 0

@@ -45,7 +45,8 @@ def test_vectors_are_numbers_unless_packed_ones_are_wanted() -> None:
         ({"input": ["a"] * (INPUTS_MAX + 1)}, "input", "invalid_value"),
         ({"input": ["a", 5]}, "input[1]", "invalid_type"),
         ({"input": "a", "encoding_format": "hex"}, "encoding_format", "invalid_value"),
-        ({"input": "a", "dimensions": 64}, "dimensions", "unsupported_parameter"),
+        ({"input": "a", "dimensions": 0}, "dimensions", "invalid_value"),
+        ({"input": "a", "dimensions": "64"}, "dimensions", "invalid_type"),
         ({"input": "a", "model": ""}, "model", "invalid_value"),
     ],
 )

@@ -67,6 +67,36 @@ async def test_one_failure_ends_the_whole_and_frees_every_place(tmp_path: Path) 
         assert b.outcomes[0].kind == "refused"
 
 
+@pytest.mark.parametrize(
+    ("server", "code"),
+    [
+        ({"is_matryoshka": "false"}, "unsupported_parameter"),
+        ({"matryoshka_dimensions": "64"}, "invalid_value"),
+    ],
+)
+async def test_shorter_vectors_are_refused_where_the_metadata_of_a_worker_forbids_them(
+    tmp_path: Path, server: dict[str, str], code: str
+) -> None:
+    one = engine(server=server)
+    async with relay_bench(tmp_path, engines={"e": one}) as b:
+        prompts = [TextPrompt("a")]
+        with pytest.raises(SmgError) as caught:
+            await b.embedder.start("tiny", prompts, b.context(), dimensions=1).vectors()
+        assert (caught.value.where, caught.value.code) == ("dimensions", code)
+        assert not one.embedded
+        assert b.idle()
+
+
+async def test_more_dimensions_than_there_are_end_the_request(tmp_path: Path) -> None:
+    one = engine()
+    async with relay_bench(tmp_path, engines={"e": one}) as b:
+        prompts = [TextPrompt("a"), TextPrompt("b")]
+        with pytest.raises(SmgError) as caught:
+            await b.embedder.start("tiny", prompts, b.context(), dimensions=99).vectors()
+        assert (caught.value.where, caught.value.status) == ("dimensions", 400)
+        assert b.idle()
+
+
 async def test_engines_that_do_not_embed_are_not_asked(tmp_path: Path) -> None:
     mute, able = FakeEngine(), engine()
     async with relay_bench(tmp_path, engines={"a": mute, "b": able}) as b:

@@ -53,7 +53,7 @@ class EmbeddingRoutes:
         asked = read_embeddings(body, parts.reading)
         request.model = asked.model
         context = context_of(request, parts.options, streamed=False)
-        run = parts.embedder.start(asked.model, asked.prompts, context)
+        run = parts.embedder.start(asked.model, asked.prompts, context, dimensions=asked.dimensions)
         try:
             found = await run.vectors()
         finally:

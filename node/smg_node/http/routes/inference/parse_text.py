@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
 from smg_node.dialects.json_body import read_json
@@ -19,7 +21,7 @@ from smg_node.http.message.reply import Reply, json_reply, name_list
 from smg_node.parsers.reading.parser import Parser
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
-from smg_node.parsers.selection.parser_labels import reasoning_named, tools_named
+from smg_node.parsers.selection.parser_labels import reasoning_named, thinks_first, tools_named
 from smg_node.parsers.selection.registry import known_joint
 
 SLICE_CHARACTERS: Final = 32 * 1024
@@ -64,6 +66,10 @@ class ParseRoutes:
             raise invalid(error.message, "reasoning_parser") from error
         tools = name if name in known_joint() else "plain"
         printing = Printing(Chosen(name, tools, options or frozenset()))
+        # A text is all there is here: what opened its thought may be at the end of a prompt that is not.
+        if printing.start(asked.prompt) == "undecided":
+            opener = printing.missed_opener(asked.text, thinks_first=thinks_first(asked.parser))
+            asked = msgspec.structs.replace(asked, prompt=opener)
         pieces = await _read(self._parser(printing, asked, calls=False), asked.text)
         return json_reply(
             {

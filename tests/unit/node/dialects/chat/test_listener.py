@@ -260,6 +260,25 @@ def test_log_probabilities_go_with_the_text_they_belong_to() -> None:
     assert last.logprobs == ()
 
 
+def test_log_probabilities_of_a_thought_are_read_where_a_worker_lists_them() -> None:
+    def with_rows(delta: Any, **lists: Any) -> bytes:
+        return event({"choices": [{"index": 0, "delta": delta, "logprobs": lists}]})
+
+    row = {"token": "a", "logprob": -0.5}
+    other = {"token": "b", "logprob": -0.5}
+    told = read(
+        [
+            with_rows({"reasoning_content": "a"}, content=[], reasoning_content=[row]),
+            with_rows({"reasoning_content": "a"}, content=[row]),
+            with_rows({"content": "b"}, content=[other]),
+            chunk("stop"),
+        ]
+    )
+    deltas = [each for each in told if isinstance(each, Delta)]
+    said = [(each.text, [one.token for one in each.logprobs]) for each in deltas]
+    assert said == [("a", ["a"]), ("a", ["a"]), ("b", ["b"])]
+
+
 # ── What is wrong ────────────────────────────────────────────────────────────
 
 

@@ -126,6 +126,47 @@ def test_offsets_count_from_the_echo_even_where_its_tokens_are_not_shown() -> No
         assert chunks[1]["choices"][0]["logprobs"]["text_offset"] == [4]
 
 
+def test_offsets_are_places_in_the_text_that_is_returned() -> None:
+    def row(text: str, raw: bytes | None = None) -> TokenLogprob:
+        return TokenLogprob(9, text, text.encode() if raw is None else raw, -0.5, ())
+
+    # A token that is not shown, a first word without its space, and a character of three tokens.
+    prompt = (
+        row("<s>"),
+        row(" Say"),
+        row("\ufffd", b"\xe2"),
+        row("\ufffd", b"\x82\xac"),
+        row(" it"),
+    )
+    said = (row(" é"), row("<|x|>"), row("!"), row("</s>"))
+    events: list[Event] = [
+        BEGIN,
+        PromptEcho(0, "Say€ it", (1, 2, 3, 4, 5), prompt),
+        BlockStart(0, 0, "text"),
+        Delta(0, 0, " ", 1, said[:1], (4,)),
+        Delta(0, 0, "é!", 3, said[1:3], (5, 6)),
+        Delta(0, 0, "", 1, said[3:], (7,)),
+        BlockEnd(0, 0, "text", " é!"),
+        Finish(0, "stop"),
+        Usage(5, 4, 0),
+        End(),
+    ]
+    chunks, answer = presented(events, echo=True, logprobs=0)
+    offsets = [0, 0, 3, 3, 4, 7, 9, 9, 10]
+    assert answer["choices"][0]["logprobs"]["text_offset"] == offsets
+    streamed = [chunk["choices"][0]["logprobs"] for chunk in chunks]
+    assert [at for rows in streamed if rows for at in rows["text_offset"]] == offsets
+
+
+def test_a_drawn_part_of_a_character_does_not_hide_a_better_one() -> None:
+    best = TopLogprob(8, "\ufffd", b"\xe2", -0.25)
+    drawn = TokenLogprob(9, "\ufffd", b"\xf0", -2.0, (best, TopLogprob(9, "\ufffd", b"\xf0", -2.0)))
+    chunks, answer = presented(spoken(None, (drawn,)), logprobs=2)
+    [told] = answer["choices"][0]["logprobs"]["top_logprobs"]
+    assert told == {"\ufffd": -0.25, "bytes:\\xf0": -2.0}
+    assert chunks[0]["choices"][0]["logprobs"]["top_logprobs"] == [told]
+
+
 def test_ids_of_prompt_and_answer_are_returned_when_asked_for() -> None:
     chunks, answer = presented(spoken(PromptEcho(0, "", (1, 2))), return_token_ids=True)
     choice = answer["choices"][0]

@@ -80,7 +80,10 @@ def test_an_answer_is_short_unless_asked_otherwise() -> None:
     assert read(max_tokens=None).sampling.max_tokens == 16
     assert read(max_tokens=5).sampling.max_tokens == 5
     assert read(min_tokens=40).sampling.max_tokens == 40
-    assert refusal(max_tokens=0).where == "max_tokens"
+    assert read(max_tokens=0).sampling.max_tokens == 0
+    assert read(max_tokens=0, max_completion_tokens=3).sampling.max_tokens == 3
+    assert refusal(max_tokens=-1).where == "max_tokens"
+    assert refusal(max_tokens=0, min_tokens=1).where == "min_tokens"
 
 
 @pytest.mark.parametrize(("logprobs", "expected"), [(None, None), (0, 0), (5, 5)])

@@ -72,6 +72,45 @@ def test_a_judgement_that_is_spared_would_have_changed_nothing(said: list[Step])
         assert spared.seen() == judged.seen()
 
 
+@pytest.mark.parametrize(
+    ("options", "full_once", "overloaded"),
+    [
+        (LoadOptions(waiting_max=0, kv_max=0.11), False, True),
+        (LoadOptions(waiting_max=0, kv_max=1.0), False, True),
+        (LoadOptions(waiting_max=1, kv_max=0.0), False, True),
+        (LoadOptions(waiting_max=1, kv_max=0.05), False, False),
+        # Its memory is empty: what it has to fall below must not lie below that.
+        (LoadOptions(waiting_max=1, kv_max=0.05), True, False),
+    ],
+)
+def test_what_was_judged_once_is_judged_so_again_while_nothing_changes(
+    options: LoadOptions, full_once: bool, overloaded: bool
+) -> None:
+    one = WorkerLoad("w")
+    one.sized(16)
+    one.retune(options)
+    if full_once:
+        one.hear(100, 0)
+        assert one.overloaded
+        one.hear(0, 0)
+    for _ in range(3):
+        assert one.overloaded is overloaded
+        one.begin(0)
+        one._easy = 0
+
+
+@settings(deadline=None)
+@given(steps)
+def test_a_second_look_says_what_the_first_one_said(said: list[Step]) -> None:
+    one = Told()
+    for at, step in enumerate(said):
+        take(one.load, step, float(at))
+        first = one.seen()
+        one.load._easy = 0
+        one.load._weigh()
+        assert one.seen() == first
+
+
 @settings(deadline=None)
 @given(st.lists(st.tuples(steps, st.sampled_from(["weigh", "ask", ""])), max_size=8))
 def test_what_is_weighed_before_a_decision_is_what_was_weighed_at_once(

@@ -33,7 +33,7 @@ from smg_node.pipeline.prompt.request_bounds import (
     request_bounds,
     sampling_bounds,
 )
-from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.tokens.caches.cached_encoder import CachedEncoder
 from support.engines.fake_engine import abilities, card
 from support.models.bytewise_tokenizer import BytewiseTokenizer

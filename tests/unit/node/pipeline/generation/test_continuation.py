@@ -11,7 +11,8 @@ from smg_node.engines.chunk import Chunk
 from smg_node.parsers.reading.parser import Plain
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.continuation import CannotGoOnError, remarks, rest_of
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from support.models.bytewise_tokenizer import EOS, BytewiseTokenizer
 

@@ -16,7 +16,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
-from support.engines.fake_engine import FakeEngine, card, says
+from support.engines.fake_engine import FakeEngine, abilities, card, says
 from support.engines.generation_bench import Bench, bench_of
 
 CALL = '<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>'
@@ -124,3 +124,34 @@ async def test_what_is_odd_is_reported_each_time_and_logged_once(
     (record,) = [one for one in caplog.records if one.name == "smg_node.pipeline"]
     assert "tool_markup_unparsed" in record.getMessage()
     assert "calls as hermes" in record.getMessage()
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+@pytest.mark.parametrize("able", [False, True])
+async def test_a_stop_string_of_the_answer_is_kept_from_the_engine_and_ends_its_call(
+    tmp_path: Path,
+    answers: int,
+    able: bool,
+) -> None:
+    async def goes_on(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        for one in range(request.sampling.n):
+            yield [Chunk(one, tuple(b"a number</think>42 number and"))]
+        await asyncio.sleep(60)
+
+    engine = FakeEngine(goes_on)
+    engine.abilities = abilities(stop_strings=able, native_n=able)
+    async with printing_bench(tmp_path, a=engine) as it:
+        began_s = asyncio.get_running_loop().time()
+        answer = await it.answer(Sampling(n=answers, stop=("number",)), prompts=HI)
+        for choice in answer.choices:
+            assert [(block.kind, block.text) for block in choice.blocks] == [
+                ("reasoning", "a number"),
+                ("text", "42 "),
+            ]
+            assert choice.finish is not None
+            assert (choice.finish.reason, choice.finish.matched) == ("stop", "number")
+        assert {request.sampling.stop for request in engine.requests} == {()}
+        assert engine.cancelled == (1 if able else answers)
+        # It cannot end by itself, so it is not waited for.
+        assert asyncio.get_running_loop().time() - began_s < 5
+        assert it.idle()

@@ -11,7 +11,8 @@ from smg_node.core.generation.events import BlockEnd, Delta, Event, Finish, Toke
 from smg_node.core.generation.request import Sampling
 from smg_node.engines.chunk import Chunk, IdLogprob
 from smg_node.parsers.reading.parser import Plain
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from support.models.bytewise_tokenizer import EOS, TURN, BytewiseTokenizer
 
 

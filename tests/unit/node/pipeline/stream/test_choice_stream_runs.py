@@ -13,7 +13,8 @@ from smg_node.engines.chunk import Chunk
 from smg_node.parsers.reading.parser import Parser, Plain
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.tokens.decoding.token_table import TokenTable
 from smg_node.tokens.tokenizer import Detokenizer
 from support.models.bytewise_tokenizer import EOS, BytewiseTokenizer

@@ -12,7 +12,7 @@ from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
 from smg_node.pipeline.generation.call_plan import Leg
 from smg_node.pipeline.generation.engine_call import Call
-from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.pipeline.stream.plain_choice import WholeStream, plain_stream
 from support.models.bytewise_tokenizer import EOS, BytewiseTokenizer

@@ -22,7 +22,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.prompt.request_bounds import stop_ids
-from smg_node.pipeline.stream.choice_stream import ends_of
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.output_reader import OutputReader, output_reader
 from support.models.bytewise_tokenizer import BytewiseTokenizer
 
@@ -160,6 +160,33 @@ def test_ends_that_a_format_reads_are_asked_for_and_read() -> None:
         ("call", "{}"),
         ("finish", "tool_calls"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("printing", "prompt", "told"),
+    [
+        (HERMES, None, ()),
+        (HARMONY, None, ()),
+        (Printing(Chosen("plain", "hermes"), SPECIAL), None, ("a", "b")),
+        (Printing(Chosen(), SPECIAL), None, ("a", "b")),
+        (HERMES, TextPrompt("Once"), ("a", "b")),
+    ],
+    ids=["thoughts", "messages", "calls only", "plain", "no chat"],
+)
+def test_an_engine_that_may_think_is_told_no_stop_strings(
+    printing: Printing, prompt: TextPrompt | None, told: tuple[str, ...]
+) -> None:
+    found, sampling = heard_by(printing, prompt, stop=("a", "b"), stop_token_ids=(7,))
+    asked = found.asked(sampling)
+    assert asked.stop == told
+    assert asked.stop_token_ids[:1] == (7,)
+
+
+def test_an_engine_is_asked_for_one_token_where_none_is_wanted() -> None:
+    prompt = TextPrompt("Once")
+    found, _ = heard_by(HERMES, prompt)
+    assert found.asked(Sampling(max_tokens=0)).max_tokens == 1
+    assert found.asked(Sampling(max_tokens=2)).max_tokens == 2
 
 
 def test_a_format_that_needs_its_ends_does_not_go_on_behind_them() -> None:

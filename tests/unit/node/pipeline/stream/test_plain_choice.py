@@ -10,7 +10,8 @@ from smg_node.core.generation.events import Begin, End, Event, Usage
 from smg_node.core.generation.request import Sampling
 from smg_node.engines.chunk import Chunk, EngineFinish
 from smg_node.parsers.reading.parser import Plain
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from smg_node.pipeline.stream.plain_choice import WholeStream, plain_stream
 from smg_node.tokens.decoding.detokenizer import TableDetokenizer, lossy_utf8
 from smg_node.tokens.tokenizer import Detokenizer

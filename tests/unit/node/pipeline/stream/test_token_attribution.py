@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,8 @@ from smg_node.core.generation.request import Sampling, Tool
 from smg_node.engines.chunk import Chunk, EngineFinish, IdLogprob
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
-from smg_node.pipeline.stream.choice_stream import ChoiceStream, ends_of
+from smg_node.pipeline.stream.choice_stream import ChoiceStream
+from smg_node.pipeline.stream.end_tokens import ends_of
 from support.models.bytewise_tokenizer import EOS, BytewiseTokenizer
 
 CALL = '<tool_call>\n{"name": "find", "arguments": {"city": "Ghent"}}\n</tool_call>'
@@ -21,10 +23,49 @@ TOOLS = (Tool("find"),)
 places = st.lists(st.integers(0, 250), max_size=12)
 
 
+class WordDetokenizer:
+    """Each id prints its word."""
+
+    alone = None
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+
+    def feed(self, token_id: int) -> str:
+        return self._words[token_id]
+
+    def finish(self) -> str:
+        return ""
+
+
+class WordTokenizer(BytewiseTokenizer):
+    """Ids are places in a list of words; none of them ends an answer."""
+
+    eos_ids = frozenset()
+    special_ids = frozenset()
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+
+    def token_text(self, token_id: int) -> str:
+        return self._words[token_id]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return self._words[token_id].encode()
+
+    def detokenizer(self, **_options: Any) -> Any:
+        return WordDetokenizer(self._words)
+
+
 def stream_of(
-    sampling: Sampling, *, tail: str = "", calls: bool = True, single: bool = False
+    sampling: Sampling,
+    *,
+    tail: str = "",
+    calls: bool = True,
+    single: bool = False,
+    words: Sequence[str] = (),
 ) -> ChoiceStream:
-    tokenizer = BytewiseTokenizer()
+    tokenizer = WordTokenizer(words) if words else BytewiseTokenizer()
     ids = itertools.count()
     printing = Printing(Chosen("think", "hermes", frozenset({"implicit"})))
     return ChoiceStream(
@@ -113,6 +154,43 @@ def test_blocks_finish_and_tokens_of_thoughts_do_not_depend_on_the_cutting(
     assert [one for delta in deltas for one in delta.ids] == ids
 
 
+@given(cuts=places, tokens=st.lists(st.integers(1, 9), min_size=60, max_size=60))
+def test_a_log_probability_rides_on_the_block_that_has_its_tokens_first_character(
+    cuts: list[int], tokens: list[int]
+) -> None:
+    text = "<think>So 2 < 3.</think>I look < there.<tool_call> is none.</thin"
+    # Which tokens there are, and in which block each begins, -1 for a marker's.
+    kinds = "".join(
+        character * len(part)
+        for character, part in [
+            ("-", "<think>"),
+            ("r", "So 2 < 3."),
+            ("-", "</think>"),
+            ("t", "I look < there.<tool_call> is none.</thin"),
+        ]
+    )
+    bounds = [0, *itertools.takewhile(lambda at: at < len(text), itertools.accumulate(tokens))]
+    words = [text[a:b] for a, b in itertools.pairwise([*bounds, len(text)])]
+    expected = {
+        kind: [word for word, at in zip(words, bounds, strict=True) if kinds[at] == kind]
+        for kind in "rt"
+    }
+    stream = stream_of(Sampling(max_tokens=1000, logprobs=0), words=words)
+    events = play(stream, range(len(words)), cuts, logprobs=True)
+    told: dict[str, list[str]] = {"reasoning": [], "text": []}
+    kind = ""
+    for event in events:
+        if isinstance(event, BlockStart):
+            kind = event.kind
+        elif isinstance(event, Delta):
+            told[kind] += [row.token for row in event.logprobs]
+    assert told == {"reasoning": expected["r"], "text": expected["t"]}
+    assert blocks_of(events) == [
+        ("reasoning", "", "So 2 < 3."),
+        ("text", "", "I look < there.<tool_call> is none.</thin"),
+    ]
+
+
 @given(cuts=places)
 def test_tokens_of_markers_have_no_log_probabilities(cuts: list[int]) -> None:
     stream = stream_of(Sampling(max_tokens=1000, logprobs=0))
@@ -142,19 +220,11 @@ def test_a_stop_string_inside_a_call_ends_it_there_and_stays_a_stop(cuts: Sequen
     assert finish_of(events) == Finish(0, "stop", '"Gh')
 
 
-@pytest.mark.parametrize("cuts", [[], range(400)], ids=["at once", "by tokens"])
-def test_a_stop_string_inside_a_thought_leaves_it_a_thought(cuts: Sequence[int]) -> None:
-    stream = stream_of(Sampling(max_tokens=1000, stop=(" 3",)))
-    events = play(stream, ANSWER.encode(), cuts)
-    assert blocks_of(events) == [("reasoning", "", "So 2 <")]
-    assert finish_of(events) == Finish(0, "stop", " 3")
-
-
-@pytest.mark.parametrize("stop", ["</thi", "<tool_c"])
-def test_a_stop_string_counts_in_markers_too(stop: str) -> None:
-    events = play(stream_of(Sampling(max_tokens=1000, stop=(stop,))), ANSWER.encode(), range(400))
-    assert blocks_of(events) == WHOLE[: 1 if stop == "</thi" else 2]
-    assert finish_of(events) == Finish(0, "stop", stop)
+def test_a_stop_string_counts_in_the_markers_of_calls_too() -> None:
+    stream = stream_of(Sampling(max_tokens=1000, stop=("<tool_c",)))
+    events = play(stream, ANSWER.encode(), range(400))
+    assert blocks_of(events) == WHOLE[:2]
+    assert finish_of(events) == Finish(0, "stop", "<tool_c")
 
 
 def test_length_beats_calls() -> None:

@@ -80,6 +80,26 @@ async def test_a_format_that_is_both_shows_its_thoughts_too() -> None:
         ("think+trim", "<think>\n", "a\n</think>\n\nb", "a", "b"),
         ("qwen3", "", "no thought", "", "no thought"),
         ("plain", "", "<think>x</think>", "", "<think>x</think>"),
+        # A closer without an opener: the prompt, which is not there, had opened the thought.
+        ("deepseek_r1", "", "why</think>so", "why", "so"),
+        ("deepseek-r1", "", "\n</think>\n\nso", "\n", "\n\nso"),
+        ("deepseek_r1", "", "</think>so", "", "so"),
+        ("deepseek_r1", "Hi", "why</think>so</think>x", "why", "so</think>x"),
+        ("deepseek_r1", "<think></think>", "why</think>so", "", "why</think>so"),
+        ("deepseek_r1", "", "why <think>a</think>so", "", "why <think>aso"),
+        ("qwen3", "", "why</think>so", "why", "so"),
+        ("glm45", "", "why</think>so", "why", "so"),
+        ("think+trim", "", "why\n</think>\n\nso", "why", "so"),
+        ("kimi", "", "why◁/think▷so", "why", "so"),
+        ("mistral", "", "why[/THINK]so", "why", "so"),
+        ("seed_oss", "", "why</seed:think>so", "why", "so"),
+        ("minimax_m3", "", "why</mm:think>so", "why", "so"),
+        ("apertus", "", "why<|inner_suffix|>so", "why", "so"),
+        ("kimi_k3", "", "why<|close|>think<|sep|><|open|>response<|sep|>so", "why", "so"),
+        ("gpt_oss", "", "<|channel|>final<|message|>so", "", "so"),
+        # And one that was cut off before its closer, where every server takes it for a thought.
+        ("deepseek_r1", "", "why", "why", ""),
+        ("qwen3-thinking", "", "why", "why", ""),
     ],
 )
 async def test_thoughts_are_told_from_the_rest(

@@ -217,10 +217,22 @@ async def test_embeddings_come_from_engines_where_no_http_worker_has_them(tmp_pa
             assert told_["usage"] == {"prompt_tokens": 5, "total_tokens": 5}
             assert answer.headers["x-smg-ignored-params"] == "user"
             assert answer.headers["x-smg-routed-worker-id"].startswith("w-")
+        shorter = {"model": "tiny", "input": "abcd", "dimensions": 1}
+        short = await ask(surface.port, "POST", path, shorter, JSON)
+        assert short.json()["data"][0]["embedding"] == [1.0]
+        packed = {**shorter, "encoding_format": "base64"}
+        short = await ask(surface.port, "POST", path, packed, JSON)
+        assert short.json()["data"][0]["embedding"] == "AACAPw=="
         refused = await ask(
             surface.port, "POST", path, {"model": "tiny", "input": "a", "dimensions": 4}, JSON
         )
-        assert refused.json()["error"]["code"] == "unsupported_parameter"
+        error = refused.json()["error"]
+        assert (refused.status, error["code"], error["param"]) == (
+            400,
+            "invalid_value",
+            "dimensions",
+        )
+        assert error["message"] == "the embeddings of this model have 2 dimensions, not 4"
         ids = await ask(surface.port, "POST", path, {"model": "tiny", "input": [[1, 2], [3]]}, JSON)
         assert len(ids.json()["data"]) == 2
         assert all(isinstance(request, EmbedRequest) for request in engine.embedded)
