@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
     from smg_node.tokens.caches.exact_cache import Encoded, Key
 
-CHECK_IN_THREAD_ABOVE: Final = 4096
+CHECK_IN_THREAD_ABOVE: Final = 1024
 """Characters of a constraint above which it is checked in a thread (about 1 ms of work)."""
 APPROVED_MAX: Final = 64
 """Constraints remembered as good; at most a few megabytes, as they are bounded themselves."""
