@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from smg_node.admission.ticket import Ticket
+from smg_node.core.context_limit import prompt_too_long
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import Prompt
@@ -131,20 +132,13 @@ class EmbedRun:
         cards = [w.card for w in self._parts.fleet.serving(model) if w.card and embeds(w)]
         if not prepared.ids:
             raise invalid("the input is empty: it has no tokens", prepared.where)
+        _check_length(prepared, [model.context(card) for card in cards])
         # Any of them may get it, and an id beyond its vocabulary kills an engine.
         vocabulary = min((model.vocabulary(card) for card in cards), default=0)
         if vocabulary and max(prepared.ids) >= vocabulary:
             raise invalid(
                 f"token id {max(prepared.ids)} is outside the vocabulary of {vocabulary} tokens",
                 prepared.where,
-            )
-        contexts = [model.context(card) for card in cards]
-        known = [context for context in contexts if context is not None]
-        if known and len(contexts) == len(known) and len(prepared.ids) > max(known):
-            raise invalid(
-                f"the input has {len(prepared.ids)} tokens; this model takes at most {max(known)}",
-                prepared.where,
-                code="context_length_exceeded",
             )
         return prepared
 
@@ -292,6 +286,14 @@ class EmbedRun:
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
         return ("ok", "", 200) if self._over else ("client_gone", "client_gone", 499)
+
+
+def _check_length(prepared: Prepared, contexts: Sequence[int | None]) -> None:
+    """Refuse an input that is longer than every engine takes, as far as all of them say how much that is."""
+    known = [context for context in contexts if context is not None]
+    if known and len(contexts) == len(known) and len(prepared.ids) > max(known):
+        most = max(known)
+        raise prompt_too_long(len(prepared.ids), most, prepared.where, context=most)
 
 
 def embeds(worker: Worker) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from smg_node.core.context_limit import TOO_LONG_CODE, prompt_too_long
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import (
     ChatPrompt,
@@ -282,13 +283,7 @@ def fit(
     if request.truncate_prompt_tokens is not None:
         ids = _truncate(ids, request.truncate_prompt_tokens, prompt_max)
     if prompt_max is not None and len(ids) > prompt_max:
-        context = terms.context
-        raise invalid(
-            f"the prompt has {len(ids)} tokens; this model takes at most {prompt_max}"
-            + (f" (its context is {context})" if context is not None else ""),
-            prepared.where,
-            code="context_length_exceeded",
-        )
+        raise prompt_too_long(len(ids), prompt_max, prepared.where, context=terms.context)
     most = _bounded(request, len(ids), terms.context)
     if most != sampling.max_tokens or told is not sampling.constraint:
         sampling = replace(sampling, max_tokens=most, constraint=told)
@@ -338,10 +333,10 @@ def _bounded(request: GenerateRequest, prompt_tokens: int, context: int | None) 
     assert room >= 1, "a prompt that fills the context was refused above"
     if wanted is not None and wanted > room and not request.max_tokens_clamped:
         raise invalid(
-            f"{prompt_tokens} prompt tokens and {wanted} answer tokens are more than the context of"
-            f" {context}",
+            f"this model's maximum context length is {context} tokens, but the prompt has"
+            f" {prompt_tokens} and max_tokens asks for {wanted} more",
             sampling.path("max_tokens"),
-            code="context_length_exceeded",
+            code=TOO_LONG_CODE,
         )
     most = room if wanted is None else min(wanted, room)
     if sampling.min_tokens > most:

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from smg_node.admission.ticket import Ticket
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, says_too_long
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import UNSAID, Begin, Event, Fail, Usage
@@ -38,7 +39,6 @@ from smg_node.pipeline.relay.relays import Relays
 
 WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
 """An answer that is not streamed, though it was to be, may be so long."""
-_TOO_LONG: Final = "context_length_exceeded"
 _CLIENTS_STATUS: Final = (400, 413, 422)
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -346,16 +346,28 @@ def _understood() -> Iterator[None]:
         raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker failed over its answer") from said
 
 
+def too_long(said: WorkerError, where: str | None) -> SmgError | None:
+    """Return the error for a prompt that a worker finds too long; None for any other of its words."""
+    if said.code != TOO_LONG_CODE and not says_too_long(said.message):
+        return None
+    excess = excess_in(said.message)
+    if excess is not None:
+        return prompt_too_long(excess.tokens, excess.most, where, context=excess.context)
+    words = f": {said.message}" if said.message else ""
+    return invalid(f"prompt is too long for the worker{words}", where, TOO_LONG_CODE)
+
+
 def refused(said: WorkerError, status: int) -> SmgError:
     """Return the error for a request that a worker rejects."""
     words = f": {said.message}" if said.message else ""
     if status in (404, 405):
         return SmgError(ErrorKind.UPSTREAM_FAILED, f"the worker cannot be asked for a chat{words}")
-    too_long = said.code == _TOO_LONG or "context length" in said.message.lower()
+    long = too_long(said, "input")
+    if long is not None:
+        return long
     return SmgError(
         ErrorKind.INVALID_REQUEST,
         f"the worker refused the request{words}",
-        where="input" if too_long else None,
-        code=_TOO_LONG if too_long else REFUSED_CODE,
+        code=REFUSED_CODE,
         status=status if status in _CLIENTS_STATUS else 400,
     )

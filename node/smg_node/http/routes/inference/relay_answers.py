@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from smg_node.core.errors import SmgError, invalid
-from smg_node.dialects.openai_errors import error_frame
+from smg_node.dialects.chat.listener import error_of
+from smg_node.dialects.openai_errors import error_body, error_frame
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.http_request import HttpRequest
@@ -22,6 +23,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import JSON, Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import family_of, internal
+from smg_node.pipeline.relay.chat_generation import too_long
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_headers import to_worker
 from smg_node.pipeline.relay.relay_request import Relayable
@@ -80,6 +82,16 @@ class _Relaying:
                 headers["x-smg-routed-worker-id"] = run.worker
         return headers
 
+    def refusal(self, body: bytes) -> bytes:
+        """Note a worker's refusal, and return its body: of a prompt that is too long in words that clients
+        know, of any other as it is.
+        """
+        error = _too_long(body)
+        code = REFUSED_CODE if error is None else error.code
+        self.request.error_code = code
+        self.request.reply_headers["x-smg-error-code"] = code
+        return body if error is None else error_body(error)
+
 
 class Relaying:
     """Answers requests that are relayed."""
@@ -130,8 +142,7 @@ class Relaying:
             if head.whole:
                 body = await _piece(pieces)
                 if head.status >= 400:
-                    relaying.request.error_code = REFUSED_CODE
-                    relaying.request.reply_headers["x-smg-error-code"] = REFUSED_CODE
+                    body = relaying.refusal(body)
                 if not stream.committed:
                     relaying.headers()
                     return Reply(head.status, body, head.content_type or JSON)
@@ -191,6 +202,14 @@ async def _piece(pieces: AsyncGenerator[Head | bytes, None]) -> bytes:
     async for _ in pieces:
         raise AssertionError("a whole answer is one piece")
     return piece
+
+
+def _too_long(body: bytes) -> SmgError | None:
+    try:
+        said = error_of(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if said is None else too_long(said, None)
 
 
 def _event(status: int, body: bytes) -> bytes:
