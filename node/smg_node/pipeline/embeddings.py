@@ -116,7 +116,11 @@ class EmbedRun:
             self.ticket = parts.admission.ticket(context, model.name)
         if self.ticket is not None:
             await self.ticket.enter()
-        prepared = [await self._prepared(prompt, model) for prompt in self._prompts]
+        prepared: list[Prepared] = []
+        for prompt in self._prompts:
+            if self._prompts[1:]:
+                await self._preparer.pace(prompt)
+            prepared.append(await self._prepared(prompt, model))
         if self.ticket is not None:
             self._prompt_tokens = sum(len(one.ids) for one in prepared)
             await self.ticket.reserve(self._prompt_tokens, 0)
@@ -145,18 +149,20 @@ class EmbedRun:
     async def _each(
         self, prepared: Sequence[Prepared], model: ServedModel, journey: Journey
     ) -> list[Embedded]:
-        room = asyncio.Semaphore(AT_ONCE_MAX)
+        waiting = iter(enumerate(prepared))
+        found: dict[int, Embedded] = {}
 
-        async def one(at: int, text: Prepared) -> Embedded:
-            async with room:
-                return await self._one(at, text, model, journey)
+        async def some() -> None:
+            for at, text in waiting:
+                found[at] = await self._one(at, text, model, journey)
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(at, text)) for at, text in enumerate(prepared)]
+                for _ in range(min(AT_ONCE_MAX, len(prepared))):
+                    group.create_task(some())
         except* SmgError as errors:
             raise _first(errors) from None
-        return [task.result() for task in tasks]
+        return [found[at] for at in range(len(prepared))]
 
     async def _one(self, at: int, text: Prepared, model: ServedModel, journey: Journey) -> Embedded:
         parts, retries = self._parts, self._parts.retries

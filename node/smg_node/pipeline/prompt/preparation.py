@@ -51,6 +51,13 @@ APPROVED_MAX: Final = 64
 RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
 
+IDS_A_ROUND: Final = 65_536
+"""Ids of a request's many prompts that are checked in one round of the loop (about 1 ms of work)."""
+PROMPTS_A_ROUND: Final = 32
+"""Prompts of one request that are looked at in one round, however short they are."""
+TURN_CHARACTERS: Final = 128
+"""What a turn of a conversation weighs besides its text: rendering an empty one takes as long."""
+
 T = TypeVar("T")
 
 _log = logging.getLogger("smg_node.pipeline")
@@ -170,7 +177,19 @@ class Preparer:
 
     async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
         """Render and encode every prompt of a request."""
-        return [await self.prompt(prompt, model) for prompt in request.prompts]
+        prompts = request.prompts
+        if len(prompts) == 1:
+            return [await self.prompt(prompts[0], model)]
+        prepared: list[Prepared] = []
+        for prompt in prompts:
+            await self.pace(prompt)
+            prepared.append(await self.prompt(prompt, model))
+        return prepared
+
+    async def pace(self, prompt: Prompt) -> None:
+        """Return when the loop has a round in which one of many prompts may be looked at."""
+        ids = len(prompt.ids) if type(prompt) is TokenPrompt else 0
+        await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
     async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
         """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
@@ -180,7 +199,7 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
-                text = await self._in_thread(self._rendering(prompt, model, ignored))
+                text = await self.in_thread(self._rendering(prompt, model, ignored))
             told = tuple(ignored)
         else:
             assert type(prompt) is TextPrompt
@@ -197,7 +216,7 @@ class Preparer:
     ) -> "Encoded":
         """Encode a text that is not cached, where that does not block the loop for long."""
         if encoder.long(text):
-            found = await self._in_thread(
+            found = await self.in_thread(
                 lambda: encoder.encode_missing(text, add_special_tokens=special)
             )
         else:
@@ -246,13 +265,16 @@ class Preparer:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         return lambda: renderer.render(prompt, now=now, warn=note)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, done beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
 def _characters(prompt: ChatPrompt) -> int:
-    total = 0
+    total = TURN_CHARACTERS * (len(prompt.turns) + len(prompt.tools))
     for turn in prompt.turns:
+        for call in turn.calls:
+            total += TURN_CHARACTERS + len(call.arguments)
         if isinstance(turn.content, str):
             total += len(turn.content)
         elif turn.content is not None:
@@ -274,16 +296,16 @@ def fit(
     ids, sampling = prepared.ids, request.sampling
     if not ids:
         raise invalid("the prompt is empty: it has no tokens", prepared.where)
-    # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
-    if not (terms.trusted and prepared.text):
-        _check_ids(prepared, terms.vocabulary)
-    if sampling.logit_bias or sampling.stop_token_ids:
-        check_bias(sampling, terms.vocabulary)
     prompt_max = terms.prompt_max
     if request.truncate_prompt_tokens is not None:
         ids = _truncate(ids, request.truncate_prompt_tokens, prompt_max)
     if prompt_max is not None and len(ids) > prompt_max:
         raise prompt_too_long(len(ids), prompt_max, prepared.where, context=terms.context)
+    # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
+    if not (terms.trusted and prepared.text):
+        _check_ids(prepared, ids, terms.vocabulary)
+    if sampling.logit_bias or sampling.stop_token_ids:
+        check_bias(sampling, terms.vocabulary)
     most = _bounded(request, len(ids), terms.context)
     if most != sampling.max_tokens or told is not sampling.constraint:
         sampling = replace(sampling, max_tokens=most, constraint=told)
@@ -291,11 +313,12 @@ def fit(
     return ids, with_defaults(sampling, defaults) if defaults else sampling
 
 
-def _check_ids(prepared: Prepared, vocabulary: int) -> None:
-    ids = prepared.ids
+def _check_ids(prepared: Prepared, ids: TokenIds, vocabulary: int) -> None:
+    """Check the `ids` that are left of a prompt, the last ones."""
     if max(ids) < vocabulary:
         return
-    at, token_id = next((at, one) for at, one in enumerate(ids) if one >= vocabulary)
+    left_out = len(prepared.ids) - len(ids)
+    at, token_id = next((at, one) for at, one in enumerate(ids, left_out) if one >= vocabulary)
     # An id has a place of its own only in a prompt that came as ids.
     where = prepared.where if prepared.text else f"{prepared.where}[{at}]"
     raise invalid(f"token id {token_id} is outside the vocabulary of {vocabulary} tokens", where)
