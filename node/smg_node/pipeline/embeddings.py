@@ -26,7 +26,7 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.leg_runner import given_up
 from smg_node.pipeline.placement.placer import PlacementRequest
-from smg_node.pipeline.prompt.preparation import Prepared, Preparer
+from smg_node.pipeline.prompt.preparation import Prepared, Preparer, token_count
 from smg_node.pipeline.relay.relay_run import RelayParts
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Again, Attempts, Broken, GiveUp
@@ -119,7 +119,7 @@ class EmbedRun:
         prepared: list[Prepared] = []
         for prompt in self._prompts:
             if self._prompts[1:]:
-                await self._preparer.pace(prompt)
+                await self._preparer.pace(token_count(prompt))
             prepared.append(await self._prepared(prompt, model))
         if self.ticket is not None:
             self._prompt_tokens = sum(len(one.ids) for one in prepared)
@@ -154,6 +154,8 @@ class EmbedRun:
 
         async def some() -> None:
             for at, text in waiting:
+                if len(prepared) > AT_ONCE_MAX:
+                    await self._preparer.pace()
                 found[at] = await self._one(at, text, model, journey)
 
         try:

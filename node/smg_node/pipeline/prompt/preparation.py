@@ -182,13 +182,12 @@ class Preparer:
             return [await self.prompt(prompts[0], model)]
         prepared: list[Prepared] = []
         for prompt in prompts:
-            await self.pace(prompt)
+            await self.pace(token_count(prompt))
             prepared.append(await self.prompt(prompt, model))
         return prepared
 
-    async def pace(self, prompt: Prompt) -> None:
-        """Return when the loop has a round in which one of many prompts may be looked at."""
-        ids = len(prompt.ids) if type(prompt) is TokenPrompt else 0
+    async def pace(self, ids: int = 0) -> None:
+        """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
     async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
@@ -268,6 +267,11 @@ class Preparer:
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, done beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def token_count(prompt: Prompt) -> int:
+    """Return how many ids a prompt came as, 0 for a text."""
+    return len(prompt.ids) if type(prompt) is TokenPrompt else 0
 
 
 def _characters(prompt: ChatPrompt) -> int:
