@@ -5,7 +5,7 @@ code; each dialect renders its own envelope from it. Mistakes of ours are assert
 """
 
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class ErrorKind(Enum):
@@ -73,13 +73,21 @@ DEFAULT_CODE: Final[dict[ErrorKind, str]] = {
 }
 
 
+class Excess(NamedTuple):
+    """Numbers of a prompt that is too long: its tokens, the most that are taken, the context if it is known."""
+
+    tokens: int
+    most: int
+    context: int | None = None
+
+
 class SmgError(Exception):
     """A failure that may be reported to a caller.
 
     `where` is a JSON path into the caller's body (`messages[2].content`) or None. `code` is the
     machine-readable reason. `status` narrows the HTTP status within the kind (405..431 for
-    INVALID_REQUEST, 501 for UPSTREAM_FAILED). `retry_after_s` is set for 429 and 503 only. The cause,
-    where there is one, is the chained exception.
+    INVALID_REQUEST, 501 for UPSTREAM_FAILED). `retry_after_s` is set for 429 and 503 only, `excess` for a
+    prompt that is too long. The cause, where there is one, is the chained exception.
     """
 
     def __init__(
@@ -91,6 +99,7 @@ class SmgError(Exception):
         code: str | None = None,
         status: int | None = None,
         retry_after_s: float | None = None,
+        excess: Excess | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -99,6 +108,7 @@ class SmgError(Exception):
         self.code = code if code is not None else DEFAULT_CODE[kind]
         self.status = status if status is not None else HTTP_STATUS[kind]
         self.retry_after_s = retry_after_s
+        self.excess = excess
 
     def __repr__(self) -> str:
         return f"SmgError({self.kind.name}, {self.message!r}, where={self.where!r}, code={self.code!r})"

@@ -86,10 +86,7 @@ class Cursor:
         base = "" if self._parent is None else self._parent.path(self._key, self._index)
         if not key:
             return base
-        if _PLAIN_SEGMENT.match(key):
-            base = f"{base}.{key}" if base else key
-        else:
-            base = f"{base}[{quoted(key)}]"
+        base += path_step(key) if base or not _PLAIN_SEGMENT.match(key) else key
         return base if index is None else f"{base}[{index}]"
 
     def problem(
@@ -255,6 +252,11 @@ class Cursor:
 
     def _not(self, key: str, wanted: str, value: Any, index: int | None = None) -> None:
         self.problem(key, f"must be {wanted}, not {kind_of(value)}", "invalid_type", index)
+
+
+def path_step(key: str) -> str:
+    """Return what leads from an object's path to its `key`: `.key`, or `['a key']` for any other."""
+    return f".{key}" if _PLAIN_SEGMENT.match(key) else f"[{quoted(key)}]"
 
 
 def kind_of(value: Any) -> str:

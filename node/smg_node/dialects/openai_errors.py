@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import msgspec
 
+from smg_node.core.context_limit import TOO_LONG_CODE
 from smg_node.core.errors import ErrorKind, SmgError
 
 # What a client reads when we are wrong; the details are in our log, not in the answer.
@@ -21,11 +22,38 @@ def error_type(status: int) -> str:
 def error_object(error: SmgError) -> dict[str, Any]:
     """Return `message`, `type`, `param` and `code` of an error."""
     return {
-        "message": _OURS if error.kind is ErrorKind.INTERNAL else error.message,
+        "message": _message(error),
         "type": error_type(error.status),
         "param": error.where,
         "code": error.code,
     }
+
+
+def _message(error: SmgError) -> str:
+    if error.kind is ErrorKind.INTERNAL:
+        return _OURS
+    if error.code != TOO_LONG_CODE:
+        return error.message
+    return _about_context(error)
+
+
+def _about_context(error: SmgError) -> str:
+    """Return the words by which clients of this API know a prompt that is too long.
+
+    Each looks for others: for `prompt is too long`, `This model's maximum context length is`, or, in a
+    stream, `exceeds the context window`.
+    """
+    words = error.message
+    if error.excess is None:
+        known = (
+            "maximum context length is" in words.lower() or "prompt is too long" in words.lower()
+        )
+        return words if known else f"prompt is too long: {words}"
+    context = error.excess.context if error.excess.context is not None else error.excess.most
+    return (
+        f"{words}. This model's maximum context length is {context} tokens;"
+        " your input exceeds the context window of this model."
+    )
 
 
 def error_body(error: SmgError) -> bytes:

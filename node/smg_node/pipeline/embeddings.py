@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from smg_node.admission.ticket import Ticket
+from smg_node.core.context_limit import prompt_too_long
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import Prompt
@@ -26,7 +27,7 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.leg_runner import given_up
 from smg_node.pipeline.placement.placer import PlacementRequest
-from smg_node.pipeline.prompt.preparation import Prepared, Preparer
+from smg_node.pipeline.prompt.preparation import Prepared, Preparer, token_count
 from smg_node.pipeline.relay.relay_run import RelayParts
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Again, Attempts, Broken, GiveUp
@@ -126,7 +127,11 @@ class EmbedRun:
             self.ticket = parts.admission.ticket(context, model.name)
         if self.ticket is not None:
             await self.ticket.enter()
-        prepared = [await self._prepared(prompt, model) for prompt in self._prompts]
+        prepared: list[Prepared] = []
+        for prompt in self._prompts:
+            if self._prompts[1:]:
+                await self._preparer.pace(token_count(prompt))
+            prepared.append(await self._prepared(prompt, model))
         if self.ticket is not None:
             self._prompt_tokens = sum(len(one.ids) for one in prepared)
             await self.ticket.reserve(self._prompt_tokens, 0)
@@ -151,6 +156,7 @@ class EmbedRun:
         cards = [w.card for w in self._parts.fleet.serving(model) if w.card and embeds(w)]
         if not prepared.ids:
             raise invalid("the input is empty: it has no tokens", prepared.where)
+        _check_length(prepared, [model.context(card) for card in cards])
         # Any of them may get it, and an id beyond its vocabulary kills an engine.
         vocabulary = min((model.vocabulary(card) for card in cards), default=0)
         if vocabulary and max(prepared.ids) >= vocabulary:
@@ -158,35 +164,33 @@ class EmbedRun:
                 f"token id {max(prepared.ids)} is outside the vocabulary of {vocabulary} tokens",
                 prepared.where,
             )
-        contexts = [model.context(card) for card in cards]
-        known = [context for context in contexts if context is not None]
-        if known and len(contexts) == len(known) and len(prepared.ids) > max(known):
-            raise invalid(
-                f"the input has {len(prepared.ids)} tokens; this model takes at most {max(known)}",
-                prepared.where,
-                code="context_length_exceeded",
-            )
         return prepared
 
     async def _each(
         self, prepared: Sequence[Prepared], model: ServedModel, journey: Journey
     ) -> list[Embedded]:
-        room = asyncio.Semaphore(AT_ONCE_MAX)
+        waiting = iter(enumerate(prepared))
+        found: dict[int, Embedded] = {}
 
-        async def one(at: int, text: Prepared) -> Embedded:
-            async with room:
-                found = await self._one(at, text, model, journey)
-                if self._dimensions is None:
-                    return found
+        async def some() -> None:
+            for at, text in waiting:
+                if len(prepared) > AT_ONCE_MAX:
+                    await self._preparer.pace()
+                one = await self._one(at, text, model, journey)
                 # Each as it comes: all of a large request at once would hold up everybody else.
-                return replace(found, vector=shortened(found.vector, self._dimensions))
+                found[at] = (
+                    one
+                    if self._dimensions is None
+                    else replace(one, vector=shortened(one.vector, self._dimensions))
+                )
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(at, text)) for at, text in enumerate(prepared)]
+                for _ in range(min(AT_ONCE_MAX, len(prepared))):
+                    group.create_task(some())
         except* SmgError as errors:
             raise _first(errors) from None
-        return [task.result() for task in tasks]
+        return [found[at] for at in range(len(prepared))]
 
     async def _one(self, at: int, text: Prepared, model: ServedModel, journey: Journey) -> Embedded:
         parts, retries = self._parts, self._parts.retries
@@ -316,6 +320,14 @@ class EmbedRun:
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
         return ("ok", "", 200) if self._over else ("client_gone", "client_gone", 499)
+
+
+def _check_length(prepared: Prepared, contexts: Sequence[int | None]) -> None:
+    """Refuse an input that is longer than every engine takes, as far as all of them say how much that is."""
+    known = [context for context in contexts if context is not None]
+    if known and len(contexts) == len(known) and len(prepared.ids) > max(known):
+        most = max(known)
+        raise prompt_too_long(len(prepared.ids), most, prepared.where, context=most)
 
 
 def embeds(worker: Worker) -> bool:

@@ -8,14 +8,16 @@ for an assistant that said nothing, whether call arguments are an object or text
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from smg_node.core.errors import unsupported
+from smg_node.core.generation.call_arguments import (
+    UNREADABLE_KEY,
+    read_arguments,
+    without_halves,
+)
 from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
-from smg_node.prompts.analysis.template_facts import REASONING_KEYS, ContentForm, TemplateFacts
+from smg_node.prompts.analysis.template_facts import ContentForm, TemplateFacts
 from smg_node.prompts.jinja.symbolic_text import Notes, Place, SymbolicText
-
-Message = dict[str, Any]
+from smg_node.prompts.message_forms import RESULT_ROLES, Message, as_parts, calls_apart
 
 
 class Warn(Protocol):
@@ -26,9 +28,7 @@ class Warn(Protocol):
         ...
 
 
-_BLANK_LINE: Final = "\n\n"
 _NO_PARAMETERS: Final = {"type": "object", "properties": {}}
-_RESULT_ROLES: Final = ("tool", "function")
 # What a turn says itself; unknown keys of a message never replace it.
 _OWNED: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 
@@ -37,7 +37,7 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
     """Return one dict per turn, results of tools in the order of their calls.
 
     INVALID_REQUEST (`unsupported_parameter`) at a media part. `warn` is told of call arguments that
-    are no JSON object and are shown as `{}`.
+    are no JSON object; their text is shown.
     """
     as_string = facts.content == "string"
     messages: list[Message] = []
@@ -52,7 +52,7 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
             and as_string
             and not turn.calls
             and turn.reasoning is None
-            and role not in _RESULT_ROLES
+            and role not in RESULT_ROLES
         ):
             message: Message = {"role": role, "content": content}
         else:
@@ -63,7 +63,9 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
         if turn.extra:
             _add_unknown(message, turn)
         messages.append(message)
-    return _in_call_order(messages) if has_results else messages
+    if has_results:
+        messages = _in_call_order(messages)
+    return calls_apart(messages, facts.nothing()) if facts.one_call else messages
 
 
 def symbolic_messages(
@@ -89,12 +91,12 @@ def _add_unknown(message: Message, turn: Turn) -> None:
 
 
 def _message(turn: Turn, role: str, facts: TemplateFacts, warn: Warn) -> Message:
-    form = facts.tool_content if role in _RESULT_ROLES else facts.content
+    form = facts.tool_content if role in RESULT_ROLES else facts.content
     message: Message = {"role": role, "content": _content(turn.content, form, facts, role)}
     if turn.reasoning is not None:
         if facts.thought_parts:
             thought = {"type": "thinking", "thinking": turn.reasoning}
-            message["content"] = [thought, *_as_parts(message["content"])]
+            message["content"] = [thought, *as_parts(message["content"])]
         else:
             for key in facts.reasoning_keys:
                 message[key] = turn.reasoning
@@ -135,31 +137,24 @@ def _texts(parts: Iterable[Part]) -> list[str]:
 def _call(call: ToolCall, facts: TemplateFacts, warn: Warn) -> Message:
     arguments = read_arguments(call.arguments)
     if arguments is None:
-        warn(f"the arguments of the call {call.name!r} are not a JSON object and are shown as {{}}")
-    function: Message = {"name": call.name}
-    if facts.arguments == "object":
-        function["arguments"] = arguments or {}
-    else:
-        function["arguments"] = call.arguments if arguments else "{}"
+        warn(f"the arguments of the call {call.name!r} are not a JSON object")
+    shown = (
+        _text(call, arguments) if facts.arguments == "string" else _object(call, arguments, facts)
+    )
+    function = {"name": call.name, "arguments": shown}
     return {"id": call.call_id, "type": "function", "function": function}
 
 
-def read_arguments(text: str) -> dict[str, Any] | None:
-    """Return the object that `text` is, also if it is a JSON string of one; None if it is not.
+def _text(call: ToolCall, arguments: Message | None) -> str:
+    return "{}" if arguments == {} else without_halves(call.arguments)
 
-    Nothing at all is the empty object.
-    """
-    value: Any = text
-    if not text.strip():
-        return {}
-    for _ in range(2):
-        try:
-            value = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            return None
-        if not isinstance(value, str):
-            break
-    return value if isinstance(value, dict) else None
+
+def _object(call: ToolCall, arguments: Message | None, facts: TemplateFacts) -> Message | str:
+    """Return the arguments for a template that wants an object: their text, where they are none and it prints that."""
+    if arguments is not None:
+        return arguments
+    text = without_halves(call.arguments)
+    return text if facts.prints_raw_arguments else {UNREADABLE_KEY: text}
 
 
 def _in_call_order(messages: list[Message]) -> list[Message]:
@@ -204,73 +199,3 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
             function["strict"] = True
         shown.append({"type": "function", "function": function})
     return shown
-
-
-def systems_first(messages: list[Message]) -> list[Message]:
-    """Return the messages with all system messages merged into one at the front.
-
-    The very same list if they are already so.
-    """
-    systems = [message for message in messages if message["role"] == "system"]
-    if not systems or (len(systems) == 1 and messages[0] is systems[0]):
-        return messages
-    merged = systems[0]
-    for message in systems[1:]:
-        merged = _merged(merged, message)
-    return [merged, *(message for message in messages if message["role"] != "system")]
-
-
-def thoughts_joined(messages: list[Message]) -> list[Message]:
-    """Return the messages with what was said before a call made part of the thought before it.
-
-    The very same list if none has both. Some templates have one place for the two.
-    """
-    result = [_thought_joined(message) for message in messages]
-    changed = any(one is not other for one, other in zip(messages, result, strict=True))
-    return result if changed else messages
-
-
-def _thought_joined(message: Message) -> Message:
-    keys = [key for key in REASONING_KEYS if message.get(key)]
-    said = message["content"]
-    if not keys or not said or type(said) is not str or "tool_calls" not in message:
-        return message
-    return {**message, "content": "", **{key: message[key] + _BLANK_LINE + said for key in keys}}
-
-
-def neighbours_merged(messages: list[Message]) -> list[Message]:
-    """Return the messages with plain neighbours of one role (user, assistant) merged.
-
-    The very same list if there are none.
-    """
-    result: list[Message] = []
-    for message in messages:
-        before = result[-1] if result else None
-        if before is not None and _mergeable(before, message):
-            result[-1] = _merged(before, message)
-        else:
-            result.append(message)
-    return result if len(result) < len(messages) else messages
-
-
-def _mergeable(first: Message, second: Message) -> bool:
-    return (
-        first["role"] == second["role"] in ("user", "assistant")
-        and "tool_calls" not in first
-        and "tool_calls" not in second
-    )
-
-
-def _merged(first: Message, second: Message) -> Message:
-    one, other = first["content"], second["content"]
-    if isinstance(one, list) or isinstance(other, list):
-        content: Any = [*_as_parts(one), *_as_parts(other)]
-    else:
-        content = _BLANK_LINE.join(text for text in (one, other) if text)
-    return {**second, **first, "content": content}
-
-
-def _as_parts(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": content}] if content else []

@@ -22,16 +22,8 @@ from smg_node.prompts.jinja.prompt_skeleton import Forms, form_of
 from smg_node.prompts.jinja.sandbox import Moment, Today
 from smg_node.prompts.jinja.symbolic_run import Dates
 from smg_node.prompts.jinja.symbolic_text import Notes
-from smg_node.prompts.messages import (
-    Message,
-    Warn,
-    neighbours_merged,
-    symbolic_messages,
-    systems_first,
-    thoughts_joined,
-    to_messages,
-    to_tools,
-)
+from smg_node.prompts.message_forms import Message, other_forms
+from smg_node.prompts.messages import Warn, symbolic_messages, to_messages, to_tools
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
 REQUEST_SOURCE_MAX_BYTES: Final = 1 << 16
@@ -169,7 +161,7 @@ class Renderer:
         if prompt.continue_final_message:
             messages[-1] = _open_ended(messages[-1], known.facts)
         try:
-            text = _render(known.template, messages, variables, _given(tools))
+            text = _render(known, messages, variables, _given(tools))
         except TemplateError as failure:
             raise _error(failure, prompt, known) from failure
         if not thinking.unheeded:  # what must be said each time
@@ -324,35 +316,19 @@ def _given(tools: list[Message] | None) -> frozenset[int]:
     return frozenset(id(part) for part in (*tools, *functions, *parameters))
 
 
-# Roles are mended one after the other; what is said keeps its place unless that alone was wrong.
-_CHANGES: Final = (thoughts_joined, systems_first, neighbours_merged, thoughts_joined)
-
-
 def _render(
-    template: ChatTemplate | CodedTemplate,
-    messages: list[Message],
-    variables: dict[str, Any],
-    given: frozenset[int],
+    known: _Known, messages: list[Message], variables: dict[str, Any], given: frozenset[int]
 ) -> str:
-    """Render the messages as they are; if the template refuses them, in the forms it may accept.
-
-    Some templates want one system message, at the front; some want user and assistant in turn; some have one
-    place for a thought and for what is said before a call.
-    """
+    """Render the messages as they are; if the template refuses them, in the forms it may accept."""
     try:
-        return template.render({**variables, "messages": messages}, given=given)
+        return known.template.render({**variables, "messages": messages}, given=given)
     except TemplateError as failure:
         if failure.kind != "raised":
             raise
         refusal = failure
-    for change in _CHANGES:
-        changed = change(messages)
-        if changed is messages:
-            continue
-        if change is not thoughts_joined:
-            messages = changed
+    for form in other_forms(messages, known.facts):
         try:
-            return template.render({**variables, "messages": changed}, given=given)
+            return known.template.render({**variables, "messages": form}, given=given)
         except TemplateError as failure:
             if failure.kind not in ("raised", "broken"):
                 raise

@@ -5,12 +5,18 @@ adapters) keep the client's names, as in requests that are relayed: a client tha
 its servers.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.core.errors import SmgError, unsupported
+from smg_node.core.generation.call_arguments import (
+    UNREADABLE_KEY,
+    read_arguments,
+    without_halves,
+)
 from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
@@ -185,11 +191,18 @@ def _call(call: ToolCall) -> dict[str, Any]:
 
 
 def _arguments(text: str) -> str:
-    """Return the text of an object; servers fail on anything else, which a truncated call has."""
+    """Return the text of an object; servers fail on anything else, which a truncated call has.
+
+    What is no strict JSON is written anew, and what is no object is put into one.
+    """
     try:
-        return text if isinstance(_decode(text), dict) else "{}"
+        if isinstance(_decode(text), dict):
+            return text
     except (msgspec.DecodeError, RecursionError, ValueError):
-        return "{}"
+        pass
+    read = read_arguments(text)
+    said = {UNREADABLE_KEY: without_halves(text)} if read is None else read
+    return json.dumps(said, ensure_ascii=False)
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Prompt of a Completions body in its four forms: text, texts, ids, lists of ids."""
 
 from array import array
-from typing import Any
+from typing import Any, Final
 
 from smg_node.core.generation.request import Prompt, TextPrompt, TokenPrompt
 from smg_node.core.json_cursor import Cursor, kind_of
+
+_CHECKED_AT_ONCE: Final = 16_384
 
 
 def read_prompts(
@@ -64,16 +66,23 @@ def _id_lists(cursor: Cursor, key: str, values: list[Any]) -> tuple[Prompt, ...]
 
 
 def _ids(cursor: Cursor, key: str, values: list[Any], index: int | None) -> TokenPrompt | None:
-    """Return ids as a prompt. Checked as a whole, because there may be a hundred thousand of them."""
+    """Return ids as a prompt. Checked many at once, as there may be a million, but not all at once, which
+    would stop every other thread.
+    """
     where = cursor.path(key, index)
-    if set(map(type, values)) != {int}:
-        at = next(at for at, value in enumerate(values) if type(value) is not int)
-        message = f"must be a token id, not {kind_of(values[at])}"
-        cursor.problems.add(f"{where}[{at}]", message, "invalid_type")
-        return None
-    try:
-        return TokenPrompt(array("I", values), where)
-    except OverflowError:
-        at = next(at for at, value in enumerate(values) if not 0 <= value < 2**32)
-        cursor.problems.add(f"{where}[{at}]", "must be a token id: an integer in 0..4294967295")
-        return None
+    ids = array("I")
+    for begin in range(0, len(values), _CHECKED_AT_ONCE):
+        part = values[begin : begin + _CHECKED_AT_ONCE]
+        if set(map(type, part)) != {int}:
+            at = next(at for at, value in enumerate(part) if type(value) is not int)
+            message = f"must be a token id, not {kind_of(part[at])}"
+            cursor.problems.add(f"{where}[{begin + at}]", message, "invalid_type")
+            return None
+        try:
+            ids.extend(array("I", part))
+        except OverflowError:
+            at = next(at for at, value in enumerate(part) if not 0 <= value < 2**32)
+            message = "must be a token id: an integer in 0..4294967295"
+            cursor.problems.add(f"{where}[{begin + at}]", message)
+            return None
+    return TokenPrompt(ids, where)

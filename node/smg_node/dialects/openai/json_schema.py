@@ -1,7 +1,7 @@
 """JSON Schema check: finds structural errors in a schema before an engine compiles it.
 
 Structure only: which keywords hold a schema, a list or map of schemas, a type name, a bound.
-Patterns and grammars are checked by the engine's compiler. References must stay inside the
+Patterns are checked later, with the whole constraint. References must stay inside the
 document: neither this node nor an engine may fetch a schema from elsewhere.
 """
 

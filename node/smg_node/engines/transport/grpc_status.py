@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, says_too_long
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.engines.transport.transport import StatusCode, TransportError
 
 RELAYED_MAX_BYTES: Final = 2048
@@ -114,6 +115,8 @@ def smg_error(error: TransportError) -> SmgError:
     """Return the error that callers of a failed call get; chain `error` to it when raising."""
     meaning = _meaning(error)
     message = meaning.message
+    if meaning.relayed and says_too_long(error.message):
+        return _too_long(error.message)
     if meaning.relayed and error.message:
         message = f"{message}: {cut(error.message)}"
     return SmgError(
@@ -123,6 +126,13 @@ def smg_error(error: TransportError) -> SmgError:
         status=meaning.status,
         retry_after_s=meaning.retry_after_s,
     )
+
+
+def _too_long(words: str) -> SmgError:
+    excess = excess_in(words)
+    if excess is not None:
+        return prompt_too_long(excess.tokens, excess.most, None, context=excess.context)
+    return invalid(f"prompt is too long for the engine: {cut(words)}", None, TOO_LONG_CODE)
 
 
 def closed_here() -> SmgError:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from smg_node.core.errors import SmgError, invalid
+from smg_node.core.context_limit import prompt_too_long
+from smg_node.core.errors import SmgError
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_groups import groups_of
 
@@ -110,9 +111,4 @@ class Search:
 
 def too_long(tokens: int, budget: int, context: int) -> SmgError:
     """Return the error for a prompt that is too long with nothing left to leave out."""
-    return invalid(
-        f"the prompt has {tokens} tokens, without all that can be left out of its history; there is room for"
-        f" {budget} (the context is {context}, less what is kept free for the answer)",
-        "input",
-        "context_length_exceeded",
-    )
+    return prompt_too_long(tokens, budget, "input", context=context)

@@ -12,6 +12,7 @@ from typing import Final
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.message.body_stream import ArrivedBody
 from smg_node.http.message.http_request import Headers, HttpRequest
+from smg_node.http.message.large_bodies import LargeBodies
 from smg_node.http.message.request_head import FramingError
 
 _JSON_TYPES: Final = frozenset({"", "application/json", "text/json"})
@@ -27,6 +28,7 @@ class BodyReader:
     def __init__(self, *, max_bytes: int, stall_s: float) -> None:
         self._max_bytes = max_bytes
         self._stall_s = stall_s
+        self.large = LargeBodies()
 
     def retune(self, *, max_bytes: int, stall_s: float) -> None:
         """Apply other limits, to bodies whose reading has not begun."""

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.core.errors import SmgError, invalid
-from smg_node.dialects.json_body import read_json
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 
@@ -19,7 +18,7 @@ async def read_fields(
     bodies: BodyReader, request: HttpRequest, known: Collection[str]
 ) -> Mapping[str, Any]:
     """Return the object in the body; INVALID_REQUEST for a field that is not `known`."""
-    body = read_json(await bodies.json(request))
+    body = await bodies.large.decoded(await bodies.json(request))
     for key in body:
         if key not in known:
             hint = did_you_mean(key, known) or f"; known: {', '.join(known)}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from smg_node.core.context_limit import TOO_LONG_CODE, prompt_too_long
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import (
     ChatPrompt,
@@ -43,12 +44,19 @@ if TYPE_CHECKING:
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
     from smg_node.tokens.caches.exact_cache import Encoded, Key
 
-CHECK_IN_THREAD_ABOVE: Final = 4096
+CHECK_IN_THREAD_ABOVE: Final = 1024
 """Characters of a constraint above which it is checked in a thread (about 1 ms of work)."""
 APPROVED_MAX: Final = 64
 """Constraints remembered as good; at most a few megabytes, as they are bounded themselves."""
 RENDER_IN_THREAD_ABOVE: Final = 32 * 1024
 """Characters of a conversation above which its template is rendered in a thread (about 1 ms of work)."""
+
+IDS_A_ROUND: Final = 65_536
+"""Ids of a request's many prompts that are checked in one round of the loop (about 1 ms of work)."""
+PROMPTS_A_ROUND: Final = 32
+"""Prompts of one request that are looked at in one round, however short they are."""
+TURN_CHARACTERS: Final = 128
+"""What a turn of a conversation weighs besides its text: rendering an empty one takes as long."""
 
 T = TypeVar("T")
 
@@ -169,7 +177,18 @@ class Preparer:
 
     async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
         """Render and encode every prompt of a request."""
-        return [await self.prompt(prompt, model) for prompt in request.prompts]
+        prompts = request.prompts
+        if len(prompts) == 1:
+            return [await self.prompt(prompts[0], model)]
+        prepared: list[Prepared] = []
+        for prompt in prompts:
+            await self.pace(token_count(prompt))
+            prepared.append(await self.prompt(prompt, model))
+        return prepared
+
+    async def pace(self, ids: int = 0) -> None:
+        """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
+        await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
     async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
         """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
@@ -179,7 +198,7 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
-                text = await self._in_thread(self._rendering(prompt, model, ignored))
+                text = await self.in_thread(self._rendering(prompt, model, ignored))
             told = tuple(ignored)
         else:
             assert type(prompt) is TextPrompt
@@ -196,7 +215,7 @@ class Preparer:
     ) -> "Encoded":
         """Encode a text that is not cached, where that does not block the loop for long."""
         if encoder.long(text):
-            found = await self._in_thread(
+            found = await self.in_thread(
                 lambda: encoder.encode_missing(text, add_special_tokens=special)
             )
         else:
@@ -245,13 +264,21 @@ class Preparer:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
         return lambda: renderer.render(prompt, now=now, warn=note)
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Return what `work` returns, done beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
+def token_count(prompt: Prompt) -> int:
+    """Return how many ids a prompt came as, 0 for a text."""
+    return len(prompt.ids) if type(prompt) is TokenPrompt else 0
+
+
 def _characters(prompt: ChatPrompt) -> int:
-    total = 0
+    total = TURN_CHARACTERS * (len(prompt.turns) + len(prompt.tools))
     for turn in prompt.turns:
+        for call in turn.calls:
+            total += TURN_CHARACTERS + len(call.arguments)
         if isinstance(turn.content, str):
             total += len(turn.content)
         elif turn.content is not None:
@@ -273,22 +300,16 @@ def fit(
     ids, sampling = prepared.ids, request.sampling
     if not ids:
         raise invalid("the prompt is empty: it has no tokens", prepared.where)
-    # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
-    if not (terms.trusted and prepared.text):
-        _check_ids(prepared, terms.vocabulary)
-    if sampling.logit_bias or sampling.stop_token_ids:
-        check_bias(sampling, terms.vocabulary)
     prompt_max = terms.prompt_max
     if request.truncate_prompt_tokens is not None:
         ids = _truncate(ids, request.truncate_prompt_tokens, prompt_max)
     if prompt_max is not None and len(ids) > prompt_max:
-        context = terms.context
-        raise invalid(
-            f"the prompt has {len(ids)} tokens; this model takes at most {prompt_max}"
-            + (f" (its context is {context})" if context is not None else ""),
-            prepared.where,
-            code="context_length_exceeded",
-        )
+        raise prompt_too_long(len(ids), prompt_max, prepared.where, context=terms.context)
+    # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
+    if not (terms.trusted and prepared.text):
+        _check_ids(prepared, ids, terms.vocabulary)
+    if sampling.logit_bias or sampling.stop_token_ids:
+        check_bias(sampling, terms.vocabulary)
     most = _bounded(request, len(ids), terms.context)
     if most != sampling.max_tokens or told is not sampling.constraint:
         sampling = replace(sampling, max_tokens=most, constraint=told)
@@ -296,11 +317,12 @@ def fit(
     return ids, with_defaults(sampling, defaults) if defaults else sampling
 
 
-def _check_ids(prepared: Prepared, vocabulary: int) -> None:
-    ids = prepared.ids
+def _check_ids(prepared: Prepared, ids: TokenIds, vocabulary: int) -> None:
+    """Check the `ids` that are left of a prompt, the last ones."""
     if max(ids) < vocabulary:
         return
-    at, token_id = next((at, one) for at, one in enumerate(ids) if one >= vocabulary)
+    left_out = len(prepared.ids) - len(ids)
+    at, token_id = next((at, one) for at, one in enumerate(ids, left_out) if one >= vocabulary)
     # An id has a place of its own only in a prompt that came as ids.
     where = prepared.where if prepared.text else f"{prepared.where}[{at}]"
     raise invalid(f"token id {token_id} is outside the vocabulary of {vocabulary} tokens", where)
@@ -338,10 +360,10 @@ def _bounded(request: GenerateRequest, prompt_tokens: int, context: int | None) 
     assert room >= 1, "a prompt that fills the context was refused above"
     if wanted is not None and wanted > room and not request.max_tokens_clamped:
         raise invalid(
-            f"{prompt_tokens} prompt tokens and {wanted} answer tokens are more than the context of"
-            f" {context}",
+            f"this model's maximum context length is {context} tokens, but the prompt has"
+            f" {prompt_tokens} and max_tokens asks for {wanted} more",
             sampling.path("max_tokens"),
-            code="context_length_exceeded",
+            code=TOO_LONG_CODE,
         )
     most = room if wanted is None else min(wanted, room)
     if sampling.min_tokens > most:

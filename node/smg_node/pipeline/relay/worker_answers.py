@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, says_too_long
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.dialects.chat.listener import NO_REASONS
 from smg_node.dialects.worker_errors import WorkerError, error_of, refusal_of
 from smg_node.engines.http.status_mapping import failure, is_answer
@@ -18,13 +19,6 @@ from smg_node.pipeline.relay.relay_request import Api
 
 REFUSED_CODE: Final = "upstream_refused"
 """Stands for the code of an error whose words are a worker's."""
-TOO_LONG_CODE: Final = "context_length_exceeded"
-_TOO_LONG_WORDS: Final = (
-    "context length",
-    "context window",
-    "maximum context",
-    "prompt is too long",
-)
 _NO_ROUTE_WORDS: Final = frozenset(
     {
         "",
@@ -77,19 +71,25 @@ def refused(said: WorkerError, status: int, api: Api | None) -> SmgError:
     `api` is None where the worker was asked in other terms than the client: then the worker's place
     of the mistake is none in the client's request.
     """
-    words = said.message.lower()
-    too_long = said.code == TOO_LONG_CODE or any(one in words for one in _TOO_LONG_WORDS)
     where = said.param if api is not None else ""
-    if too_long and not where:
-        where = _TRANSLATED_INPUT if api is None else _INPUTS[api.name]
+    if said.code == TOO_LONG_CODE or says_too_long(said.message):
+        return _too_long(said, where or (_TRANSLATED_INPUT if api is None else _INPUTS[api.name]))
     large = status == 413
-    code = "request_too_large" if large else said.code or REFUSED_CODE
     return SmgError(
         ErrorKind.TOO_LARGE if large else ErrorKind.INVALID_REQUEST,
         said.message or "the worker refused the request and does not say why",
         where=where or None,
-        code=TOO_LONG_CODE if too_long else code,
+        code="request_too_large" if large else said.code or REFUSED_CODE,
     )
+
+
+def _too_long(said: WorkerError, where: str) -> SmgError:
+    """Return the error for a prompt that a worker finds too long, in the words that clients look for."""
+    excess = excess_in(said.message)
+    if excess is not None:
+        return prompt_too_long(excess.tokens, excess.most, where, context=excess.context)
+    words = f": {said.message}" if said.message else ""
+    return invalid(f"prompt is too long for the worker{words}", where, TOO_LONG_CODE)
 
 
 def failure_of(said: WorkerError | SmgError, api: Api | None) -> SmgError:

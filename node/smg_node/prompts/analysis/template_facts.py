@@ -9,6 +9,7 @@ syntax tree decides where that does not.
 Found once per template; facts are keyed by the template, never by the model's name.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -33,8 +34,10 @@ _WORD: Final = "smgprobe"
 _KEY: Final = "smgkey"
 _VALUE: Final = "smgvalue"
 _ARGUMENTS: Final = f'{{"{_KEY}": "{_VALUE}"}}'
+_CUT_ARGUMENTS: Final = _ARGUMENTS[:-2]
 # Nine letters and digits: the only form that every template which checks it accepts.
 _CALL_ID: Final = "abcde1234"
+_TWO_NAMES: Final = ("smgfirstcall", "smgsecondcall")
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {
@@ -51,7 +54,10 @@ class TemplateFacts:
 
     `content` is the form of text-only content, `takes_parts` whether a list of parts comes out
     unharmed as well. `empty` stands for the content of an assistant that said nothing. Thoughts go under every
-    one of `reasoning_keys`, or, with `thought_parts`, as a part of the content.
+    one of `reasoning_keys`, or, with `thought_parts`, as a part of the content. With
+    `prints_raw_arguments` the template prints call arguments that are text, though it wants an object.
+    With `one_call` it prints no more than one call of a message, and refuses or forgets the others; without
+    `knows_calls` it has no word for them.
     """
 
     content: ContentForm = "string"
@@ -59,6 +65,9 @@ class TemplateFacts:
     tool_content: ContentForm = "string"
     empty: Nothing = "string"
     arguments: ArgumentsForm = "object"
+    prints_raw_arguments: bool = False
+    one_call: bool = False
+    knows_calls: bool = True
     reasoning_keys: tuple[str, ...] = ("reasoning_content",)
     knows_developer: bool = False
     thought_parts: bool = False
@@ -75,7 +84,7 @@ class TemplateFacts:
 def find_facts(
     template: ChatTemplate, special_tokens: Mapping[str, str], *, thinking_key: str = ""
 ) -> TemplateFacts:
-    """Return the facts about `template`; takes some thirty small renders, at most 0.1 s each.
+    """Return the facts about `template`; takes some forty small renders, at most 0.1 s each.
 
     `thinking_key` is what the operator says of its switch, see `find_switch`.
     """
@@ -95,6 +104,9 @@ def find_facts(
         tool_content=_form(*_either_form(probe, _with_result), otherwise=False),
         empty=_nothing(probe),
         arguments=_arguments(probe),
+        prints_raw_arguments=_prints_raw_arguments(probe),
+        one_call=_one_call(probe),
+        knows_calls="tool_calls" in reading.words,
         reasoning_keys=(
             REASONING_KEYS[0],
             *(key for key in REASONING_KEYS[1:] if key in reading.words),
@@ -156,9 +168,13 @@ def _user(content: Any) -> dict[str, Any]:
     return {"role": "user", "content": content}
 
 
+def _call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": call_id, "type": "function", "function": function}
+
+
 def _caller(content: Any, arguments: Any) -> dict[str, Any]:
-    function = {"name": "probe_tool", "arguments": arguments}
-    call = {"id": _CALL_ID, "type": "function", "function": function}
+    call = _call(_CALL_ID, "probe_tool", arguments)
     return {"role": "assistant", "content": content, "tool_calls": [call]}
 
 
@@ -257,3 +273,31 @@ def _arguments(probe: _Probe) -> ArgumentsForm:
         if text is not None and _ARGUMENTS in text:
             return "string"
     return "object"
+
+
+def _prints_raw_arguments(probe: _Probe) -> bool:
+    """Whether arguments that are the beginning of an object come out as they are, or as a JSON string."""
+    forms = (_CUT_ARGUMENTS, json.dumps(_CUT_ARGUMENTS))
+    texts = [probe.text(each) for each in _conversations(arguments=_CUT_ARGUMENTS)]
+    return any(text is not None and any(form in text for form in forms) for text in texts)
+
+
+def _one_call(probe: _Probe) -> bool:
+    """Whether two calls come out only as two messages, each followed by its result."""
+
+    def both(messages: list[dict[str, Any]]) -> bool:
+        text = probe.text(messages)
+        return text is not None and all(name in text for name in _TWO_NAMES)
+
+    for arguments in ({_KEY: _VALUE}, _ARGUMENTS):
+        calls = [_call(f"abcde000{at}", name, arguments) for at, name in enumerate(_TWO_NAMES)]
+        results = [
+            {"role": "tool", "tool_call_id": call["id"], "content": "fine"} for call in calls
+        ]
+        callers = [{"role": "assistant", "content": "", "tool_calls": [call]} for call in calls]
+        together = {"role": "assistant", "content": "", "tool_calls": calls}
+        if both([_user("Hello"), together, *results]):
+            return False
+        if both([_user("Hello"), callers[0], results[0], callers[1], results[1]]):
+            return True
+    return False

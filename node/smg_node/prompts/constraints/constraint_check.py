@@ -12,6 +12,7 @@ import msgspec
 
 from smg_node.core.errors import invalid
 from smg_node.core.generation.request import Constraint
+from smg_node.prompts.constraints.grammar_check import GrammarError, check_grammar
 from smg_node.prompts.constraints.regex_size import PatternError, pattern_states
 from smg_node.prompts.constraints.schema_check import SchemaError, check_schema
 
@@ -73,26 +74,10 @@ def _check_regex(pattern: str, where: str) -> None:
 
 
 def _check_grammar(grammar: str, where: str) -> None:
-    if not grammar.strip():
-        raise invalid("the grammar is empty", where)
-    depth = 0
-    quote = ""
-    characters = iter(grammar)
-    for character in characters:
-        if character == "\\":
-            next(characters, None)
-        elif quote:
-            quote = "" if character in (quote, "\n") else quote
-        elif character in "\"'":
-            quote = character
-        elif character == "[":
-            quote = "]"
-        elif character == "(":
-            depth += 1
-            if depth > _NESTING_MAX:
-                raise invalid(f"the grammar nests more than {_NESTING_MAX} deep", where)
-        elif character == ")":
-            depth -= 1
+    try:
+        check_grammar(grammar)
+    except GrammarError as error:
+        raise invalid(f"the grammar cannot be used: {error}", where) from error
 
 
 def _check_choice(choices: Any, where: str) -> None:

@@ -5,6 +5,9 @@ Engines turn a pattern into states; a pattern of twenty characters can ask for a
 none of the engines bounds that for us. So a pattern is read here, never matched: counted repeats are
 multiplied out, and what no grammar engine can do (looking around, referring back, conditions) is
 refused by name. Everything else passes, in the dialects of Python, Rust and JSON Schema alike.
+
+A pattern inside a JSON Schema is read with `in_schema`: engines differ in how much of ECMA-262 they
+follow there, and some pass over what they cannot follow, so only what no dialect can read is refused.
 """
 
 import re
@@ -22,7 +25,10 @@ _ESCAPE: Final = re.compile(
     r"|u(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{4})|[^pPxu1-9k])",
     re.DOTALL,
 )
+_ECMA_ESCAPE: Final = re.compile(r"\\(?:[1-9][0-9]*|k<[^>]+>)")
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+_RANGE: Final = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])")
+_AROUND: Final = re.compile(r"\(\?<?[=!]")
 _CANNOT: Final = (
     ("(?=", "looking ahead"),
     ("(?!", "looking ahead"),
@@ -42,8 +48,9 @@ class PatternError(ValueError):
 class _Reader:
     """Reads one pattern from left to right."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, in_schema: bool) -> None:
         self._pattern = pattern
+        self._in_schema = in_schema
         self._at = 0
         # Sums of the open groups, the innermost last; and the size of what a repeat would repeat.
         self._sums = [0]
@@ -73,6 +80,10 @@ class _Reader:
         return self._sums[0]
 
     def _open(self) -> None:
+        around = _AROUND.match(self._pattern, self._at) if self._in_schema else None
+        if around is not None:
+            self._enter(around.end())
+            return
         for start, what in _CANNOT:
             if self._pattern.startswith(start, self._at):
                 raise PatternError(f"{what} is not possible in a constraint")
@@ -85,7 +96,10 @@ class _Reader:
         assert group is not None
         if self._pattern.startswith("?", group.end()):
             raise PatternError("it has a group of an unknown kind")
-        self._at = group.end()
+        self._enter(group.end())
+
+    def _enter(self, end: int) -> None:
+        self._at = end
         self._sums.append(0)
         self._last = None
         if len(self._sums) > _DEPTH_MAX:
@@ -127,6 +141,8 @@ class _Reader:
     def _atom(self, character: str) -> None:
         if character == "\\":
             found = _ESCAPE.match(self._pattern, self._at)
+            if found is None and self._in_schema:
+                found = _ECMA_ESCAPE.match(self._pattern, self._at)
             if found is None:
                 raise PatternError("a backreference or a broken escape is not possible here")
             self._at = found.end()
@@ -134,12 +150,22 @@ class _Reader:
             found = _CLASS.match(self._pattern, self._at)
             if found is None:
                 raise PatternError("a set of characters is not closed")
+            _check_ranges(found.group())
             self._at = found.end()
         else:
             self._at += 1
         self._add(1)
 
 
-def pattern_states(pattern: str) -> int:
+def _check_ranges(characters: str) -> None:
+    """Refuse a range of letters or digits that runs backwards, in a set without escapes or sets in it."""
+    if "\\" in characters or "[" in characters[1:]:
+        return
+    for first, last in _RANGE.findall(characters):
+        if first > last:
+            raise PatternError(f"the range {first}-{last} runs backwards")
+
+
+def pattern_states(pattern: str, *, in_schema: bool = False) -> int:
     """Return how many states `pattern` takes at least, at most 65,536; `PatternError` otherwise."""
-    return _Reader(pattern).states()
+    return _Reader(pattern, in_schema=in_schema).states()

@@ -1,7 +1,7 @@
 """Schema check: bounds and validity of a JSON Schema before an engine gets it. Pure.
 
-Bounded in depth and size, no references out of it, none in a circle, keywords of the right shape; and,
-where `jsonschema_rs` is installed (the extra `grammar`), valid by its own meta-schema. Nothing is ever
+Bounded in depth and size, no references out of it, none in a circle, keywords of the right shape,
+patterns that are regular expressions; and, where `jsonschema_rs` is installed (the extra `grammar`), valid by its own meta-schema. Nothing is ever
 fetched.
 """
 
@@ -9,6 +9,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote
+
+from smg_node.core.json_cursor import path_step
+from smg_node.prompts.constraints.regex_size import PatternError, pattern_states
 
 DEPTH_MAX: Final = 64
 NODES_MAX: Final = 20_000
@@ -50,6 +53,9 @@ class _Walk:
         self._root = root
         self._pending: list[tuple[Any, str, int]] = [(root, "", 0)]
         self._visited = 0
+        # References that were followed to their end; every anchor, once one is asked for.
+        self._followed: set[str] = set()
+        self._anchors: dict[str, Any] | None = None
 
     def run(self) -> None:
         while self._pending:
@@ -84,7 +90,10 @@ class _Walk:
                     self._pending.append((value, place, depth))
             elif keyword in _NAMED:
                 for name, inner in _object(value, place).items():
-                    self._pending.append((inner, f"{place}.{name}", depth))
+                    inside = place + path_step(name)
+                    if keyword == "patternProperties":
+                        _pattern(name, inside)
+                    self._pending.append((inner, inside, depth))
 
     def _each(self, values: list[Any], path: str, depth: int) -> None:
         for at, value in enumerate(values):
@@ -98,11 +107,14 @@ class _Walk:
                 raise SchemaError("only references within the schema are followed", path)
             if value in seen:
                 raise SchemaError(f"the reference {value!r} leads back to itself", path)
+            if value in self._followed:
+                break
             seen.add(value)
             target = self._resolve(value, path)
             if not isinstance(target, dict) or "$ref" not in target:
-                return
+                break
             value = target["$ref"]
+        self._followed |= seen
 
     def _resolve(self, reference: str, path: str) -> Any:
         pointer = unquote(reference[1:])
@@ -120,16 +132,27 @@ class _Walk:
         return target
 
     def _anchor(self, name: str, path: str) -> Any:
-        pending: list[Any] = [self._root]
-        while pending:
-            value = pending.pop()
-            if isinstance(value, dict):
-                if name in (value.get("$anchor"), value.get("$dynamicAnchor")):
-                    return value
-                pending.extend(value.values())
-            elif isinstance(value, list):
-                pending.extend(value)
-        raise SchemaError(f"there is no anchor {name!r}", path)
+        if self._anchors is None:
+            self._anchors = _anchors(self._root)
+        if name not in self._anchors:
+            raise SchemaError(f"there is no anchor {name!r}", path)
+        return self._anchors[name]
+
+
+def _anchors(root: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    pending: list[Any] = [root]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            for key in ("$anchor", "$dynamicAnchor"):
+                name = value.get(key)
+                if isinstance(name, str):
+                    found[name] = value
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return found
 
 
 def _object(value: Any, path: str) -> dict[str, Any]:
@@ -166,6 +189,14 @@ def _text(value: Any, path: str) -> None:
         raise SchemaError("a string is needed here", path)
 
 
+def _pattern(value: Any, path: str) -> None:
+    _text(value, path)
+    try:
+        pattern_states(value, in_schema=True)
+    except PatternError as error:
+        raise SchemaError(f"the regular expression cannot be used: {error}", path) from error
+
+
 def _texts(value: Any, path: str) -> None:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise SchemaError("a list of strings is needed here", path)
@@ -187,7 +218,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any, str], object]]] = MappingProxyType(
         "type": _type,
         "enum": _list,
         "required": _texts,
-        "pattern": _text,
+        "pattern": _pattern,
         "format": _text,
     }
     | dict.fromkeys(

@@ -11,7 +11,8 @@ import pytest
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import TextPrompt, TokenPrompt, token_ids
 from smg_node.engines.engine import Embedded, EmbedRequest
-from smg_node.pipeline.embeddings import Vectors
+from smg_node.pipeline.embeddings import AT_ONCE_MAX, Vectors
+from smg_node.pipeline.prompt.preparation import PROMPTS_A_ROUND
 from support.engines.fake_engine import FakeEngine, abilities, card
 from support.engines.relay_bench import RelayBench, relay_bench
 
@@ -122,3 +123,30 @@ async def test_what_no_engine_should_be_sent_is_refused_before(tmp_path: Path) -
             await b.embedder.start("tiny", [beyond], b.context()).vectors()
         assert not one.embedded
         assert not b.embedder.takes("nobody")
+
+
+async def test_many_inputs_are_looked_at_some_at_a_time(tmp_path: Path) -> None:
+    one = engine(context=64)
+    rounds = [0]
+    begun: list[int] = []
+
+    async def count() -> None:
+        while True:
+            rounds[0] += 1
+            await asyncio.sleep(0)
+
+    async with relay_bench(tmp_path, engines={"e": one}) as b:
+        before = one.embed
+
+        async def embed(request: EmbedRequest) -> Embedded:
+            begun.append(rounds[0])
+            return await before(request)
+
+        one.embed = embed  # type: ignore[method-assign]
+        prompts = [TokenPrompt(token_ids([at % 9 + 1]), f"input[{at}]") for at in range(500)]
+        async with asyncio.TaskGroup() as group:
+            counting = group.create_task(count())
+            found = await b.embedder.start("tiny", prompts, b.context()).vectors()
+            counting.cancel()
+        assert len(found.vectors) == len(begun) == 500
+        assert max(begun.count(each) for each in set(begun)) <= PROMPTS_A_ROUND + AT_ONCE_MAX

@@ -10,6 +10,16 @@ import pytest
 from smg_node.core.errors import SmgError
 from support.models.prompt_corpus import CHATS, FOLDER, NAMES, NOW, renderer, source
 
+_TWO = "two calls answered in the wrong order"
+# Where the reference gives up on a conversation with calls, or loses one, and we do not: see `test_answers_sent_back`.
+BEYOND: dict[tuple[str, str], str] = {
+    ("llama", _TWO): "!!! This model makes one call at a time.",
+    ("gemma", "a call"): "!!! Roles go user, assistant, user, assistant",
+    ("gemma", _TWO): "!!! Roles go user, assistant, user, assistant",
+    ("gemma", "thoughts"): "!!! Roles go user, assistant, user, assistant",
+    ("channels", _TWO): "to=functions.get_tide",
+}
+
 
 def _golden(name: str) -> dict[str, str]:
     text = (FOLDER / "golden" / f"{name}.txt").read_text(encoding="utf-8")
@@ -27,7 +37,11 @@ def test_a_template_prints_what_the_reference_prints(name: str) -> None:
             text = ours.render(prompt, now=NOW)
         except SmgError as error:
             text = f"!!! {error.message}"
-        assert text == golden[chat], chat
+        if (lost := BEYOND.get((name, chat))) is None:
+            assert text == golden[chat], chat
+        else:
+            assert lost in golden[chat]
+            assert all(call.name in text for turn in prompt.turns for call in turn.calls), chat
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,11 +8,6 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import MediaPart, TextPart, Tool, ToolCall, Turn
 from smg_node.prompts.analysis.template_facts import TemplateFacts
 from smg_node.prompts.messages import (
-    Message,
-    neighbours_merged,
-    read_arguments,
-    systems_first,
-    thoughts_joined,
     to_messages,
     to_tools,
 )
@@ -68,27 +63,6 @@ def test_without_calls_there_is_no_list_of_calls() -> None:
     assert "tool_calls" not in messages_of(Turn("assistant", "x", reasoning="y"))[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"a": 1}', {"a": 1}),
-        ("", {}),
-        ("  ", {}),
-        ('"{\\"a\\": 1}"', {"a": 1}),
-        ('{"n": 9007199254740993}', {"n": 9007199254740993}),
-        ('{"n": 1180591620717411303424}', {"n": 2**70}),
-        ('{"a":', None),
-        ("[1]", None),
-        ("null", None),
-        ('"text"', None),
-        ("[" * 5000, None),
-        ("\ud800", None),
-    ],
-)
-def test_arguments_are_an_object_or_nothing(text: str, expected: Any) -> None:
-    assert read_arguments(text) == expected
-
-
 def test_arguments_are_an_object_where_the_template_wants_one() -> None:
     turn = Turn("assistant", None, calls=(ToolCall("c", "f", '{"b":1,"a":2}'),))
     function = messages_of(turn)[0]["tool_calls"][0]["function"]
@@ -104,16 +78,41 @@ def test_arguments_stay_the_text_that_was_printed_where_text_is_wanted() -> None
     assert [call["function"]["arguments"] for call in calls] == ['{"b":1,"a":2}', "{}"]
 
 
-@pytest.mark.parametrize(("form", "shown"), [("object", {}), ("string", "{}")])
-def test_broken_arguments_are_shown_as_an_empty_object_with_a_warning(
-    form: Any, shown: Any
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        (TemplateFacts(arguments="string"), '{"a":'),
+        (TemplateFacts(prints_raw_arguments=True), '{"a":'),
+        (TemplateFacts(), {"INVALID_JSON": '{"a":'}),
+    ],
+)
+def test_broken_arguments_are_shown_as_they_are_with_a_warning(
+    facts: TemplateFacts, shown: Any
 ) -> None:
     turn = Turn("assistant", None, calls=(ToolCall("c", "f", '{"a":'),))
-    told: list[str] = []
-    messages = to_messages([turn], TemplateFacts(arguments=form), noting(told))
+    messages = messages_of(
+        turn, facts=facts, warnings=["the arguments of the call 'f' are not a JSON object"]
+    )
     assert messages[0]["tool_calls"][0]["function"]["arguments"] == shown
-    assert len(told) == 1
-    assert "'f'" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "shown"),
+    [
+        ("string", '{"a": "\\ud800"}', '{"a": "\\ud800"}'),
+        ("string", '{"a": NaN}', '{"a": NaN}'),
+        ("string", '{"a": "\ud800"}', '{"a": "\ufffd"}'),
+        ("object", '{"a": "\\ud800"}', {"a": "\ufffd"}),
+        ("object", '{"a": "x\ny"}', {"a": "x\ny"}),
+        ("object", '{"a": Infinity}', {"a": float("inf")}),
+    ],
+)
+def test_arguments_that_are_not_quite_json_are_read_or_printed(
+    form: Any, text: str, shown: Any
+) -> None:
+    turn = Turn("assistant", None, calls=(ToolCall("c", "f", text),))
+    calls = messages_of(turn, facts=TemplateFacts(arguments=form))[0]["tool_calls"]
+    assert calls[0]["function"]["arguments"] == shown
 
 
 def test_results_come_in_the_order_of_their_calls() -> None:
@@ -170,25 +169,6 @@ def test_a_thought_is_a_part_of_the_content_where_templates_look_for_it_there() 
     assert messages_of(silent, facts=facts) == [{"role": "assistant", "content": [thought]}]
 
 
-def test_what_is_said_before_a_call_joins_the_thought_where_both_are_too_many() -> None:
-    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": {}}}
-    both: Message = {
-        "role": "assistant",
-        "content": "I look.",
-        "thinking": "Hm.",
-        "tool_calls": [call],
-    }
-    plain: Message = {"role": "assistant", "content": "Done.", "thinking": "Hm."}
-    joined: Message = {
-        "role": "assistant",
-        "content": "",
-        "thinking": "Hm.\n\nI look.",
-        "tool_calls": [call],
-    }
-    assert thoughts_joined([both, plain]) == [joined, plain]
-    assert thoughts_joined(unchanged := [plain, joined]) is unchanged
-
-
 def test_a_description_is_added_only_where_a_template_cannot_do_without() -> None:
     shown = to_tools((Tool("f"), Tool("g", "does")), TemplateFacts(needs_descriptions=True))
     assert shown is not None
@@ -212,36 +192,4 @@ def test_tools_are_shown_in_openai_form() -> None:
             "type": "function",
             "function": {"name": "g", "parameters": {"type": "object", "properties": {}}},
         },
-    ]
-
-
-def test_system_messages_are_merged_at_the_front_with_a_blank_line() -> None:
-    messages = messages_of(Turn("user", "u"), Turn("system", "a"), Turn("system", "b"))
-    assert systems_first(messages) == [
-        {"role": "system", "content": "a\n\nb"},
-        {"role": "user", "content": "u"},
-    ]
-    done = systems_first(messages)
-    assert systems_first(done) is done
-    assert systems_first(messages[:1]) == messages[:1]
-
-
-def test_plain_neighbours_of_one_role_are_merged_and_calls_are_not() -> None:
-    call = Turn("assistant", "c", calls=(ToolCall("i", "f", "{}"),))
-    messages = messages_of(
-        Turn("user", "a"), Turn("user", "b"), Turn("user", "c"), call, Turn("assistant", "d")
-    )
-    merged = neighbours_merged(messages)
-    assert [(m["role"], m["content"]) for m in merged] == [
-        ("user", "a\n\nb\n\nc"),
-        ("assistant", "c"),
-        ("assistant", "d"),
-    ]
-    assert neighbours_merged(merged) is merged
-
-
-def test_neighbours_of_parts_are_merged_as_parts() -> None:
-    messages = messages_of(Turn("user", "a"), Turn("user", "b"), facts=PARTS)
-    assert neighbours_merged(messages) == [
-        {"role": "user", "content": [{"type": "text", "text": t} for t in "ab"]}
     ]

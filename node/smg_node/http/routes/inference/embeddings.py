@@ -10,7 +10,6 @@ from typing import Any
 from smg_node.core.errors import SmgError
 from smg_node.dialects.embeddings.answer import embeddings_answer
 from smg_node.dialects.embeddings.reader import read_embeddings
-from smg_node.dialects.json_body import read_json
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
@@ -19,7 +18,7 @@ from smg_node.http.message.reply import Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of
 from smg_node.http.middleware.error_replies import family_of
 from smg_node.http.routes.inference.relay_answers import Relaying
-from smg_node.pipeline.relay.relay_request import APIS, model_of, relayable
+from smg_node.pipeline.relay.relay_request import APIS, Relayable, model_of, relayable
 
 
 class EmbeddingRoutes:
@@ -33,7 +32,7 @@ class EmbeddingRoutes:
     async def relay(self, api_name: str, request: HttpRequest) -> Reply | Streamed:
         """Answer by an HTTP worker of the model."""
         raw, body = await self._read(request)
-        return await self._relaying.answer(relayable(APIS[api_name], raw, body), request)
+        return await self._relaying.answer(await self._relayable(api_name, raw, body), request)
 
     async def embeddings(self, request: HttpRequest) -> Reply | Streamed:
         """Answer with embeddings, by an HTTP worker if one has them, else by an engine."""
@@ -41,16 +40,21 @@ class EmbeddingRoutes:
         api, model, parts = APIS["embeddings"], model_of(body), self._parts
         if parts.relays.has(model, api) or parts.relays.takes(model):
             try:
-                return await self._relaying.answer(relayable(api, raw, body), request)
+                asked = await self._relayable("embeddings", raw, body)
+                return await self._relaying.answer(asked, request)
             except SmgError as error:
                 if error.status != 501 or not parts.embedder.takes(model):
                     raise
                 request.error_code = ""
-        return await self._embedded(request, body)
+        return await self._embedded(request, raw, body)
 
-    async def _embedded(self, request: HttpRequest, body: dict[str, Any]) -> Reply:
-        parts = self._parts
-        asked = read_embeddings(body, parts.reading)
+    async def _relayable(self, api: str, raw: bytes, body: dict[str, Any]) -> Relayable:
+        return await self._bodies.large.made(len(raw), lambda: relayable(APIS[api], raw, body))
+
+    async def _embedded(self, request: HttpRequest, raw: bytes, body: dict[str, Any]) -> Reply:
+        parts, large = self._parts, self._bodies.large
+        asked = await large.read(raw, body, lambda body: read_embeddings(body, parts.reading))
+        del body
         request.model = asked.model
         context = context_of(request, parts.options, streamed=False)
         run = parts.embedder.start(asked.model, asked.prompts, context, dimensions=asked.dimensions)
@@ -61,8 +65,11 @@ class EmbeddingRoutes:
             self._note(request, run.worker, run.attempts, asked.ignored)
             if run.ticket is not None:
                 request.reply_headers.update(run.ticket.headers(family_of(request.route)))
-        answer = embeddings_answer(
-            found.model, found.vectors, packed=asked.packed, prompt_tokens=found.prompt_tokens
+        answer = await large.made(
+            sum(map(len, found.vectors)),
+            lambda: embeddings_answer(
+                found.model, found.vectors, packed=asked.packed, prompt_tokens=found.prompt_tokens
+            ),
         )
         return Reply(200, answer)
 
@@ -84,4 +91,5 @@ class EmbeddingRoutes:
 
     async def _read(self, request: HttpRequest) -> tuple[bytes, dict[str, Any]]:
         raw = await self._bodies.json(request)
-        return raw, read_json(raw, nesting_max=self._parts.options.nesting_max)
+        nesting_max = self._parts.options.nesting_max
+        return raw, await self._bodies.large.decoded(raw, nesting_max=nesting_max)

@@ -18,7 +18,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import End, Event, Fail, Finish
 from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
-from smg_node.dialects.json_body import read_json
+from smg_node.dialects.json_body import LARGE_BYTES
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer
@@ -56,13 +56,17 @@ class GenerationRoutes:
         dialect = parts.dialects[dialect_name]
         raw = self._bodies.arrived(request) or await self._bodies.json(request)
         nesting_max = parts.options.nesting_max
-        reading = dialect.read_plain(raw) if nesting_max >= PLAIN_LEVELS else None
+        plain = nesting_max >= PLAIN_LEVELS and len(raw) <= LARGE_BYTES
+        reading = dialect.read_plain(raw) if plain else None
         if reading is None or parts.relays.takes(reading.request.model):
-            body = read_json(raw, nesting_max=nesting_max)
+            large = self._bodies.large
+            body = await large.decoded(raw, nesting_max=nesting_max)
             if parts.relays.takes(body.get("model")):
-                asked = relayable(APIS[dialect_name], raw, body)
+                api = APIS[dialect_name]
+                asked = await large.made(len(raw), lambda: relayable(api, raw, body))
                 return await self._relaying.answer(asked, request)
-            reading = dialect.read(body)
+            reading = await large.read(raw, body, dialect.read)
+            del body
         wish, standing = reading.request, request.standing
         key = standing.routing_key
         if key is None:

@@ -12,7 +12,6 @@ import msgspec
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
-from smg_node.dialects.json_body import read_json
 from smg_node.dialects.parse.reader import ParseBody, read_parse_calls, read_parse_reasoning
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
@@ -81,7 +80,8 @@ class ParseRoutes:
 
     async def _body(self, request: HttpRequest) -> dict[str, Any]:
         found = await self._bodies.json(request)
-        return read_json(found, nesting_max=self._parts.options.nesting_max)
+        nesting_max = self._parts.options.nesting_max
+        return await self._bodies.large.decoded(found, nesting_max=nesting_max)
 
     def _note(self, request: HttpRequest, asked: ParseBody) -> None:
         for name in asked.ignored:

@@ -1,6 +1,8 @@
 """Token service: tokenizes and detokenizes exactly as a generation does, in this process."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 from smg_node.core.errors import invalid
 from smg_node.core.generation.request import Prompt
@@ -9,6 +11,10 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.http.ports.node import Tokenized
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.tokens.tokenizer import Tokenizer
+
+DECODED_AT_ONCE_MAX: Final = 2_048
+"""Ids that are decoded on the loop; more are left to a thread."""
 
 
 class LocalTokens:
@@ -27,13 +33,20 @@ class LocalTokens:
     async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """Return the text of `ids`; INVALID_REQUEST for an id outside the vocabulary."""
         tokenizer = (await self._model(model)).tokenizer
-        for at, token_id in enumerate(ids):
-            if not 0 <= token_id < tokenizer.vocabulary:
-                raise invalid(
-                    f"token id {token_id} is outside the vocabulary of {tokenizer.vocabulary}",
-                    f"tokens[{at}]",
-                )
-        return tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
+        work = partial(_text, tokenizer, ids, skip_special_tokens=skip_special_tokens)
+        if len(ids) <= DECODED_AT_ONCE_MAX:
+            return work()
+        return await self._preparer.in_thread(work)
 
     async def _model(self, name: str) -> ServedModel:
         return await self._placer.model(name, deadline_s=float("inf"))
+
+
+def _text(tokenizer: Tokenizer, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+    for at, token_id in enumerate(ids):
+        if not 0 <= token_id < tokenizer.vocabulary:
+            raise invalid(
+                f"token id {token_id} is outside the vocabulary of {tokenizer.vocabulary}",
+                f"tokens[{at}]",
+            )
+    return tokenizer.decode(ids, skip_special_tokens=skip_special_tokens)

@@ -1,12 +1,17 @@
 """Token routes: text to token ids and back, exactly as a generation would."""
 
-from smg_node.dialects.json_body import read_json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.tokenize.answer import detokenize_answer, tokenize_answer
 from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, name_list
+
+T = TypeVar("T")
 
 
 class TokenRoutes:
@@ -19,17 +24,18 @@ class TokenRoutes:
     async def tokenize(self, request: HttpRequest) -> Reply:
         """Return the ids, their number and the number of characters."""
         parts = self._parts
-        body = read_json(await self._bodies.json(request), nesting_max=parts.options.nesting_max)
-        asked = read_tokenize(body, parts.reading)
+        asked = await self._read(request, read_tokenize)
         self._note(request, asked.model, asked.ignored)
         encoded = [await parts.tokens.tokenize(asked.model, prompt) for prompt in asked.prompts]
-        return Reply(200, tokenize_answer(encoded, many=asked.many))
+        answer = await self._bodies.large.made(
+            sum(len(one.ids) for one in encoded), lambda: tokenize_answer(encoded, many=asked.many)
+        )
+        return Reply(200, answer)
 
     async def detokenize(self, request: HttpRequest) -> Reply:
         """Return the text of the ids."""
         parts = self._parts
-        body = read_json(await self._bodies.json(request), nesting_max=parts.options.nesting_max)
-        asked = read_detokenize(body, parts.reading)
+        asked = await self._read(request, read_detokenize)
         self._note(request, asked.model, asked.ignored)
         texts = [
             await parts.tokens.detokenize(
@@ -38,6 +44,14 @@ class TokenRoutes:
             for ids in asked.ids
         ]
         return Reply(200, detokenize_answer(texts, many=asked.many))
+
+    async def _read(
+        self, request: HttpRequest, reader: Callable[[dict[str, Any], ReaderOptions], T]
+    ) -> T:
+        parts, large = self._parts, self._bodies.large
+        raw = await self._bodies.json(request)
+        body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
+        return await large.read(raw, body, lambda body: reader(body, parts.reading))
 
     def _note(self, request: HttpRequest, model: str, ignored: tuple[str, ...]) -> None:
         request.model = model

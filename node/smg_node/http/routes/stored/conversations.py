@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from smg_node.dialects.json_body import read_json
 from smg_node.dialects.responses.events.list_bodies import deleted_conversation, list_body, page_of
 from smg_node.dialects.responses.request.conversations import ConversationsReader
 from smg_node.dialects.responses.request.idempotency_key import KEY_HEADER
@@ -89,4 +88,5 @@ class ConversationRoutes:
         raw = await self._bodies.json(request)
         if may_be_absent and not raw:
             return {}
-        return read_json(raw, nesting_max=self._parts.options.nesting_max)
+        nesting_max = self._parts.options.nesting_max
+        return await self._bodies.large.decoded(raw, nesting_max=nesting_max)

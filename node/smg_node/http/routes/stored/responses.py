@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smg_node.core.errors import SmgError, invalid
-from smg_node.dialects.json_body import read_json
 from smg_node.dialects.responses.events.list_bodies import (
     deleted_response,
     include_of,
@@ -77,7 +76,8 @@ class ResponseRoutes:
     async def create(self, request: HttpRequest) -> Reply | Streamed:
         """Answer with a new response, or with its events."""
         parts, raw = self._parts, await self._bodies.json(request)
-        ask, access = self._understood(request, raw), access_of(request, self._history)
+        ask = await self._understood(request, raw)
+        access = access_of(request, self._history)
         held: HeldKey | None = None
         if KEY_HEADER in request.headers:
             found = await self._key(request, raw, ask, access)
@@ -260,14 +260,15 @@ class ResponseRoutes:
     # ── Read ─────────────────────────────────────────────────────────────────
 
     async def _read(self, request: HttpRequest) -> ResponseRequest:
-        ask = self._understood(request, await self._bodies.json(request))
+        ask = await self._understood(request, await self._bodies.json(request))
         # What is only counted or summed up is not kept, so nothing could be answered again.
         ignored = (KEY_HEADER,) if KEY_HEADER in request.headers else ()
         return replace(ask, ignored=(*ask.ignored, *ignored))
 
-    def _understood(self, request: HttpRequest, raw: bytes) -> ResponseRequest:
-        body = read_json(raw, nesting_max=self._parts.options.nesting_max)
-        ask = ResponsesReader(self._parts.reading).read(body)
+    async def _understood(self, request: HttpRequest, raw: bytes) -> ResponseRequest:
+        large, reader = self._bodies.large, ResponsesReader(self._parts.reading)
+        body = await large.decoded(raw, nesting_max=self._parts.options.nesting_max)
+        ask = await large.read(raw, body, reader.read)
         request.model = ask.model
         request.trace.set("gen_ai.request.model", ask.model)
         return ask

@@ -7,7 +7,6 @@ from urllib.parse import quote
 import msgspec
 
 from smg_node.core.errors import SmgError, invalid, unsupported
-from smg_node.dialects.json_body import read_json
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import query_switch
 from smg_node.http.message.http_request import HttpRequest
@@ -77,7 +76,7 @@ class WorkerRoutes:
 
     async def add_worker(self, request: HttpRequest) -> Reply:
         """Register a worker; it is probed afterwards, so the answer is only that it was accepted."""
-        body = read_json(await self._bodies.json(request))
+        body = await self._bodies.large.decoded(await self._bodies.json(request))
         wish = read_worker_request(body)
         before = self._known(wish.url)
         worker = self._workers.add(wish)
@@ -103,7 +102,7 @@ class WorkerRoutes:
         """Change a worker's fields; `status` `draining` sends it no new work, `ready` takes that
         back.
         """
-        body = read_json(await self._bodies.json(request))
+        body = await self._bodies.large.decoded(await self._bodies.json(request))
         if not body:
             raise invalid(f"say what to change: {', '.join(CHANGEABLE)}")
         for key in body:
@@ -117,7 +116,7 @@ class WorkerRoutes:
 
     async def replace_worker(self, request: HttpRequest) -> Reply:
         """Make a worker equal to the body, with defaults for absent fields; its URL stays."""
-        body = read_json(await self._bodies.json(request))
+        body = await self._bodies.large.decoded(await self._bodies.json(request))
         before = self._workers.worker(request.values["id"])
         url = body.get("url")
         if url is not None and str(url).partition("?")[0].rstrip("/") != before.url:

@@ -164,10 +164,22 @@ def test_turns_are_messages_with_their_thoughts_calls_and_results() -> None:
     assert call_ids(ChatPrompt(turns)) == {"c1"}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1]", '"x"', "\ud800"])
-def test_arguments_that_are_no_object_are_an_empty_one(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("", "{}"),
+        ('{"b":1,  "a": 2}', '{"b":1,  "a": 2}'),
+        ("{", '{"INVALID_JSON": "{"}'),
+        ("[1]", '{"INVALID_JSON": "[1]"}'),
+        ('"x"', '{"INVALID_JSON": "\\"x\\""}'),
+        ("\ud800", '{"INVALID_JSON": "\ufffd"}'),
+        ('{"a": "\\ud800", "b": "é"}', '{"a": "\ufffd", "b": "é"}'),
+        ('{"a": "x\ny"}', '{"a": "x\\ny"}'),
+    ],
+)
+def test_arguments_that_are_no_object_are_put_into_one(text: str, sent: str) -> None:
     [message] = messages(Turn("assistant", None, calls=(ToolCall("c", "f", text),)))
-    assert message["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert message["tool_calls"][0]["function"]["arguments"] == sent
 
 
 def test_what_systems_and_developers_say_first_is_one_message() -> None:

@@ -104,3 +104,24 @@ def test_every_kind_of_error_has_a_verdict(kind: ErrorKind) -> None:
         ErrorKind.UPSTREAM_TIMEOUT: Verdict.FAILURE,
     }
     assert verdict(SmgError(kind, "x")) is expected.get(kind, Verdict.NEITHER)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            "The input (9 tokens) is longer than the model's context length (8 tokens).",
+            "prompt is too long: 9 tokens > 8 maximum",
+        ),
+        (
+            "Your input exceeds the context window",
+            "prompt is too long for the engine: Your input exceeds the context window",
+        ),
+    ],
+)
+def test_an_engine_that_finds_a_prompt_too_long_is_told_in_known_words(
+    words: str, message: str
+) -> None:
+    error = smg_error(TransportError(StatusCode.INVALID_ARGUMENT, words))
+    assert (error.message, error.code, error.status) == (message, "context_length_exceeded", 400)
+    assert smg_error(TransportError(StatusCode.INTERNAL, words)).code == "upstream_error"

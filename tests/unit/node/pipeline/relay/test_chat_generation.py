@@ -167,7 +167,20 @@ async def test_an_answer_that_has_finished_is_whole_whatever_becomes_of_its_call
             told({"error": {"message": "maximum context length is 8"}}, 400),
             "context_length_exceeded",
             400,
-            "is 8",
+            "prompt is too long for the worker: maximum context length is 8",
+        ),
+        (
+            told(
+                {
+                    "error": {
+                        "message": "input (9 tokens) is longer than the model's context length (8"
+                    }
+                },
+                422,
+            ),
+            "context_length_exceeded",
+            400,
+            "prompt is too long: 9 tokens > 8 maximum",
         ),
         (
             told({"error": {"code": "context_length_exceeded"}}, 400),

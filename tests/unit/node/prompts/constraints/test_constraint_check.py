@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -172,18 +173,93 @@ def test_a_pattern_error_says_what_is_wrong() -> None:
         pattern_states("a(?=b)")
 
 
-@pytest.mark.parametrize("grammar", ["root ::= 'a'", 'start: "(" * 99 WORD', "root ::= [(((]", "x"])
-def test_a_grammar_that_is_there_passes(grammar: str) -> None:
+@pytest.mark.parametrize("grammar", ["root ::= 'a'", "start: WORD\nWORD: /[a-z]+/"])
+def test_a_grammar_of_either_notation_passes(grammar: str) -> None:
     check("ebnf", grammar)
 
 
-@pytest.mark.parametrize("grammar", ["", "  \n ", "root ::= " + "(" * 65 + ")" * 65])
-def test_a_grammar_that_is_empty_or_too_deep_is_refused(grammar: str) -> None:
-    assert refused("ebnf", grammar).where == "here"
+@pytest.mark.parametrize("grammar", ["", "hello", "root ::= (", "root ::= x", "root ::= ((" * 65])
+def test_a_grammar_that_cannot_be_used_is_refused(grammar: str) -> None:
+    error = refused("ebnf", grammar)
+    assert (error.where, error.code) == ("here", "invalid_value")
+    assert error.message.startswith("the grammar cannot be used: ")
 
 
-def test_quoted_brackets_in_a_grammar_do_not_nest() -> None:
-    check("ebnf", "root ::= " + '"(" [(] \'(\' "\\"(" ' * 100)
+PATTERNS_OF_SCHEMAS = [
+    "", "^a+$", "^(?=a)b", "(?<!x)y", r"(a)\1", r"(?<n>a)\k<n>", r"^\p{L}[\w-]*$", "a{,3}", "[]a]", "a-z",
+    r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", r"^\d{4}-\d{2}-\d{2}$", r"[\]\-z]", "[[:alpha:]]",
+]  # fmt: skip
+MALFORMED = [
+    "(",
+    ")",
+    "a)",
+    "[a",
+    "*",
+    "a|*",
+    "(?z)",
+    "a{3,2}",
+    "\\",
+    "[z-a]",
+    "[a-c9-0]",
+    "a" * 65_537,
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS_OF_SCHEMAS)
+def test_a_schema_may_have_patterns_of_its_own_notation(pattern: str) -> None:
+    check("json_schema", {"pattern": pattern, "patternProperties": {pattern: {}}})
+
+
+@pytest.mark.parametrize("pattern", MALFORMED[:-1])
+@pytest.mark.parametrize("library", [True, False])
+def test_a_malformed_pattern_is_refused_wherever_a_schema_has_it(
+    pattern: str, library: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not library:
+        monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    named = f"here.patternProperties[{pattern!r}]"
+    for schema, where in (
+        ({"pattern": pattern}, "here.pattern"),
+        ({"properties": {"a b": {"pattern": pattern}}}, "here.properties['a b'].pattern"),
+        ({"items": [{"anyOf": [{"pattern": pattern}]}]}, "here.items[0].anyOf[0].pattern"),
+        (
+            {"$defs": {"x": {"propertyNames": {"pattern": pattern}}}},
+            "here.$defs.x.propertyNames.pattern",
+        ),
+        ({"patternProperties": {pattern: {}}}, named),
+    ):
+        error = refused("json_schema", schema)
+        assert (error.where, error.code) == (where, "invalid_json_schema")
+        assert "the regular expression cannot be used" in error.message
+
+
+def test_a_word_that_looks_like_a_pattern_is_none() -> None:
+    check("json_schema", {"properties": {"pattern": {"const": {"pattern": "("}}}, "enum": ["("]})
+
+
+@pytest.mark.parametrize("pattern", MALFORMED)
+def test_a_malformed_pattern_is_refused_by_itself(pattern: str) -> None:
+    assert refused("regex", pattern).where == "here"
+
+
+def test_many_references_to_one_place_are_followed_once() -> None:
+    chain = {f"n{at}": {"$ref": f"#/$defs/n{at + 1}"} for at in range(4_000)}
+    began = time.process_time()
+    check_constraint(
+        Constraint(
+            "json_schema",
+            json.dumps(
+                {
+                    "$defs": {**chain, "n4000": {"$anchor": "end"}},
+                    "anyOf": [{"$ref": "#end"}] * 4_000,
+                }
+            ),
+            "here",
+        ),
+        max_bytes=1 << 20,
+    )
+    # Each anew would be eight million steps for the chain and sixty for the anchor.
+    assert time.process_time() - began < 2
 
 
 def test_choices_are_distinct_strings() -> None:

@@ -132,6 +132,30 @@ async def test_a_refusal_after_comments_is_an_event(tmp_path: Path) -> None:
         assert DONE not in stream.raw
 
 
+@pytest.mark.parametrize("path", ["chat/completions", "completions", "embeddings"])
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"error": {"message": "The input (9 tokens) is longer than the model's context length (8 tokens)."}},
+        {"object": "error", "message": "maximum context length is 8. You passed 9 input tokens", "code": 400},
+        {"detail": "prompt is too long: 9 tokens > 8 maximum"},
+    ],
+)  # fmt: skip
+async def test_a_workers_word_for_a_prompt_that_is_too_long_becomes_one_that_clients_know(
+    tmp_path: Path, path: str, refusal: dict[str, Any]
+) -> None:
+    async with relaying(tmp_path, lambda call: told(refusal, 400)) as (surface, _, _one):
+        body = json.dumps({"model": "m", "messages": [], "prompt": "p", "input": "i"}).encode()
+        answer = await ask(surface.port, "POST", f"/v1/{path}", body, JSON)
+        assert answer.status == 400
+        assert answer.headers["x-smg-error-code"] == "context_length_exceeded"
+        error = json.loads(answer.body)["error"]
+        assert error["code"] == "context_length_exceeded"
+        assert error["message"].startswith(
+            "prompt is too long: 9 tokens > 8 maximum. This model's maximum context length is 8 tokens"
+        )
+
+
 async def test_a_stream_that_breaks_ends_with_an_error_event(tmp_path: Path) -> None:
     async with relaying(tmp_path, lambda call: streamed(EVENT, EVENT[:9], lost())) as (
         surface,

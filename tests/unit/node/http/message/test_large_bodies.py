@@ -1,0 +1,88 @@
+"""Large bodies are decoded and read beside the loop; small ones at once."""
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from smg_node.core.errors import SmgError, invalid
+from smg_node.dialects.embeddings.reader import EmbeddingsBody, read_embeddings
+from smg_node.dialects.json_body import LARGE_BYTES
+from smg_node.dialects.options import ReaderOptions
+from smg_node.http.message.large_bodies import LargeBodies, release_numbers
+
+
+def thread_of(_body: Any) -> str:
+    return threading.current_thread().name
+
+
+async def test_a_small_body_needs_no_thread() -> None:
+    large, raw = LargeBodies(), b'{"a":1}'
+    here = threading.current_thread().name
+    body = await large.decoded(raw)
+    assert body == {"a": 1}
+    assert await large.read(raw, body, thread_of) == here
+    assert await large.made(LARGE_BYTES, lambda: thread_of(None)) == here
+    assert not [one for one in threading.enumerate() if one.name.startswith("smg-bodies")]
+
+
+async def test_large_bodies_are_read_in_one_thread_one_after_the_other() -> None:
+    large, raw = LargeBodies(), json.dumps({"a": [1] * LARGE_BYTES}).encode()
+    open_, most = 0, 0
+
+    def reader(_body: Any) -> str:
+        nonlocal open_, most
+        open_ += 1
+        most = max(most, open_)
+        time.sleep(0.01)
+        open_ -= 1
+        return threading.current_thread().name
+
+    body = await large.decoded(raw)
+    assert body["a"][-1] == 1
+    names = await asyncio.gather(*(large.read(raw, dict(body), reader) for _ in range(4)))
+    assert (set(names), most) == ({"smg-bodies_0"}, 1)
+
+
+async def test_what_is_wrong_with_a_large_body_is_told_as_with_a_small_one() -> None:
+    large, pad = LargeBodies(), b" " * LARGE_BYTES
+    with pytest.raises(SmgError, match="not valid JSON"):
+        await large.decoded(b'{"a":' + pad)
+    with pytest.raises(SmgError, match="nests deeper than 2 levels"):
+        await large.decoded(b'{"a":[[1]]}' + pad, nesting_max=2)
+
+    def refuse(_body: Any) -> None:
+        raise invalid("odd", "a")
+
+    with pytest.raises(SmgError, match="odd"):
+        await large.read(b'{"a":1}' + pad, {"a": 1}, refuse)
+
+
+def test_lists_of_numbers_are_emptied_and_nothing_else() -> None:
+    texts, rows, ids, mixed = ["a"], [[1, 2], [3], []], [1] * 50_000, [{"a": [1]}]
+    body = {"texts": texts, "rows": rows, "ids": ids, "mixed": mixed, "none": [], "n": 1}
+    release_numbers(body)
+    assert (texts, rows, ids, mixed) == (["a"], [[], [], []], [], [{"a": [1]}])
+
+
+async def test_the_loop_does_next_to_nothing_of_the_work_of_a_large_body() -> None:
+    large = LargeBodies()
+    raw = json.dumps({"model": "m", "input": [list(range(2_000))] * 200}).encode()
+    spent: list[float] = []
+
+    def reader(body: dict[str, Any]) -> EmbeddingsBody:
+        found = read_embeddings(body, ReaderOptions())
+        spent.append(time.thread_time())
+        return found
+
+    began = time.thread_time()
+    body = await large.decoded(raw)
+    found = await large.read(raw, body, reader)
+    here = time.thread_time() - began
+    assert [len(prompt.ids) for prompt in found.prompts] == [2_000] * 200  # type: ignore[union-attr]  # ids
+    assert body["input"] == [[]] * 200
+    # Processor time, which does not depend on who else is on the machine.
+    assert here < spent[0] / 4
