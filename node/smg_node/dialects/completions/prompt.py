@@ -4,7 +4,7 @@ from array import array
 from typing import Any
 
 from smg_node.core.generation.request import Prompt, TextPrompt, TokenPrompt
-from smg_node.core.json_cursor import Cursor, kind_of
+from smg_node.core.json_cursor import Cursor, kind_of, whole
 
 
 def read_prompts(
@@ -26,7 +26,7 @@ def read_prompts(
     if not value:
         cursor.problem(key, "must not be empty")
         return ()
-    if type(value[0]) is int:
+    if whole(value[0]) is not None:
         prompt = _ids(cursor, key, value, None)
         return () if prompt is None else (prompt,)
     if len(value) > prompts_max:
@@ -67,10 +67,13 @@ def _ids(cursor: Cursor, key: str, values: list[Any], index: int | None) -> Toke
     """Return ids as a prompt. Checked as a whole, because there may be a hundred thousand of them."""
     where = cursor.path(key, index)
     if set(map(type, values)) != {int}:
-        at = next(at for at, value in enumerate(values) if type(value) is not int)
-        message = f"must be a token id, not {kind_of(values[at])}"
-        cursor.problems.add(f"{where}[{at}]", message, "invalid_type")
-        return None
+        numbers = list(map(whole, values))
+        if None in numbers:
+            at = numbers.index(None)
+            message = f"must be a token id, not {kind_of(values[at])}"
+            cursor.problems.add(f"{where}[{at}]", message, "invalid_type")
+            return None
+        values = numbers
     try:
         return TokenPrompt(array("I", values), where)
     except OverflowError:

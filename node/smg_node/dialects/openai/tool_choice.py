@@ -13,6 +13,7 @@ from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.openai.request_draft import Draft
 
 _WORDS: Final[dict[str, ToolMode]] = {"none": "none", "auto": "auto", "required": "required"}
+_NAME: Final = ("name",)
 _MODES: Final = ("auto", "required")
 _NO_CUSTOM: Final = "tools of type 'custom' are not supported here"
 
@@ -26,9 +27,11 @@ def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
     kind = None if choice is None else choice.text("type", required=True)
     if choice is None or kind is None:
         return
+    choice.only(("type", kind))
     if kind == "function":
         function = choice.object("function", required=True)
         if function is not None:
+            function.only(_NAME)
             _choose(draft, key, "named", name=function.text("name", required=True))
     elif kind == "allowed_tools":
         allowed = choice.object("allowed_tools", required=True)
@@ -50,6 +53,7 @@ def take_flat_choice(draft: Draft, cursor: Cursor, key: str) -> None:
     if choice is None or kind is None:
         return
     if kind in ("function", "custom"):
+        choice.only(("type", "name"))
         _choose(draft, key, "named", name=choice.text("name", required=True))
     elif kind == "allowed_tools":
         _take_allowed(draft, choice, key, flat=True)
@@ -64,6 +68,7 @@ def take_function_call(draft: Draft, cursor: Cursor, key: str) -> None:
         return
     choice = _object(cursor, key)
     if choice is not None:
+        choice.only(_NAME)
         _choose(draft, key, "named", name=choice.text("name", required=True))
 
 
@@ -74,7 +79,9 @@ def take_parallel(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def settle_choice(draft: Draft, cursor: Cursor, *, auto_needs_tools: bool = True) -> None:
-    """Check a choice against the tools that were declared; `none` needs none."""
+    """Check a choice against the tools that were declared; `none` needs none, and `auto` only the list of
+    them, which may be empty.
+    """
     choice = _chosen(draft)
     if draft.view.get("legacy_call"):
         # One call at most: the answer has a place for no more.
@@ -84,8 +91,9 @@ def settle_choice(draft: Draft, cursor: Cursor, *, auto_needs_tools: bool = True
         return
     names = {tool.name for tool in draft.prompt.get("tools", ())}
     if not names:
-        if auto_needs_tools or choice.mode != "auto" or choice.allowed is not None:
-            needed = "functions" if key == "function_call" else "tools"
+        needed = "functions" if key == "function_call" else "tools"
+        free = choice.mode == "auto" and choice.allowed is None
+        if not free or (auto_needs_tools and not cursor.has(needed)):
             cursor.problem(key, f"is only allowed when {needed} are given")
         return
     wanted = (choice.name,) if choice.mode == "named" else choice.allowed or ()
@@ -130,6 +138,7 @@ def _object(cursor: Cursor, key: str) -> Cursor | None:
 
 
 def _take_allowed(draft: Draft, allowed: Cursor, key: str, *, flat: bool) -> None:
+    allowed.only(("type", "mode", "tools") if flat else ("mode", "tools"))
     mode = allowed.word("mode", _MODES, required=True)
     tools = list(allowed.objects("tools", required=True, at_least=1))
     names = tuple(dict.fromkeys(_names(tools, flat=flat)))
@@ -141,7 +150,10 @@ def _names(tools: list[Cursor], *, flat: bool) -> Iterator[str]:
     for tool in tools:
         kind = tool.text("type", required=True)
         if kind == "function" or (kind == "custom" and flat):
+            tool.only(("type", "name" if flat else "function"))
             place = tool if flat else tool.object("function", required=True)
+            if place is not None and not flat:
+                place.only(_NAME)
             name = None if place is None else place.text("name", required=True)
             if name is not None:
                 yield name

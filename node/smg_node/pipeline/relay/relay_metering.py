@@ -8,6 +8,7 @@ from typing import Final
 
 from smg_node.admission.admission import Admission
 from smg_node.admission.ticket import Ticket
+from smg_node.core.json_cursor import whole
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_request import LENGTHS, Relayable
@@ -95,10 +96,10 @@ def _answers(asked: Relayable) -> int:
     """Return the number of answers: prompts times answers for each."""
     prompts = asked.fields.get("prompt")
     count = 1
-    if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int):
+    if isinstance(prompts, list) and prompts and whole(prompts[0]) is None:
         count = len(prompts)
-    each = asked.fields.get("n")
-    if isinstance(each, int) and not isinstance(each, bool) and each > 0:
+    each = whole(asked.fields.get("n"))
+    if each is not None and each > 0:
         count *= each
     return min(count, ANSWERS_MAX)
 
@@ -106,7 +107,7 @@ def _answers(asked: Relayable) -> int:
 def _length(asked: Relayable) -> int | None:
     """Return the maximum tokens of an answer, None where its client did not set it."""
     for name in reversed(LENGTHS):
-        value = asked.fields.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40:
+        value = whole(asked.fields.get(name))
+        if value is not None and 0 <= value < LENGTH_MAX:
             return value
     return None

@@ -13,6 +13,8 @@ import msgspec
 
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import TokenIds, token_ids
+from smg_node.core.json_cursor import whole
+from smg_node.dialects.json_body import BYTE_ORDER_MARK
 from smg_node.routing.kv_index.block_hash import text_ids
 
 TEXT_MAX_CHARACTERS: Final = 1_048_576
@@ -121,7 +123,7 @@ def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
         api,
         model_of(fields),
         streamed=bool(streamed) and api.generates,
-        raw=raw,
+        raw=raw.removeprefix(BYTE_ORDER_MARK),
         fields=fields,
         ids=text_ids(text) if api.generates else token_ids(),
         prompt_tokens=max(1, len(text) // _CHARACTERS_PER_TOKEN),
@@ -131,7 +133,7 @@ def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
 
 def _shareable(api: Api, fields: Mapping[str, Any]) -> bool:
     prompt = fields.get("prompt") if "prompt" in api.prompt else None
-    several = isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int)
+    several = isinstance(prompt, list) and len(prompt) > 1 and whole(prompt[0]) is None
     return not (
         several
         or any(fields.get(name) not in (None, 1) for name in ("n", "best_of"))
