@@ -15,6 +15,11 @@ _ACCESS: Final = {
     "admin": "For administrators.",
 }
 _SEGMENT: Final = {"type": "string", "minLength": 1}
+_SCOPE: Final = {
+    "type": "string",
+    "pattern": "^(global|(tenant|key|model)=[A-Za-z0-9._/:@+~-]{1,120})$",
+    "description": "`tenant=…`, `key=…` or `model=…`, several with commas, or `global`.",
+}
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "If-Match": {"type": "string", "pattern": r'^("[0-9]{1,20}"|[0-9]{1,20}|\*)$'},
     "Idempotency-Key": {"type": "string", "pattern": "^[ -~]{1,128}$"},
@@ -102,7 +107,8 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
     for part in route.path.split("/"):
         if part.startswith("{"):
             name = part[1:-1].rstrip("+")
-            yield {"name": name, "in": "path", "required": True, "schema": _SEGMENT}
+            schema = _SCOPE if name == "scope" else _SEGMENT
+            yield {"name": name, "in": "path", "required": True, "schema": schema}
     known = QUERY_SCHEMAS.get(route.action, {})
     assert set(route.query) == set(known), f"{route.action} has other parameters"
     for name in route.query:

@@ -16,6 +16,7 @@ from smg_node.http.openapi.workers import WORKER_SCHEMAS
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
 _FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
+_MODEL: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1, "maxLength": 256}
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _IDS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 
@@ -99,7 +100,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
         members=_ANY,
         settings=_list(_reference("Setting")),
     ),
-    "SettingRequest": _object("value", value=_WHATEVER),
+    "SettingRequest": _object("value", value={"not": {"type": "null"}}),
     "SettingDifferences": _object(
         "node with differences",
         **{"node": _TEXT, "with": _TEXT},
@@ -132,7 +133,9 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
             )
         ),
     ),
-    "SettingValues": _object("settings", settings=_ANY),
+    "SettingValues": _object(
+        "settings", settings={"type": "object", "minProperties": 1, "maxProperties": 1024}
+    ),
     "Validation": _object(
         "valid problems",
         valid=_FLAG,
@@ -207,10 +210,10 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     ),
     "Embeddings": _object("object data", object={"const": "list"}, data=_list(_ANY)),
     "RerankRequest": _object(
-        "model query documents", model=_TEXT, query=_TEXT, documents=_list(_ANY), top_n=_NUMBER
+        "model query documents", model=_MODEL, query=_TEXT, documents=_list(_ANY), top_n=_NUMBER
     ),
     "Reranked": _ANY,
-    "ClassifyRequest": _object("model", model=_TEXT, input=_either(_TEXT, _list(_TEXT))),
+    "ClassifyRequest": _object("model", model=_MODEL, input=_either(_TEXT, _list(_TEXT))),
     "Classified": _ANY,
     "Tokenized": _object(
         "tokens count char_count",
@@ -293,7 +296,15 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     ),
     "MemberList": _object("node members", node=_TEXT, members=_list(_reference("Member"))),
     "Forgotten": _object("name members", name=_TEXT, members=_ANY),
-    "JoinRequest": _object("peers", peers=_list(_TEXT)),
+    "JoinRequest": _object(
+        "peers",
+        peers={
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": 300},
+            "minItems": 1,
+            "maxItems": 256,
+        },
+    ),
     "Joining": _object("status peers", status=_TEXT, peers=_list(_TEXT)),
     "Leaving": _object("status node", status=_TEXT, node=_TEXT),
     "EventList": _object("node boot events", node=_TEXT, boot=_NUMBER, events=_list(_ANY)),
@@ -301,8 +312,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "KeyringRequest": _object(
         "operation key",
         operation={"enum": ["install", "use", "remove"]},
-        key=_TEXT,
-        force=_FLAG,
+        key={"type": "string", "minLength": 1, "maxLength": 128},
+        force={"type": ["boolean", "null"]},
     ),
     "Version": _object("name version commit", name=_TEXT, version=_TEXT, commit=_TEXT, wire={}),
     "Document": _object("openapi info paths", openapi=_TEXT, info=_ANY, paths=_ANY),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from smg_node.config.schema.suggestions import nearest_few
+from smg_node.config.schema.suggestions import nearest
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.json_cursor import quoted
 from smg_node.core.registry import Registry
@@ -17,7 +17,6 @@ TEMPLATE: Final = "response_template"
 """Stands for the format that a checkpoint describes itself."""
 PLAIN: Final = "plain"
 _NO_OPTIONS: Final = "none"
-_NEAR_MAX: Final = 3
 
 _THINK: Final = """
     deepseek_r1 deepseek_v3 deepseek_v31 deepseek_v32 deepseek_v4 deepseek_v41 deepseek_v4_1
@@ -128,9 +127,9 @@ def parser_trouble(field: str, text: str) -> str:
 def _found(said: str, meant: str, kind: str, known: Mapping[str, Sequence[str]]) -> str:
     if meant:
         return meant
-    near = nearest_few(_plain(said), [*known, *chain(*known.values())], at_most=_NEAR_MAX)
+    near = nearest(_plain(said), [*known, *chain(*known.values())])
     if near:
-        hint = f"did you mean {' or '.join(map(repr, near))}?"
+        hint = f"did you mean {near!r}?"
     else:
         hint = f"known, with other names of theirs: {', '.join(map(_with_labels, known.items()))}"
     raise SmgError(ErrorKind.NOT_FOUND, f"no {kind} is called {quoted(said)}; {hint}")

@@ -1,7 +1,7 @@
 """Request bodies in `/openapi.json`: one schema for each reader, with a key for each row of its table.
 
 A key of a table without a schema, or a schema without a key, is an error here: the document cannot
-be made. What depends on several keys stands below as conditions.
+be made. What depends on several keys is said as the combinations that are refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +13,7 @@ from smg_node.dialects.embeddings import reader as embeddings
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.parse import reader as parse
 from smg_node.dialects.responses.request import reader as responses
+from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from smg_node.dialects.tokenize import reader as tokenize
 from smg_node.http.openapi.requests.makers import (
     FLAG,
@@ -66,18 +67,30 @@ def _body(
     table: Mapping[str, Any],
     schemas: Mapping[str, Schema],
     required: Sequence[str],
-    conditions: Sequence[Schema] = (),
+    forbidden: Sequence[Schema] = (),
 ) -> dict[str, Any]:
     """Return the schema of bodies that this table's reader takes."""
     assert set(table) <= set(schemas), sorted(set(table) - set(schemas))
     found: dict[str, Any] = {
         "type": "object",
         "properties": {key: schemas[key] for key in table},
+        # Where two workers of a request meet is decided here.
+        "patternProperties": {"^bootstrap_": NULL},
         "required": list(required),
     }
-    if conditions:
-        found["allOf"] = list(conditions)
+    if forbidden:
+        found["not"] = {"anyOf": list(forbidden)}
     return found
+
+
+def _both(**values: Schema) -> Schema:
+    """Return the schema of objects with all of these values."""
+    return {"required": list(values), "properties": values}
+
+
+def _unmet(choice: str, wanted: Schema, tools: str, declared: Schema) -> Schema:
+    """Return the schema of objects with such a choice, but without such a declaration of tools."""
+    return {**_both(**{choice: wanted}), "not": _both(**{tools: declared})}
 
 
 def _names(known: Mapping[str, Sequence[str]]) -> list[str]:
@@ -85,21 +98,20 @@ def _names(known: Mapping[str, Sequence[str]]) -> list[str]:
     return sorted({*known, *(label for labels in known.values() for label in labels)})
 
 
-def _absent(key: str) -> Schema:
-    """Return the schema of objects without this key, or with null."""
-    return {"properties": {key: NULL}}
+def _given(key: str) -> Schema:
+    """Return the schema of objects with this key, not null."""
+    return {"required": [key], "properties": {key: {"not": NULL}}}
 
 
-def _at_most_one(keys: Sequence[str]) -> Iterator[Schema]:
-    """Yield the conditions under which no two of these keys are given."""
+def _two_of(keys: Sequence[str]) -> Iterator[Schema]:
+    """Yield the schemas of objects with two of these keys."""
     for at, key in enumerate(keys[:-1]):
-        others = {"properties": dict.fromkeys(keys[at + 1 :], NULL)}
-        yield either(_absent(key), others)
+        yield {**_given(key), "anyOf": [_given(other) for other in keys[at + 1 :]]}
 
 
-def _needs(key: str, other: str, schema: Schema) -> Schema:
-    """Return the condition that `key` goes with `other` of that schema."""
-    return either(_absent(key), {"required": [other], "properties": {other: schema}})
+def _without(key: str, other: str, schema: Schema) -> Schema:
+    """Return the schema of objects with `key`, but not with `other` of that schema."""
+    return {**_given(key), "not": {"required": [other], "properties": {other: schema}}}
 
 
 _GRAMMARS: Final = tuple(
@@ -108,11 +120,42 @@ _GRAMMARS: Final = tuple(
     if key not in ("guided_decoding_backend", "guided_whitespace_pattern")
 )
 _TRUE: Final[Schema] = {"const": True}
-_STREAMED: Final = _needs("stream_options", "stream", _TRUE)
-_UNSTREAMED: Final = either(
-    _absent("prompt_logprobs"), {"properties": {"stream": {"enum": [False, None]}}}
-)
+_FALSE: Final[Schema] = {"const": False}
+_ONE_OR_MORE: Final[Schema] = {"type": "integer", "minimum": 1}
 _SOME: Final[Schema] = {"type": "array", "minItems": 1}
+_ANY_LIST: Final[Schema] = {"type": "array"}
+# Two names of one parameter agree, and what depends on others is of use with them only.
+_CONTRADICTIONS: Final[Sequence[Schema]] = (
+    _both(no_stop_trim=_TRUE, include_stop_str_in_output=_FALSE),
+    _both(no_stop_trim=_FALSE, include_stop_str_in_output=_TRUE),
+    *_two_of(("lora_path", "lora_id")),
+    _both(best_of={"const": 1}, n={"type": "integer", "minimum": 2}),
+    _both(stream=_TRUE, prompt_logprobs={"not": NULL}),
+    _without("stream_options", "stream", _TRUE),
+)
+_UNMET_CHOICES: Final[Sequence[Schema]] = (
+    *_two_of(("tools", "functions")),
+    _unmet("tool_choice", {"not": {"enum": ["none", "auto", None]}}, "tools", _SOME),
+    _unmet("tool_choice", {"const": "auto"}, "tools", _ANY_LIST),
+    _unmet("function_call", {"not": {"enum": ["none", "auto", None]}}, "functions", _SOME),
+    _unmet("function_call", {"const": "auto"}, "functions", _ANY_LIST),
+    _both(continue_final_message=_TRUE, add_generation_prompt=_TRUE),
+    _both(include_reasoning=_FALSE, logprobs=_TRUE),
+    _both(include_reasoning=_FALSE, return_token_ids=_TRUE),
+)
+_FORMATTED_TEXT: Final[Mapping[str, Any]] = {
+    "required": ["text"],
+    "properties": {
+        "text": {
+            "type": "object",
+            "required": ["format"],
+            "properties": {
+                "format": {"properties": {"type": {"enum": ["json_object", "json_schema"]}}}
+            },
+        }
+    },
+}
+_SOMETHING: Final = either(text(1, required=True), {"type": "array", "minItems": 1})
 
 BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
     "Message": MESSAGE,
@@ -134,11 +177,10 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
         },
         ("model", "messages"),
         (
-            *_at_most_one(_GRAMMARS),
-            *_at_most_one(("tools", "functions")),
-            _STREAMED,
-            _UNSTREAMED,
-            _needs("top_logprobs", "logprobs", _TRUE),
+            *_two_of(_GRAMMARS),
+            *_CONTRADICTIONS,
+            *_UNMET_CHOICES,
+            {**_both(top_logprobs=_ONE_OR_MORE), "not": _both(logprobs=_TRUE)},
         ),
     ),
     "CompletionRequest": _body(
@@ -152,7 +194,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
             "suffix": only("", why="No model here is known to fill in the middle."),
         },
         ("model", "prompt"),
-        (*_at_most_one(_GRAMMARS), _STREAMED, _UNSTREAMED),
+        (*_two_of(_GRAMMARS), *_CONTRADICTIONS),
     ),
     "EmbeddingsRequest": _body(
         embeddings.PARAMETERS,
@@ -181,14 +223,9 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
         },
         ("model",),
         (
-            either(
-                {"required": ["prompt"], "properties": {"prompt": {"not": NULL}, "messages": NULL}},
-                {
-                    "required": ["messages"],
-                    "properties": {"messages": {"not": NULL}, "prompt": NULL},
-                },
-            ),
-            *_at_most_one(("tools", "functions")),
+            *_two_of(("prompt", "messages")),
+            {"not": {"anyOf": [_given("prompt"), _given("messages")]}},
+            *_two_of(("tools", "functions")),
         ),
     ),
     "DetokenizeRequest": _body(
@@ -223,6 +260,35 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
         ("text", "reasoning_parser"),
     ),
     "ResponseRequest": _body(
-        responses.PARAMETERS, {**_ENGINE, **VARIABLE_SCHEMAS, **RESPONSE_SCHEMAS}, ("model",)
+        responses.PARAMETERS,
+        {**_ENGINE, **VARIABLE_SCHEMAS, **RESPONSE_SCHEMAS},
+        ("model",),
+        (
+            *_two_of([key for key in _GRAMMARS if key in responses.PARAMETERS]),
+            {
+                **_FORMATTED_TEXT,
+                "anyOf": [_given(key) for key in _GRAMMARS if key in responses.PARAMETERS],
+            },
+            *_two_of(("previous_response_id", "conversation")),
+            *_CONTRADICTIONS,
+            _unmet("tool_choice", {"not": {"enum": ["none", "auto", None]}}, "tools", _SOME),
+            {
+                "required": ["background", "store"],
+                "properties": {"background": _TRUE, "store": {"const": False}},
+            },
+            {
+                **_both(top_logprobs=_ONE_OR_MORE),
+                "not": _both(include={"type": "array", "contains": {"const": LOGPROBS}}),
+            },
+            {
+                "not": {
+                    "anyOf": [
+                        _given("previous_response_id"),
+                        _given("conversation"),
+                        {"required": ["input"], "properties": {"input": _SOMETHING}},
+                    ]
+                }
+            },
+        ),
     ),
 }

@@ -81,9 +81,8 @@ _OUTPUT: Final[Mapping[str, Schema]] = {
     "refusal": TEXT,
     "tool_calls": array(_CALL, 0, 1_024),
     "audio": only(why="No engine here remembers spoken answers."),
-    "prefix": told(
-        only(False, why=""), "In the last message, with text, true: the answer goes on from it."
-    ),
+    "prefix": told(FLAG, "In the last message, with text: the answer goes on from it."),
+    "partial": told(FLAG, "Another name of `prefix`."),
 }
 
 MESSAGE: Final[Schema] = {
@@ -142,10 +141,17 @@ _TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=
 _NAMED: Final = keyed(("name",), name={"type": "string"})
 
 TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
-    "tools": told(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
-    "functions": told(
-        array(_FUNCTION, 0, _LIMITS.tools_max), "As `tools`, in their older form; not with them."
-    ),
+    "tools": {
+        **told(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
+        "uniqueItems": True,
+    },
+    "functions": {
+        **told(
+            array(_FUNCTION, 0, _LIMITS.tools_max),
+            "As `tools`, in their older form; not with them.",
+        ),
+        "uniqueItems": True,
+    },
     "tool_choice": told(
         either(
             word("none", "auto", "required"),
@@ -191,9 +197,7 @@ VARIABLE_SCHEMAS: Final[Mapping[str, Schema]] = {
 
 TEMPLATE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "messages": MESSAGES,
-    "chat_template": told(
-        {"type": ["string", "null"], "minLength": 1}, "Where `templates.allow_from_request` is on."
-    ),
+    "chat_template": only(why="A template, where `templates.allow_from_request` is on."),
     "documents": array({"type": "object"}, 0, 1_024),
     "add_generation_prompt": FLAG,
     "continue_final_message": told(FLAG, "Needs a last message of the assistant, with text."),

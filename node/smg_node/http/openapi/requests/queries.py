@@ -53,7 +53,7 @@ def _number(low: int, high: int, default: int | None = None) -> Schema:
 
 
 def _list_of(words: tuple[str, ...]) -> Schema:
-    return {"type": "array", "items": {"enum": list(words)}, "uniqueItems": True}
+    return {"type": "array", "items": {"enum": list(words)}}
 
 
 _PAGE: Final[Mapping[str, Schema]] = {

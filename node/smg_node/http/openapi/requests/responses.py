@@ -222,7 +222,10 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "context_management": array({}, 0, 16),
     "prompt": only(why="This gateway stores no prompt templates."),
     "n": only(1, why="One answer."),
-    "tools": told(array(either(_FUNCTION, _CUSTOM), 0, _LIMITS.tools_max), "No two have one name."),
+    "tools": {
+        **told(array(either(_FUNCTION, _CUSTOM), 0, _LIMITS.tools_max), "No two have one name."),
+        "uniqueItems": True,
+    },
     "tool_choice": told(
         either(
             word("none", "auto", "required"),

@@ -155,7 +155,7 @@ EXTRA_SCHEMAS: Final[Mapping[str, Schema]] = {
     "logits_processors": only(*_NOTHING, why=_REASON),
     "custom_logit_processor": only(*_NOTHING, why=_REASON),
     "custom_params": only(*_NOTHING, why=_REASON),
-    "best_of": told(integer(1), "Only as many as `n`."),
+    "best_of": only(1, why="Only as many as `n`."),
     "use_beam_search": only(*_NOTHING, why=_REASON),
     "length_penalty": only(1, why="Only works with beam search."),
     "thinking_token_budget": only(why=_REASON),

@@ -92,8 +92,8 @@ def _aspects(said: str) -> Sequence[Aspect]:
 
 def _moment(request: HttpRequest, key: str, now_ms: int, default: int) -> int:
     """Return a moment of the query, in Unix milliseconds: `24h` ago, or a date or a time, of UTC unless it says."""
-    said = request.query.get(key, "")
-    if not said:
+    said = request.query.get(key)
+    if said is None:
         return default
     span = _SPAN.fullmatch(said)
     if span is not None:
