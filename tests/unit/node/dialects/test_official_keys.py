@@ -1,11 +1,10 @@
 """Every key of the official client's parameters, at any depth, is read, named as ignored, or refused."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pytest
 from openai.types import completion_create_params, embedding_create_params
 from openai.types.chat import completion_create_params as chat_params
@@ -17,6 +16,7 @@ from smg_node.dialects.completions.reader import CompletionsReader
 from smg_node.dialects.embeddings.reader import read_embeddings
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.request.reader import ResponsesReader
+from support.answers.plain_values import plain
 from support.clients.sdk_parameters import KeyCase, key_cases
 
 OPTIONS = ReaderOptions()
@@ -124,17 +124,4 @@ def _outcome(read: Callable[[dict[str, Any]], Any], body: dict[str, Any]) -> _Ou
     except SmgError as error:
         return _Outcome(None, (), error.where or "", error.code)
     request = getattr(found, "request", found)
-    return _Outcome(_plain(found), request.ignored)
-
-
-def _plain(value: Any) -> Any:
-    """Return structs and dataclasses as their fields, at any depth."""
-    if isinstance(value, msgspec.Struct):
-        value = {name: getattr(value, name) for name in value.__struct_fields__}
-    elif is_dataclass(value):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value
+    return _Outcome(plain(found), request.ignored)

@@ -89,8 +89,7 @@ def takes(read: Read, body: dict[str, Any]) -> bool:
     try:
         read(copy.deepcopy(body))
     except SmgError as error:
-        assert error.status == 400
-        return False
+        return error.status != 400
     return True
 
 
