@@ -7,6 +7,7 @@ by some microseconds a token, and otherwise the same. They know each other's lay
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -17,6 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = "node"
 PACKAGE = "smg_node"
+COMMIT_FILE = "COMMIT"
 # Indexes are checked, because these modules read what others send; none is ever negative.
 DIRECTIVES = {
     "language_level": "3",
@@ -31,8 +33,12 @@ DIRECTIVES = {
 class CompileHook(BuildHookInterface[Any]):
     """Puts the compiled modules into a wheel, or beside the source of an editable installation."""
 
+    _noted: Any = None
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; a wheel that has machine code in it says for which machine."""
+        """Compile; a wheel that has machine code in it says for which machine, and which commit it is."""
+        if version != "editable":
+            self._note_commit(build_data)
         if self.target_name != "wheel":
             return
         made = compile_all(Path(self.root))
@@ -40,6 +46,45 @@ class CompileHook(BuildHookInterface[Any]):
             build_data["artifacts"] += [str(path.relative_to(self.root)) for path in made]
             build_data["pure_python"] = False
             build_data["infer_tag"] = True
+
+    def _note_commit(self, build_data: dict[str, Any]) -> None:
+        """Put the commit into what is built, in the file that `smg_node.wiring.build_commit` reads."""
+        commit = commit_of(Path(self.root))
+        if commit:
+            self._noted = tempfile.NamedTemporaryFile("w", suffix=COMMIT_FILE)  # noqa: SIM115 - until `finalize`
+            self._noted.write(commit + "\n")
+            self._noted.flush()
+            folder = PACKAGE if self.target_name == "wheel" else f"{ROOT}/{PACKAGE}"
+            build_data["force_include"][self._noted.name] = f"{folder}/{COMMIT_FILE}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Drop the temporary file."""
+        if self._noted is not None:
+            self._noted.close()
+
+
+def commit_of(root: Path) -> str:
+    """Return the commit of the source: what SMG_COMMIT says, else git, else the file in a source distribution."""
+    said = os.environ.get("SMG_COMMIT", "").strip()
+    if said:
+        return said
+    noted = root / ROOT / PACKAGE / COMMIT_FILE
+    if noted.is_file():
+        return noted.read_text("ascii").strip()
+    if not (root / ".git").exists():
+        # Git would look further up, and find the commit of something else.
+        return ""
+    try:
+        asked = subprocess.run(
+            ["git", "-C", str(root), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return asked.stdout.strip()
 
 
 def compile_all(root: Path) -> list[Path]:

@@ -9,6 +9,7 @@ pages=(
   "reference/errors.md smg_node.http.openapi.error_reference"
   "reference/http.md smg_node.http.openapi.route_reference"
   "reference/metrics.md smg_node.telemetry.metrics.reference"
+  "reference/parsers.md smg_node.parsers.selection.parser_reference"
   "reference/alerts.md smg_node.telemetry.prometheus.alert_rules page"
   "prometheus/alerts.yaml smg_node.telemetry.prometheus.alert_rules rules"
   "prometheus/alerts_test.yaml smg_node.telemetry.prometheus.alert_rules tests"

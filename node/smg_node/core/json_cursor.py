@@ -6,19 +6,21 @@ range, or None; explicit null is the same as absent. A wrong value is noted with
 answer. The tenth problem ends the reading, which bounds the work done for garbage. Paths are put
 together only when a problem is noted: a good body never pays for them.
 
-What counts as what: `true` is not an integer. `5.0` is not an integer either, as with OpenAI: a client
-that prints integers as floats would sooner or later send 5.5. An integer is a number. NaN and the
-infinities, which no JSON holds but Python's floats do, are outside every range.
+What counts as what: `true` is not an integer. `5.0` is the integer 5, as in JSON Schema and for clients whose
+language has one kind of number; 5.5 is none. An integer is a number. NaN and the infinities, which no JSON
+holds but Python's floats do, are outside every range.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 from smg_node.core.errors import ErrorKind, SmgError
 
 PROBLEMS_MAX: Final = 10
+IGNORED_MAX: Final = 32
+"""The names end up in a header."""
 
 # The longest part of a client's own words that a message or a path repeats.
 _QUOTED_MAX: Final = 64
@@ -28,12 +30,18 @@ T = TypeVar("T")
 
 
 class Problems:
-    """What is wrong with one body, in the order it was found; at most ten."""
+    """What is wrong with one body, in the order it was found; at most ten.
 
-    __slots__ = ("_found",)
+    `ignored` are the paths of keys inside objects that nothing reads, at most 32. With `strict` such a
+    key is a problem.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_found", "ignored", "strict")
+
+    def __init__(self, *, strict: bool = False) -> None:
         self._found: list[tuple[str, str, str]] = []
+        self.ignored: list[str] = []
+        self.strict = strict
 
     def add(self, where: str, message: str, code: str = "invalid_value") -> None:
         """Note a problem at the path `where`; raises at once when it is the tenth."""
@@ -105,6 +113,23 @@ class Cursor:
         hint = f"; did you mean {near[0]!r}?" if near else ""
         self.problem(key, f"there is no parameter of this name{hint}", "unknown_parameter")
 
+    def only(self, known: Collection[str]) -> None:
+        """Note every key but these: nothing reads it, so the client is told. Null asks for nothing."""
+        values = self.values
+        if len(values) <= len(known) and all(key in known for key in values):
+            return
+        for key, value in values.items():
+            if key not in known and value is not None:
+                if self.problems.strict:
+                    self.unknown(key, tuple(known))
+                else:
+                    self.ignore(key)
+
+    def ignore(self, key: str) -> None:
+        """Note that `key` has no effect."""
+        if len(self.problems.ignored) < IGNORED_MAX:
+            self.problems.ignored.append(self.path(key))
+
     def has(self, key: str) -> bool:
         """Whether `key` is there and not null."""
         return self.values.get(key) is not None
@@ -172,8 +197,10 @@ class Cursor:
         if value is None:
             return None
         if type(value) is not int:
-            self._not(key, "an integer", value)
-            return None
+            value = whole(value)
+            if value is None:
+                self._not(key, "an integer", self.values[key])
+                return None
         if value < low or (high is not None and value > high):
             self.problem(key, f"must be {_range(low, high)}; got {_shown(value)}")
             return None
@@ -243,12 +270,19 @@ class Cursor:
     def elements(
         self, key: str, kind: type[T], name: str, values: Sequence[Any]
     ) -> "list[T] | None":
-        """Return `values`, the array at `key`, if each is exactly a `kind`, called `name`; else None."""
-        for index, value in enumerate(values):
+        """Return `values`, the array at `key`, if each is exactly a `kind`, called `name`; else None.
+
+        Where integers are wanted, `5.0` is one.
+        """
+        found = list(values)
+        for index, value in enumerate(found):
             if type(value) is not kind:
-                self._not(key, name, value, index)
-                return None
-        return list(values)
+                number = whole(value) if kind is int else None
+                if number is None:
+                    self._not(key, name, value, index)
+                    return None
+                found[index] = number
+        return found
 
     def _not(self, key: str, wanted: str, value: Any, index: int | None = None) -> None:
         self.problem(key, f"must be {wanted}, not {kind_of(value)}", "invalid_type", index)
@@ -257,6 +291,14 @@ class Cursor:
 def path_step(key: str) -> str:
     """Return what leads from an object's path to its `key`: `.key`, or `['a key']` for any other."""
     return f".{key}" if _PLAIN_SEGMENT.match(key) else f"[{quoted(key)}]"
+
+
+def whole(value: Any) -> int | None:
+    """Return the integer that a number without a fraction is, such as `5.0`; None for other values."""
+    if type(value) is int:
+        return value
+    # NaN and the infinities are no integers, and say so.
+    return int(value) if type(value) is float and value.is_integer() else None
 
 
 def kind_of(value: Any) -> str:
@@ -269,7 +311,7 @@ def kind_of(value: Any) -> str:
         case int():
             return "an integer"
         case float():
-            return "a number with a fraction"
+            return "a number" if value.is_integer() else "a number with a fraction"
         case str():
             return "a string"
         case list():

@@ -2,7 +2,7 @@
 
 A path's last part may be `{name}` (one segment) or `{name+}` (the rest, slashes included). `action`
 names the function that answers (`route_actions`). `body` and `answer` name schemas of
-`openapi/schemas`, `headers` are request headers that a client should send, or may, if there is a
+`openapi/schemas`, `status` is that of a success; without `answer_types` it has no content. `headers` are request headers that a client should send, or may, if there is a
 `?` behind the name.
 """
 
@@ -30,7 +30,8 @@ class Route(msgspec.Struct, frozen=True):
     action: str
     body: str = ""
     answer: str = ""
-    answer_type: str = "application/json"
+    status: int = 200
+    answer_types: tuple[str, ...] = ("application/json",)
     dialect: str = ""
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
@@ -48,10 +49,15 @@ NO_VALUES: Final[Mapping[str, str]] = {}
 
 
 class WrongMethodError(SmgError):
-    """The path exists, but not for this method; `allow` lists its methods."""
+    """The path exists, but not for this method; `allow` lists its methods, `access` are those who may use
+    one of them.
+    """
 
-    def __init__(self, method: str, path: str, allow: Sequence[str]) -> None:
+    def __init__(
+        self, method: str, path: str, allow: Sequence[str], access: frozenset[Access] = frozenset()
+    ) -> None:
         self.allow = ", ".join(allow)
+        self.access = access
         super().__init__(
             ErrorKind.INVALID_REQUEST,
             f"{path} does not take {method[:16]}; it takes {self.allow}",
@@ -60,15 +66,16 @@ class WrongMethodError(SmgError):
         )
 
 
-METRICS_TEXT: Final = "text/plain"
+METRICS_TEXT: Final = ("text/plain", "application/openmetrics-text")
+"""What a scraper prefers of these."""
 
 # fmt: off
 ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat", by="data"),
     Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions", by="data"),
     Route("POST", "/v1/responses", "data", "Answer items, and remember it", "create_response", "ResponseRequest", "Response", headers=("Idempotency-Key?",)),
-    Route("POST", "/v1/responses/input_tokens", "data", "Count the tokens of a prompt, with its history", "input_tokens", "HistoryRequest", "InputTokens"),
-    Route("POST", "/v1/responses/compact", "data", "Sum up a history", "compact", "HistoryRequest", "Compaction"),
+    Route("POST", "/v1/responses/input_tokens", "data", "Count the tokens of a prompt, with its history", "input_tokens", "ResponseRequest", "InputTokens"),
+    Route("POST", "/v1/responses/compact", "data", "Sum up a history", "compact", "ResponseRequest", "Compaction"),
     Route("GET", "/v1/responses/{id}", "data", "Show a response, or its events from any of them on", "response", answer="Response", query=("include", "stream", "starting_after", "include_obfuscation")),
     Route("DELETE", "/v1/responses/{id}", "data", "Forget a response", "delete_response", answer="Deleted"),
     Route("POST", "/v1/responses/{id}/cancel", "data", "End a response that is made in the background", "cancel_response", answer="Response"),
@@ -100,7 +107,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/get_server_info", "view", "Show the configuration, without secrets", "server_card", answer="ServerCard"),
     Route("GET", "/server_info", "view", "Same as /get_server_info", "server_card", answer="ServerCard"),
     Route("GET", "/workers", "view", "List the workers", "workers", answer="WorkerList", query=("model", "status", "role")),
-    Route("POST", "/workers", "admin", "Add a worker", "add_worker", "WorkerRequest", "Accepted"),
+    Route("POST", "/workers", "admin", "Add a worker", "add_worker", "WorkerRequest", "Accepted", status=202),
     Route("GET", "/workers/{id}", "admin", "Show one worker", "worker", answer="Worker"),
     Route("PUT", "/workers/{id}", "admin", "Replace all that is said of a worker but its URL", "replace_worker", "WorkerRequest", "Worker"),
     Route("PATCH", "/workers/{id}", "admin", "Change priority, cost, labels, key or status of a worker", "patch_worker", "WorkerPatch", "Worker"),
@@ -116,8 +123,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/cluster/members/{name}/drain", "admin", "Let that member take no new work; its process stays", "drain_member", answer="Member"),
     Route("POST", "/v1/cluster/members/{name}/undrain", "admin", "Let that member take work again", "undrain_member", answer="Member"),
     Route("POST", "/v1/cluster/members/{name}/forget", "admin", "Drop the row of a dead member on every node", "forget_member", answer="Forgotten"),
-    Route("POST", "/v1/cluster/join", "admin", "Look for other nodes, for ever", "join", "JoinRequest", "Joining"),
-    Route("POST", "/v1/cluster/leave", "admin", "Drain this node, say goodbye and stop it", "leave", answer="Leaving"),
+    Route("POST", "/v1/cluster/join", "admin", "Look for other nodes, for ever", "join", "JoinRequest", "Joining", status=202),
+    Route("POST", "/v1/cluster/leave", "admin", "Drain this node, say goodbye and stop it", "leave", answer="Leaving", status=202),
     Route("GET", "/v1/cluster/events", "view", "Tell what happened to members, once or as it comes", "events", answer="EventList", query=("after", "stream")),
     Route("GET", "/v1/cluster/keyring", "admin", "List the fingerprints of the keyring on every member", "keyring", answer="Keyring"),
     Route("POST", "/v1/cluster/keyring", "admin", "Install, use or remove a key on every member", "change_keyring", "KeyringRequest", "Keyring"),
@@ -133,7 +140,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("PUT", "/v1/cluster/settings/{key+}", "admin", "Set it on every node", "change_setting", "SettingRequest", "Setting", headers=("If-Match",)),
     Route("DELETE", "/v1/cluster/settings/{key+}", "admin", "Let every node go back to its own word", "unset_setting", answer="Setting", headers=("If-Match",)),
     Route("GET", "/v1/cluster/keys", "admin", "List the API keys, never their secrets", "keys", answer="KeyList", query=("all",)),
-    Route("POST", "/v1/cluster/keys", "admin", "Make an API key; it is shown in this answer and never again", "create_key", "KeyRequest", "NewKey"),
+    Route("POST", "/v1/cluster/keys", "admin", "Make an API key; it is shown in this answer and never again", "create_key", "KeyRequest", "NewKey", status=201),
     Route("DELETE", "/v1/cluster/keys/{id}", "admin", "Make an API key worthless on every node", "revoke_key", answer="RevokedKey", query=("force",)),
     Route("GET", "/v1/cluster/limits", "view", "List the limits of the cluster", "limits", answer="LimitList", query=("use",)),
     Route("GET", "/v1/cluster/limits/{scope+}", "view", "Show one limit, and what is spent of it everywhere", "limit", answer="LimitUse", query=("rows", "brief")),
@@ -151,12 +158,12 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe", by="data"),
     Route("GET", "/health", "public", "Whether any worker is ready", "health", answer="Probe", by="data"),
     Route("GET", "/health_generate", "view", "Generate one token with every model", "health_generate", answer="Generated", by="data"),
-    Route("GET", "/metrics", "view", "Metrics in the Prometheus text format", "metrics", answer_type=METRICS_TEXT),
-    Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_type=METRICS_TEXT, by="data"),
+    Route("GET", "/metrics", "view", "Metrics in the Prometheus text format", "metrics", answer_types=METRICS_TEXT),
+    Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_types=(), by="data"),
 )
 
 METRICS_ROUTES: Final[tuple[Route, ...]] = (
-    Route("GET", "/metrics", "public", "Metrics in the Prometheus text format", "metrics", answer_type=METRICS_TEXT),
+    Route("GET", "/metrics", "public", "Metrics in the Prometheus text format", "metrics", answer_types=METRICS_TEXT),
     Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe"),
     Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe"),
 )
@@ -198,9 +205,19 @@ class Router:
                 return Found(_chosen(methods, method, plain), values)
         raise SmgError(
             ErrorKind.NOT_FOUND,
-            f"there is nothing at {method[:16]} {path[:200]}",
+            f"there is nothing at {method[:16]} {path[:200]}{self._hint(method, path)}",
             code="unknown_url",
         )
+
+    def _hint(self, method: str, path: str) -> str:
+        """Return `; did you mean METHOD PATH?`, "" where nothing is near."""
+        # Imported here: most nodes never need it.
+        from smg_node.http.route_suggestions import nearest_route
+
+        exact = [(tuple(known[1:].split("/")), methods) for known, methods in self._exact.items()]
+        patterns = [(parts[1:], methods) for parts, methods in self._patterns]
+        meant = nearest_route(method, path, [*exact, *patterns])
+        return f"; did you mean {meant}?" if meant else ""
 
     def _add_pattern(self, route: Route) -> None:
         parts = tuple(route.path.split("/"))
@@ -215,7 +232,8 @@ def _chosen(methods: Mapping[str, Route], method: str, path: str) -> Route:
     route = methods.get("GET" if method == "HEAD" else method)
     if route is None:
         allow = sorted(methods) + (["HEAD"] if "GET" in methods else []) + ["OPTIONS"]
-        raise WrongMethodError(method, path[:200], allow)
+        access = frozenset(each.access for each in methods.values())
+        raise WrongMethodError(method, path[:200], allow, access)
     return route
 
 

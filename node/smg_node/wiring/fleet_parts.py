@@ -31,6 +31,7 @@ from smg_node.fleet.models.model_registry import ModelParts, Models
 from smg_node.fleet.models.model_settings import model_settings
 from smg_node.fleet.models.served_model import AnyModel, ServedModel
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
+from smg_node.fleet.models.unknown_model import unknown_model
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.fleet.workers.engine_identity import resolved
 from smg_node.fleet.workers.pair_eligibility import useful
@@ -222,12 +223,7 @@ class FleetService:
         """Return the model of that id or alias; NOT_FOUND `model_not_found` otherwise."""
         found = self._fleet.served(name) or self._fleet.relayed(name)
         if found is None:
-            raise SmgError(
-                ErrorKind.NOT_FOUND,
-                f"the model {name!r} does not exist here",
-                where="model",
-                code="model_not_found",
-            )
+            raise unknown_model(name, self._fleet.models, self._fleet.serving)
         return self._model_view(found)
 
     def _model_view(self, model: AnyModel) -> ModelView:

@@ -53,6 +53,7 @@ from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.meters import Meters
 from smg_node.tokens.caches.exact_cache import ExactCache, ExactLimits
 from smg_node.wiring.base import Base
+from smg_node.wiring.build_commit import build_commit
 from smg_node.wiring.fleet_parts import (
     FleetService,
     build_placer,
@@ -201,7 +202,7 @@ def _surface(
     shown = shown_settings(settings)
     anything = AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer)
     return HttpParts(
-        identity=Identity(settings.name, __version__),
+        identity=Identity(settings.name, __version__, build_commit()),
         generations=pipeline.generator,
         relays=pipeline.relays,
         embedder=pipeline.embedder,

@@ -106,8 +106,8 @@ def _amount(where: str, said: Any) -> Amount:
     unit = said.get("unit")
     if unit not in UNITS:
         raise LimitError(f"{where}.unit", f"must be one of {', '.join(UNITS)}")
-    amount = said.get("amount")
-    if isinstance(amount, bool) or not isinstance(amount, int) or not 0 <= amount <= AMOUNT_MAX:
+    amount = _integer(said.get("amount"))
+    if amount is None or not 0 <= amount <= AMOUNT_MAX:
         raise LimitError(f"{where}.amount", f"must be a whole number from 0 to {AMOUNT_MAX}")
     window = said.get("window")
     if not isinstance(window, str):
@@ -122,9 +122,17 @@ def _whole(body: Mapping[str, Any], name: str, most: int) -> int | None:
     value = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+    number = _integer(value)
+    if number is None or not 0 <= number <= most:
         raise LimitError(name, f"must be a whole number from 0 to {most}")
-    return value
+    return number
+
+
+def _integer(value: Any) -> int | None:
+    """Return a whole number, `60.0` as well as 60; None for anything else."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _part(body: Mapping[str, Any], name: str, default: float) -> float:

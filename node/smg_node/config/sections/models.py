@@ -28,14 +28,14 @@ class Model(Section):
     )
     reasoning_parser: str | None = text(
         None,
-        "How its thoughts are told from its answers: a parser's name, or what vLLM or SGLang call it.",
+        "How its thoughts are told from its answers: a parser's name, or what vLLM or SGLang call it; deploy/reference/parsers.md lists them.",
         most=64,
         metavar="NAME",
         shown="recognised",
     )
     tool_parser: str | None = text(
         None,
-        "How its tool calls are read: a parser's name, or what vLLM or SGLang call it.",
+        "How its tool calls are read: a parser's name, or what vLLM or SGLang call it; deploy/reference/parsers.md lists them.",
         most=64,
         metavar="NAME",
         shown="recognised",

@@ -9,6 +9,10 @@ from smg_node.dialects.openai.part_limits import PartCounter
 _KINDS: Final = (
     "text", "image_url", "video_url", "audio_url", "input_audio", "file", "refusal",
 )  # fmt: skip
+_KEYS: Final = {kind: frozenset({"type", kind}) for kind in _KINDS}
+_URL_KEYS: Final = frozenset({"url", "detail"})
+_AUDIO_KEYS: Final = frozenset({"format", "data"})
+_FILE_KEYS: Final = frozenset({"file_id", "filename", "file_data"})
 _MEDIA_ROLES: Final = frozenset({"user", "tool"})
 _URL_KINDS: Final[dict[str, MediaKind]] = {
     "image_url": "image",
@@ -42,6 +46,8 @@ def read_content(message: Cursor, role: str, shelf: PartCounter) -> str | tuple[
 
 def _read_part(part: Cursor, role: str, shelf: PartCounter) -> Part | None:
     kind = part.word("type", _KINDS, required=True)
+    if kind is not None:
+        part.only(_KEYS[kind])
     if kind == "text":
         text = part.text("text", required=True)
         return None if text is None else TextPart(text)
@@ -83,7 +89,10 @@ def _url_source(part: Cursor, kind: str) -> str | None:
     place = part.object(kind, required=True)
     if place is None:
         return None
-    place.text("detail")
+    place.only(_URL_KEYS)
+    if place.text("detail") not in (None, "auto"):
+        # How closely to look is for the engine to say.
+        place.ignore("detail")
     return place.text("url", required=True, characters_min=1)
 
 
@@ -91,6 +100,7 @@ def _audio_source(part: Cursor) -> str | None:
     audio = part.object("input_audio", required=True)
     if audio is None:
         return None
+    audio.only(_AUDIO_KEYS)
     form = audio.text("format", required=True, characters_min=1, characters_max=16)
     encoded = audio.text("data", required=True, characters_min=1)
     if form is None or encoded is None:
@@ -105,10 +115,12 @@ def _file_source(part: Cursor) -> str | None:
     file = part.object("file", required=True)
     if file is None:
         return None
+    file.only(_FILE_KEYS)
     if file.has("file_id"):
         file.unsupported(
             "file_id", "is not supported: this gateway stores no files; send file_data"
         )
         return None
-    file.text("filename", characters_max=256)
+    if file.text("filename", characters_max=256) is not None:
+        file.ignore("filename")
     return file.text("file_data", required=True, characters_min=1)

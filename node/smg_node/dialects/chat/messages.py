@@ -1,7 +1,7 @@
 """Messages to turns: reads the `messages` of a chat into the turns that templates render.
 
 A turn keeps the form of its content (string or parts) and every unknown key, because chat templates
-may read any key. Most messages of most requests are a role and a string; those take a fast path.
+may read any key. Unknown keys further inside reach no template, so the client is told of them. Most messages of most requests are a role and a string; those take a fast path.
 """
 
 from typing import Any, Final
@@ -27,9 +27,13 @@ _SIMPLE: Final = frozenset({"system", "developer", "user", "assistant"})
 _KNOWN: Final = frozenset(
     {
         "role", "content", "name", "reasoning_content", "reasoning", "tool_calls", "tool_call_id",
-        "function_call", "refusal", "audio",
+        "function_call", "refusal", "audio", "prefix", "partial",
     }
 )  # fmt: skip
+PREFIXES: Final = ("prefix", "partial")
+"""Switches of a last message that the answer goes on from, as DeepSeek and Mistral call it, and as Moonshot does."""
+_CALL_KEYS: Final = frozenset({"id", "type", "function"})
+_FUNCTION_KEYS: Final = frozenset({"name", "arguments"})
 _CALLS_MAX: Final = 1_024
 _ID_MAX: Final = 256
 _NAME_MAX: Final = 128
@@ -47,7 +51,10 @@ def read_messages(cursor: Cursor, key: str, options: ReaderOptions) -> tuple[Tur
             turns.append(plain)
             continue
         inside = cursor.element(key, index, message)
-        turn = None if inside is None else _read_message(inside, shelf)
+        if inside is None:
+            continue
+        _check_prefixes(inside, last=index == len(messages or ()) - 1)
+        turn = _read_message(inside, shelf)
         if turn is not None:
             turns.append(turn)
     return tuple(turns)
@@ -61,6 +68,13 @@ def plain_turn(message: Any) -> Turn | None:
     if type(content) is str and type(role) is str and role in _SIMPLE:
         return Turn(_ROLES[role], content)
     return None
+
+
+def _check_prefixes(message: Cursor, *, last: bool) -> None:
+    """Check the switches; in a history, an answer may still have the one it went on from."""
+    for key in PREFIXES:
+        if message.flag(key) and not last:
+            message.ignore(key)
 
 
 def _read_message(message: Cursor, shelf: PartCounter) -> Turn | None:
@@ -98,7 +112,11 @@ def _read_assistant(
     calls = _read_calls(message)
     reasoning = message.text("reasoning_content")
     other = message.text("reasoning")
+    if reasoning is not None and other is not None and other != reasoning:
+        message.ignore("reasoning")
     refusal = message.text("refusal")
+    if content is not None and refusal:
+        message.ignore("refusal")
     if message.has("audio"):
         message.unsupported("audio", "is not supported: no engine here remembers spoken answers")
     if content is None:
@@ -135,6 +153,7 @@ def _read_call(call: Cursor) -> ToolCall | None:
     if kind not in (None, "function"):
         call.unsupported("type", f"only calls of functions are supported; got {quoted(kind)}")
         return None
+    call.only(_CALL_KEYS)
     call_id = call.text("id", required=True, characters_max=_ID_MAX)
     function = call.object("function", required=True)
     if call_id is None or function is None:
@@ -144,6 +163,7 @@ def _read_call(call: Cursor) -> ToolCall | None:
 
 def _read_function(function: Cursor, call_id: str) -> ToolCall | None:
     """Return a call; arguments may be the JSON text it printed, or an object some clients make of it."""
+    function.only(_FUNCTION_KEYS)
     name = function.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
     arguments = function.values.get("arguments")
     if arguments is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from smg_node.core.generation.request import GenerateRequest
-from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.chat.fast_reader import PlainReader
 from smg_node.dialects.chat.template_parameters import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
@@ -16,7 +16,14 @@ from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
-from smg_node.dialects.openai.request_draft import Draft, Take, refused, shown, take_all
+from smg_node.dialects.openai.request_draft import (
+    Draft,
+    Take,
+    problems_for,
+    refused,
+    shown,
+    take_all,
+)
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import STREAMING
 from smg_node.dialects.openai.tool_choice import settle_choice
@@ -101,7 +108,7 @@ class ChatReader:
     def read(self, body: dict[str, Any]) -> ParsedBody[ChatView]:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
-        cursor = Cursor(body, Problems())
+        cursor = Cursor(body, problems_for(self._options))
         take_all(draft, cursor, PARAMETERS)
         if "model" not in draft.request:
             cursor.raw("model", required=True)
@@ -112,7 +119,7 @@ class ChatReader:
             prompts=(prompt_of(draft),),
             sampling=sampling_of(draft),
             stream=wanted.pop("stream", False),
-            ignored=tuple(draft.ignored),
+            ignored=draft.ignored_in(cursor.problems),
             **wanted,
         )
         return ParsedBody(request, self._view(draft.view) if draft.view else self._plain)

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from smg_node.core.generation.request import ChatPrompt
 from smg_node.core.json_cursor import Cursor
-from smg_node.dialects.chat.messages import read_messages
+from smg_node.dialects.chat.messages import PREFIXES, read_messages
 from smg_node.dialects.openai.request_draft import Draft, Take
 from smg_node.dialects.openai.template_variables import VARIABLES
 
@@ -56,17 +56,30 @@ def settle_prompt(draft: Draft, cursor: Cursor) -> None:
     prompt = draft.prompt
     if not cursor.has("messages"):
         cursor.raw("messages", required=True)
+    prefix = _prefix(cursor)
+    if prefix:
+        if prompt.get("continue_final_message") is False:
+            cursor.problems.add(prefix, "contradicts continue_final_message")
+        prompt["continue_final_message"] = True
     if not prompt.get("continue_final_message"):
         return
+    where = prefix or cursor.path("continue_final_message")
     if prompt.get("add_generation_prompt"):
-        cursor.problem("continue_final_message", "cannot be combined with add_generation_prompt")
+        cursor.problems.add(where, "cannot be combined with add_generation_prompt")
     turns = prompt.get("turns") or ()
     if turns and (turns[-1].role != "assistant" or turns[-1].calls or not turns[-1].content):
-        cursor.problem(
-            "continue_final_message",
-            "needs a last message of role 'assistant' with text to continue",
-        )
+        cursor.problems.add(where, "needs a last message of role 'assistant' with text to continue")
     prompt["add_generation_prompt"] = False
+
+
+def _prefix(cursor: Cursor) -> str:
+    """Return the path of the switch by which the last message says that the answer goes on from it; "" for none."""
+    messages = cursor.values.get("messages")
+    last = messages[-1] if type(messages) is list and messages else None
+    if type(last) is not dict:
+        return ""
+    found = [key for key in PREFIXES if last.get(key) is True]
+    return f"{cursor.path('messages', len(messages) - 1)}.{found[0]}" if found else ""
 
 
 def prompt_of(draft: Draft) -> ChatPrompt:

@@ -19,6 +19,7 @@ def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
     for tool in cursor.objects(key, at_most=draft.options.tools_max):
         kind = tool.text("type", required=True)
         if kind == "function":
+            tool.only(("type", "function"))
             function = tool.object("function", required=True)
             if function is not None:
                 functions.append(function)

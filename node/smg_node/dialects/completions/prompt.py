@@ -4,7 +4,7 @@ from array import array
 from typing import Any, Final
 
 from smg_node.core.generation.request import Prompt, TextPrompt, TokenPrompt
-from smg_node.core.json_cursor import Cursor, kind_of
+from smg_node.core.json_cursor import Cursor, kind_of, whole
 
 _CHECKED_AT_ONCE: Final = 16_384
 
@@ -28,7 +28,7 @@ def read_prompts(
     if not value:
         cursor.problem(key, "must not be empty")
         return ()
-    if type(value[0]) is int:
+    if whole(value[0]) is not None:
         prompt = _ids(cursor, key, value, None)
         return () if prompt is None else (prompt,)
     if len(value) > prompts_max:
@@ -74,10 +74,13 @@ def _ids(cursor: Cursor, key: str, values: list[Any], index: int | None) -> Toke
     for begin in range(0, len(values), _CHECKED_AT_ONCE):
         part = values[begin : begin + _CHECKED_AT_ONCE]
         if set(map(type, part)) != {int}:
-            at = next(at for at, value in enumerate(part) if type(value) is not int)
-            message = f"must be a token id, not {kind_of(part[at])}"
-            cursor.problems.add(f"{where}[{begin + at}]", message, "invalid_type")
-            return None
+            numbers = list(map(whole, part))
+            if None in numbers:
+                at = numbers.index(None)
+                message = f"must be a token id, not {kind_of(part[at])}"
+                cursor.problems.add(f"{where}[{begin + at}]", message, "invalid_type")
+                return None
+            part = numbers
         try:
             ids.extend(array("I", part))
         except OverflowError:

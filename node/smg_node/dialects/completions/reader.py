@@ -3,12 +3,12 @@
 from typing import Any, Final
 
 from smg_node.core.generation.request import GenerateRequest
-from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.completions.prompt import read_prompts
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
-from smg_node.dialects.openai.request_draft import Draft, Take, refused, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, problems_for, refused, take_all
 from smg_node.dialects.openai.sampling import SAMPLING, TOKENS_MAX, sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import STREAMING
 from smg_node.dialects.openai.view import View
@@ -98,7 +98,7 @@ class CompletionsReader:
     def read(self, body: dict[str, Any]) -> ParsedBody[View]:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
-        cursor = Cursor(body, Problems())
+        cursor = Cursor(body, problems_for(self._options))
         take_all(draft, cursor, PARAMETERS)
         if "model" not in draft.request:
             cursor.raw("model", required=True)
@@ -108,7 +108,7 @@ class CompletionsReader:
         request = GenerateRequest(
             sampling=sampling_of(draft),
             stream=wanted.pop("stream", False),
-            ignored=tuple(draft.ignored),
+            ignored=draft.ignored_in(cursor.problems),
             **wanted,
         )
         if not draft.view:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from smg_node.core.generation.request import Prompt
-from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.completions.prompt import read_prompts
 from smg_node.dialects.openai.extras import take_model
-from smg_node.dialects.openai.request_draft import Draft, Take, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, problems_for, take_all
 from smg_node.dialects.options import ReaderOptions
 
 INPUTS_MAX: Final = 2_048
@@ -51,7 +51,7 @@ def _take_user(draft: Draft, cursor: Cursor, key: str) -> None:
     draft.ignore(key)
 
 
-_TABLE: Final[dict[str, Take]] = {
+PARAMETERS: Final[dict[str, Take]] = {
     "model": take_model,
     "input": _take_input,
     "encoding_format": _take_format,
@@ -62,8 +62,8 @@ _TABLE: Final[dict[str, Take]] = {
 
 def read_embeddings(body: dict[str, Any], options: ReaderOptions) -> EmbeddingsBody:
     """Return the parsed body; INVALID_REQUEST with the paths of what is wrong."""
-    draft, cursor = Draft(options), Cursor(body, Problems())
-    take_all(draft, cursor, _TABLE)
+    draft, cursor = Draft(options), Cursor(body, problems_for(options))
+    take_all(draft, cursor, PARAMETERS)
     for name in ("model", "input"):
         if not cursor.has(name):
             cursor.raw(name, required=True)
@@ -73,5 +73,5 @@ def read_embeddings(body: dict[str, Any], options: ReaderOptions) -> EmbeddingsB
         draft.request["prompts"],
         draft.request.get("packed", False),
         draft.request.get("dimensions"),
-        tuple(draft.ignored),
+        draft.ignored_in(cursor.problems),
     )

@@ -14,7 +14,7 @@ from smg_node.core.generation.request import Constraint, ConstraintKind
 from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.openai.json_schema import check_schema
-from smg_node.dialects.openai.request_draft import Draft, Take, take_all, take_unknown
+from smg_node.dialects.openai.request_draft import Draft, Take, take_all
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -25,26 +25,53 @@ def take_response_format(draft: Draft, cursor: Cursor, key: str) -> None:
     if wanted is None:
         return
     kind = wanted.word("type", _FORMATS, required=True)
-    if kind == "json_object":
-        draft.constraints.append(Constraint("json_object", "", cursor.path(key), strict=False))
+    if kind == "text":
+        wanted.only(_TEXT)
+    elif kind == "json_object":
+        take_json_format(draft, wanted, cursor.path(key))
     elif kind == "json_schema":
         _take_named_schema(draft, wanted)
     elif kind == "structural_tag":
         _add(draft, cursor, key, "structural_tag", _encode(wanted.values).decode())
 
 
+def take_json_format(draft: Draft, wanted: Cursor, where: str) -> None:
+    """Take a format that asks for any JSON object, or for one of the `schema` beside it, as llama.cpp,
+    Together and Fireworks have it.
+    """
+    wanted.only(_JSON_OBJECT)
+    strict = wanted.flag("strict") or False
+    if wanted.values.get("schema"):
+        take_schema(draft, wanted, "schema", strict=strict)
+    else:
+        wanted.object("schema")
+        draft.constraints.append(Constraint("json_object", "", where, strict=False))
+
+
 def _take_named_schema(draft: Draft, wanted: Cursor) -> None:
+    if wanted.has("schema") and not wanted.has("json_schema"):
+        # Without its own object, as other servers and the Responses API have it; nobody needs its name.
+        wanted.only(_FLAT_SCHEMA)
+        wanted.text("name", characters_min=1, characters_max=64)
+        take_description(wanted)
+        take_schema(draft, wanted, "schema", strict=wanted.flag("strict") or False)
+        return
+    wanted.only(_JSON_SCHEMA)
     named = wanted.object("json_schema", required=True)
     if named is None:
         return
+    named.only(_NAMED_SCHEMA)
     named.text("name", required=True, characters_min=1, characters_max=64)
-    named.text("description")
+    take_description(named)
     strict = named.flag("strict") or False
-    for key in named.values:
-        if key not in _NAMED_SCHEMA and named.has(key):
-            take_unknown(draft, named, key, _NAMED_SCHEMA)
     if named.raw("schema", required=True) is not None:
         take_schema(draft, named, "schema", strict=strict)
+
+
+def take_description(named: Cursor) -> None:
+    """Take what a schema is for: no engine here is told, its fields' own descriptions go with the schema."""
+    if named.text("description") is not None:
+        named.ignore("description")
 
 
 def take_schema(draft: Draft, cursor: Cursor, key: str, *, strict: bool = True) -> None:
@@ -132,7 +159,11 @@ def _object_or_text(cursor: Cursor, key: str, code: str) -> Cursor | None:
 
 
 _FORMATS: Final = ("text", "json_object", "json_schema", "structural_tag")
-_NAMED_SCHEMA: Final = {"name": 0, "description": 0, "strict": 0, "schema": 0}
+_TEXT: Final = ("type",)
+_JSON_OBJECT: Final = ("type", "schema", "strict")
+_JSON_SCHEMA: Final = ("type", "json_schema")
+_NAMED_SCHEMA: Final = ("name", "description", "strict", "schema")
+_FLAT_SCHEMA: Final = ("type", *_NAMED_SCHEMA)
 
 _STRUCTURED: Final[Mapping[str, Take]] = {
     "json": take_schema,

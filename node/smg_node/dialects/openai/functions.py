@@ -10,7 +10,10 @@ from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.openai.request_draft import Draft
 
+NAME_PATTERN: Final = "^[A-Za-z0-9_-]{1,64}$"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+# In Responses the type, and the format of a custom tool's text, stand beside them.
+_KEYS: Final = frozenset({"name", "description", "parameters", "strict", "type", "format"})
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -32,6 +35,7 @@ def read_functions(
 
 def read_function(function: Cursor) -> Tool | None:
     """Return the tool that a function declares; None without a valid name."""
+    function.only(_KEYS)
     name = function.text("name", required=True)
     if name is not None and not _NAME.match(name):
         function.problem("name", "must be 1 to 64 letters, digits, underscores and hyphens")

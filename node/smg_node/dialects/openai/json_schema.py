@@ -10,7 +10,7 @@ from typing import Any, Final
 from smg_node.core.json_cursor import Cursor
 
 _CODE: Final = "invalid_json_schema"
-_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+TYPES: Final = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _MAPS: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
@@ -99,9 +99,9 @@ def _wrong_keyword(key: str, value: Any) -> str:
 
 def _wrong_type(value: Any) -> str:
     names = value if type(value) is list and value else [value]
-    if all(type(name) is str and name in _TYPES for name in names):
+    if all(type(name) is str and name in TYPES for name in names):
         return ""
-    return f"must be one of {', '.join(sorted(_TYPES))}, or an array of them"
+    return f"must be one of {', '.join(sorted(TYPES))}, or an array of them"
 
 
 def _is_number(value: Any) -> bool:

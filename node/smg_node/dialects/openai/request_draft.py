@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from smg_node.core.generation.request import Constraint
-from smg_node.core.json_cursor import Cursor
+from smg_node.core.json_cursor import IGNORED_MAX, Cursor, Problems
 from smg_node.dialects.options import ReaderOptions
 
 Neutral: TypeAlias = Callable[[Any], bool]
 
 # Names of parameters come from the client and end up in a header.
-_IGNORED_MAX: Final = 32
 _IGNORED_NAME_MAX: Final = 64
 
 # Where prefill hands over to decode (`bootstrap_host`, `bootstrap_room` and their kin) is ours to say.
@@ -59,9 +58,20 @@ class Draft:
 
     def ignore(self, name: str) -> None:
         """Remember that `name` has no effect: at most 32 names of 64 harmless characters."""
-        if len(self.ignored) < _IGNORED_MAX:
+        if len(self.ignored) < IGNORED_MAX:
             cut = name[:_IGNORED_NAME_MAX]
             self.ignored.append("".join(c if _harmless(c) else "?" for c in cut))
+
+    def ignored_in(self, problems: Problems) -> tuple[str, ...]:
+        """Return the names of everything without effect, those inside objects too."""
+        for path in problems.ignored:
+            self.ignore(path)
+        return tuple(self.ignored)
+
+
+def problems_for(options: ReaderOptions) -> Problems:
+    """Return a new list of problems, in which unknown keys are treated as configured."""
+    return Problems(strict=options.unknown_parameters == "reject")
 
 
 Take: TypeAlias = Callable[[Draft, Cursor, str], None]

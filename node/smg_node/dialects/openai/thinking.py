@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final, get_args
 
 from smg_node.core.generation.request import Effort, Thinking
-from smg_node.core.json_cursor import Cursor, kind_of
+from smg_node.core.json_cursor import Cursor, kind_of, whole
 from smg_node.dialects.openai.request_draft import Draft, Take
 
 _EFFORTS: Final[Mapping[str, Effort]] = {effort: effort for effort in get_args(Effort)}
@@ -51,6 +51,7 @@ def take_thinking(draft: Draft, cursor: Cursor, key: str) -> None:
         cursor.problem(key, why, "invalid_type")
         return
     inside = Cursor(value, cursor.problems, cursor, key)
+    inside.only(("type", "budget_tokens"))
     kind = inside.word("type", ("enabled", "disabled", "adaptive"), required=True)
     if kind is None:
         return
@@ -58,8 +59,8 @@ def take_thinking(draft: Draft, cursor: Cursor, key: str) -> None:
     budget = inside.integer("budget_tokens", low=_BUDGET_MIN)
     if budget is None:
         return
-    lengths = [cursor.values.get(name) for name in _LENGTHS]
-    most = min((length for length in lengths if type(length) is int), default=None)
+    lengths = [whole(cursor.values.get(name)) for name in _LENGTHS]
+    most = min((length for length in lengths if length is not None), default=None)
     if most is not None and budget >= most:
         inside.problem("budget_tokens", f"must be less than the {most} tokens of the answer")
     _note(draft, budget=budget)

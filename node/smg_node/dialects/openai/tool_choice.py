@@ -15,6 +15,7 @@ from smg_node.dialects.openai.request_draft import Draft
 
 WORDS: Final[dict[str, ToolMode]] = {"none": "none", "auto": "auto", "required": "required"}
 ALLOWED_MODES: Final = ("auto", "required")
+_NAME: Final = ("name",)
 _NO_CUSTOM: Final = "tools of type 'custom' are not supported here"
 
 
@@ -27,9 +28,11 @@ def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
     kind = None if choice is None else choice.text("type", required=True)
     if choice is None or kind is None:
         return
+    choice.only(("type", kind))
     if kind == "function":
         function = choice.object("function", required=True)
         if function is not None:
+            function.only(_NAME)
             choose(draft, key, "named", name=function.text("name", required=True))
     elif kind == "allowed_tools":
         allowed = choice.object("allowed_tools", required=True)
@@ -48,6 +51,7 @@ def take_function_call(draft: Draft, cursor: Cursor, key: str) -> None:
         return
     choice = choice_object(cursor, key)
     if choice is not None:
+        choice.only(_NAME)
         choose(draft, key, "named", name=choice.text("name", required=True))
 
 
@@ -58,7 +62,9 @@ def take_parallel(draft: Draft, cursor: Cursor, key: str) -> None:
 
 
 def settle_choice(draft: Draft, cursor: Cursor) -> None:
-    """Check a choice against the tools that were declared; `none` needs none."""
+    """Check a choice against the tools that were declared; `none` needs none, and `auto` only the list of
+    them, which may be empty.
+    """
     choice = chosen(draft)
     if draft.view.get("legacy_call"):
         # One call at most: the answer has a place for no more.
@@ -81,6 +87,8 @@ def _settle_without_tools(draft: Draft, cursor: Cursor, choice: ToolChoice) -> N
     key = choice.where
     if not draft.left_out:
         needed = "functions" if key == "function_call" else "tools"
+        if choice.mode == "auto" and choice.allowed is None and cursor.has(needed):
+            return
         cursor.problem(key, f"is only allowed when {needed} are given")
     elif choice.mode == "required":
         refuse_choice(cursor, key, draft.left_out[0])
@@ -128,6 +136,7 @@ def choice_object(cursor: Cursor, key: str) -> Cursor | None:
 
 
 def _take_allowed(draft: Draft, allowed: Cursor, key: str) -> None:
+    allowed.only(("mode", "tools"))
     mode = allowed.word("mode", ALLOWED_MODES, required=True)
     tools = list(allowed.objects("tools", required=True, at_least=1))
     names = tuple(dict.fromkeys(_names(draft, tools)))
@@ -146,7 +155,10 @@ def _names(draft: Draft, tools: list[Cursor]) -> Iterator[str]:
     for tool in tools:
         kind = tool.text("type", required=True)
         if kind == "function":
+            tool.only(("type", "function"))
             place = tool.object("function", required=True)
+            if place is not None:
+                place.only(_NAME)
             name = None if place is None else place.text("name", required=True)
             if name is not None:
                 yield name

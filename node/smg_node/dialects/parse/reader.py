@@ -6,9 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.generation.request import Tool
-from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.chat.tools import take_tools
-from smg_node.dialects.openai.request_draft import Draft, Take, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, problems_for, take_all
 from smg_node.dialects.options import ReaderOptions
 
 
@@ -28,8 +28,8 @@ def _text(draft: Draft, cursor: Cursor, key: str) -> None:
     draft.request[key] = cursor.text(key)
 
 
-_REASONING: Final[dict[str, Take]] = {"text": _text, "reasoning_parser": _text, "prompt": _text}
-_CALLS: Final[dict[str, Take]] = {
+REASONING: Final[dict[str, Take]] = {"text": _text, "reasoning_parser": _text, "prompt": _text}
+CALLS: Final[dict[str, Take]] = {
     "text": _text,
     "tool_call_parser": _text,
     "prompt": _text,
@@ -39,19 +39,19 @@ _CALLS: Final[dict[str, Take]] = {
 
 def read_parse_calls(body: dict[str, Any], options: ReaderOptions) -> ParseBody:
     """Return the text to be parsed for calls of `tools`, and its format."""
-    return _read(body, options, _CALLS, "tool_call_parser")
+    return _read(body, options, CALLS, "tool_call_parser")
 
 
 def read_parse_reasoning(body: dict[str, Any], options: ReaderOptions) -> ParseBody:
     """Return the text to be parsed for reasoning, and its format."""
-    return _read(body, options, _REASONING, "reasoning_parser")
+    return _read(body, options, REASONING, "reasoning_parser")
 
 
 def _read(
     body: dict[str, Any], options: ReaderOptions, table: Mapping[str, Take], parser: str
 ) -> ParseBody:
     draft = Draft(options)
-    cursor = Cursor(body, Problems())
+    cursor = Cursor(body, problems_for(options))
     take_all(draft, cursor, table)
     for key in ("text", parser):
         if not cursor.has(key):
@@ -63,5 +63,5 @@ def _read(
         found[parser],
         found.get("prompt", ""),
         draft.prompt.get("tools", ()),
-        tuple(draft.ignored),
+        draft.ignored_in(cursor.problems),
     )

@@ -9,12 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.generation.request import Prompt, TokenIds, TokenPrompt
-from smg_node.core.json_cursor import Cursor, Problems, kind_of
+from smg_node.core.json_cursor import Cursor, kind_of
 from smg_node.dialects.chat.template_parameters import TEMPLATE, prompt_of, settle_prompt
 from smg_node.dialects.chat.tools import TOOLS
 from smg_node.dialects.completions.prompt import read_prompts
 from smg_node.dialects.openai.extras import take_model
-from smg_node.dialects.openai.request_draft import Draft, Take, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, problems_for, take_all
 from smg_node.dialects.options import ReaderOptions
 
 
@@ -71,13 +71,13 @@ def _take_skip(draft: Draft, cursor: Cursor, key: str) -> None:
         draft.request["skip_special_tokens"] = value
 
 
-_TOKENIZE: Final[dict[str, Take]] = {
+TOKENIZE: Final[dict[str, Take]] = {
     **TEMPLATE,
     **TOOLS,
     "model": take_model,
     "prompt": _take_prompt,
 }
-_DETOKENIZE: Final[dict[str, Take]] = {
+DETOKENIZE: Final[dict[str, Take]] = {
     "model": take_model,
     "tokens": _take_tokens,
     "skip_special_tokens": _take_skip,
@@ -86,7 +86,7 @@ _DETOKENIZE: Final[dict[str, Take]] = {
 
 def read_tokenize(body: dict[str, Any], options: ReaderOptions) -> TokenizeBody:
     """Return what to tokenize: `prompt` (a string or a list of strings) or `messages`."""
-    draft, cursor = _read(body, options, _TOKENIZE)
+    draft, cursor = _read(body, options, TOKENIZE)
     if cursor.has("prompt"):
         if cursor.has("messages"):
             cursor.problem("messages", "cannot be combined with prompt")
@@ -97,7 +97,10 @@ def read_tokenize(body: dict[str, Any], options: ReaderOptions) -> TokenizeBody:
     cursor.problems.check()
     prompts = draft.request["prompts"] if cursor.has("prompt") else (prompt_of(draft),)
     return TokenizeBody(
-        draft.request["model"], prompts, type(body.get("prompt")) is list, tuple(draft.ignored)
+        draft.request["model"],
+        prompts,
+        type(body.get("prompt")) is list,
+        draft.ignored_in(cursor.problems),
     )
 
 
@@ -106,7 +109,7 @@ def read_detokenize(body: dict[str, Any], options: ReaderOptions) -> DetokenizeB
 
     An empty list is the empty text.
     """
-    draft, cursor = _read(body, options, _DETOKENIZE)
+    draft, cursor = _read(body, options, DETOKENIZE)
     if not cursor.has("tokens"):
         cursor.raw("tokens", required=True)
     cursor.problems.check()
@@ -115,14 +118,16 @@ def read_detokenize(body: dict[str, Any], options: ReaderOptions) -> DetokenizeB
     ids = tuple(prompt.ids for prompt in prompts if isinstance(prompt, TokenPrompt))
     many = bool(tokens) and type(tokens[0]) is list
     skip: bool = draft.request.get("skip_special_tokens", True)
-    return DetokenizeBody(draft.request["model"], ids, many, skip, tuple(draft.ignored))
+    return DetokenizeBody(
+        draft.request["model"], ids, many, skip, draft.ignored_in(cursor.problems)
+    )
 
 
 def _read(
     body: dict[str, Any], options: ReaderOptions, table: dict[str, Take]
 ) -> tuple[Draft, Cursor]:
     draft = Draft(options)
-    cursor = Cursor(body, Problems())
+    cursor = Cursor(body, problems_for(options))
     take_all(draft, cursor, table)
     if "model" not in draft.request:
         cursor.raw("model", required=True)

@@ -5,13 +5,12 @@ from typing import Any, Final
 
 from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.core.errors import SmgError, invalid
+from smg_node.core.json_cursor import whole as integral
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.query_bounds import NUMBER_DIGITS_MAX, SWITCH_OFF, SWITCH_ON
 
 _NAME_SHOWN_MAX: Final = 64
-_DIGITS_MAX: Final = 20
-_YES: Final = frozenset({"1", "true", "yes"})
-_NO: Final = frozenset({"", "0", "false", "no"})
 
 
 async def read_fields(
@@ -52,9 +51,11 @@ def number_field(
     value = body.get(key)
     if value is None:
         return None
-    kind = "a whole number" if whole else "a number"
-    number: float | None = value if isinstance(value, int if whole else int | float) else None
-    if isinstance(value, bool) or number is None or not low <= number <= high:
+    number: float | None = integral(value) if whole else None
+    if not whole and isinstance(value, int | float) and not isinstance(value, bool):
+        number = value
+    if number is None or not low <= number <= high:
+        kind = "a whole number" if whole else "a number"
         raise invalid(f"{key} must be {kind} from {low:g} to {high:g}", key)
     return number
 
@@ -62,17 +63,26 @@ def number_field(
 def query_switch(request: HttpRequest, key: str) -> bool:
     """Return a parameter of the query that is on or off; off if it is absent."""
     said = request.query.get(key, "").lower()
-    if said not in _YES | _NO:
+    if said not in SWITCH_ON and said not in SWITCH_OFF:
         raise invalid(f"{key} must be true or false", key)
-    return said in _YES
+    return said in SWITCH_ON
+
+
+def query_word(request: HttpRequest, key: str, words: Collection[str]) -> str:
+    """Return a word of the query, one of these; "" if it is absent."""
+    said = request.query.get(key)
+    if said is not None and said not in words:
+        hint = did_you_mean(said, words)
+        raise invalid(f"{key} must be one of {', '.join(words)}{hint}", key)
+    return said or ""
 
 
 def query_number(request: HttpRequest, key: str, default: int, *, low: int, high: int) -> int:
     """Return a whole number of the query."""
-    said = request.query.get(key, "")
-    if not said:
+    said = request.query.get(key)
+    if said is None:
         return default
-    if not said.isascii() or not said.isdecimal() or len(said) > _DIGITS_MAX:
+    if not said.isascii() or not said.isdecimal() or len(said) > NUMBER_DIGITS_MAX:
         raise invalid(f"{key} must be a whole number", key)
     if not low <= int(said) <= high:
         raise invalid(f"{key} must be from {low} to {high}", key)
@@ -92,7 +102,7 @@ def expected_version(request: HttpRequest) -> int | None:
         return None
     quoted = len(said) > 1 and said[0] == said[-1] == '"'
     plain = said[1:-1] if quoted else said
-    if not plain.isascii() or not plain.isdecimal() or len(plain) > _DIGITS_MAX:
+    if not plain.isascii() or not plain.isdecimal() or len(plain) > NUMBER_DIGITS_MAX:
         raise invalid('If-Match must be a version such as "115964116992", 0 or *', "if-match")
     return int(plain)
 

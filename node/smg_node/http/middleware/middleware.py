@@ -25,7 +25,7 @@ from smg_node.http.middleware.authorization import Guard, cors_headers
 from smg_node.http.middleware.drain_phases import Drain
 from smg_node.http.middleware.error_replies import error_reply, internal
 from smg_node.http.middleware.inflight import Inflight, draining
-from smg_node.http.route_table import Route, Router
+from smg_node.http.route_table import Access, Found, Route, Router, WrongMethodError
 from smg_node.telemetry.metrics.cells import LATE_MAX, Spread, Tally
 from smg_node.telemetry.traces import request_scope as scope
 from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
@@ -38,6 +38,8 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
+_FOR_PAGES: Final[frozenset[Access]] = frozenset({"public", "data"})
+"""Routes that pages of allowed origins may use; never those of operators."""
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -187,13 +189,13 @@ class Middleware:
         if request.method == "OPTIONS":
             return self._preflight
         standing, keys = request.standing, self._parts.authenticator
-        found = self._router.find(request.method, request.path)
+        found = self._find(request, request.method)
         route = standing.route = found.route
         standing.values = found.values
         if request.trace.sampled:
             request.trace.set("http.route", route.path)
         options = self._parts.options
-        if options.cors_allowed_origins and route.access in ("public", "data"):
+        if options.cors_allowed_origins and route.access in _FOR_PAGES:
             standing.reply_headers = self._allow_origin(request)
         if route.access != "public":
             self._refuse_late(request, route)
@@ -201,7 +203,7 @@ class Middleware:
             standing.until_ms = who.expires_ms or NEVER_MS
         action = self._actions[route.action]
         # Operators are few, and what they may hangs on where they ask from.
-        if route.access in ("public", "data") and keys.settled:
+        if route.access in _FOR_PAGES and keys.settled:
             standing.plain_body = is_plain(request.headers)
             standing.action = action
             request.head.standing = standing
@@ -219,11 +221,13 @@ class Middleware:
             raise draining(leaving=False)
 
     async def _preflight(self, request: HttpRequest) -> Reply:
-        """Answer a browser's CORS preflight."""
-        method = request.headers.get("access-control-request-method", request.method)
-        found = self._router.find(method, request.path)
+        """Answer a browser's CORS preflight, or the question which methods a path takes."""
+        method = request.headers.get("access-control-request-method")
+        if method is None:
+            return Reply(204, headers={"allow": self._allowed(request)})
+        found = self._find(request, method)
         request.standing.route = found.route
-        if found.route.access in ("public", "data"):
+        if found.route.access in _FOR_PAGES:
             self._allow_origin(request)
         if "access-control-allow-origin" in request.reply_headers:
             wanted = request.headers.get("access-control-request-headers", "")
@@ -231,6 +235,26 @@ class Middleware:
                 request.reply_headers["access-control-allow-headers"] = wanted[:1024]
             request.reply_headers.update(_PREFLIGHT)
         return Reply(204)
+
+    def _find(self, request: HttpRequest, method: str) -> Found:
+        """Return the route; where there is none, a page of an allowed origin may read the error all the same,
+        unless the path is an operator's.
+        """
+        try:
+            return self._router.find(method, request.path)
+        except SmgError as error:
+            access = error.access if isinstance(error, WrongMethodError) else _FOR_PAGES
+            if access & _FOR_PAGES:
+                self._allow_origin(request)
+            raise
+
+    def _allowed(self, request: HttpRequest) -> str:
+        """Return the methods of a path, as `allow` lists them; NOT_FOUND for an unknown path."""
+        try:
+            found = self._find(request, request.method)
+        except WrongMethodError as error:
+            return error.allow
+        raise AssertionError(f"no route takes {found.route.method} {request.path}")
 
     def _allow_origin(self, request: HttpRequest) -> Mapping[str, str]:
         """Return the headers that let a page read the answer, if its origin is allowed."""

@@ -1,9 +1,10 @@
 """OpenAPI document: `/openapi.json` (OpenAPI 3.1), built from the route table and the schemas."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from smg_node.http.openapi.examples import EXAMPLES
+from smg_node.http.openapi.requests.queries import QUERY_SCHEMAS, SPLIT_BY_COMMAS
 from smg_node.http.openapi.schemas import SCHEMAS
 from smg_node.http.route_table import Route
 
@@ -13,7 +14,23 @@ _ACCESS: Final = {
     "view": "For operators and administrators.",
     "admin": "For administrators.",
 }
-_STREAMS: Final = frozenset({"ChatRequest", "CompletionRequest", "ResponseRequest"})
+_SEGMENT: Final = {"type": "string", "minLength": 1}
+_SCOPE: Final = {
+    "type": "string",
+    "pattern": "^(global|(tenant|key|model)=[A-Za-z0-9._/:@+~-]{1,120})$",
+    "description": "`tenant=…`, `key=…` or `model=…`, several with commas, or `global`.",
+}
+_HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "If-Match": {"type": "string", "pattern": r'^("[0-9]{1,20}"|[0-9]{1,20}|\*)$'},
+    "Idempotency-Key": {"type": "string", "pattern": "^[ -~]{1,128}$"},
+}
+# What sends events where it is asked to.
+_STREAMS: Final = frozenset({"chat", "completions", "create_response", "response", "events"})
+_EVENTS: Final = "text/event-stream"
+# Actions whose answer with status 503 is of the same form as that with 200.
+_PROBES: Final = frozenset({"readiness", "health", "health_generate"})
+# Actions that may be sent no body at all.
+_BODY_OPTIONAL: Final = frozenset({"create_conversation"})
 
 
 def document(routes: Iterable[Route], *, version: str) -> dict[str, Any]:
@@ -44,34 +61,39 @@ def _operation(route: Route) -> dict[str, Any]:
         "summary": route.summary,
         "description": _ACCESS[route.access],
         "security": [] if route.access == "public" else [{}, {"key": []}],
-        "responses": {
-            "200": _answer(route),
-            "default": {
-                "description": "A failure, in the envelope of this route.",
-                "content": {"application/json": {"schema": _reference("Error")}},
-            },
-        },
+        "responses": _responses(route),
     }
-    parameters = _parameters(route)
+    parameters = list(_parameters(route))
     if parameters:
         operation["parameters"] = parameters
     if route.body:
         operation["requestBody"] = {
-            "required": True,
+            "required": route.action not in _BODY_OPTIONAL,
             "content": {"application/json": _content(route.body)},
         }
     return operation
 
 
-def _answer(route: Route) -> dict[str, Any]:
-    content: dict[str, Any] = {
-        route.answer_type: _content(route.answer)
-        if route.answer
-        else {"schema": {"type": "string"}}
+def _responses(route: Route) -> dict[str, Any]:
+    answer = {"description": route.summary, **_answer(route)}
+    failure = {
+        "description": "A failure, in the envelope of this route.",
+        "content": {"application/json": {"schema": _reference("Error")}},
     }
-    if route.body in _STREAMS:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
-    return {"description": route.summary, "content": content}
+    unwell = {"503": answer} if route.action in _PROBES else {}
+    return {str(route.status): answer, **unwell, "default": failure}
+
+
+def _answer(route: Route) -> dict[str, Any]:
+    if not route.answer_types:
+        return {}
+    kinds = [*route.answer_types, *([_EVENTS] if route.action in _STREAMS else ())]
+    plain = _content(route.answer) if route.answer else {"schema": {"type": "string"}}
+    return {
+        "content": {
+            kind: {"schema": {"type": "string"}} if kind == _EVENTS else plain for kind in kinds
+        }
+    }
 
 
 def _content(schema: str) -> dict[str, Any]:
@@ -81,20 +103,26 @@ def _content(schema: str) -> dict[str, Any]:
     return content
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
-    named = [part[1:-1].rstrip("+") for part in route.path.split("/") if part.startswith("{")]
-    text = {"type": "string"}
-    places = (("path", named), ("query", route.query), ("header", route.headers))
-    return [
-        {
-            "name": name.removesuffix("?"),
-            "in": place,
-            "required": place != "query" and not name.endswith("?"),
-            "schema": text,
+def _parameters(route: Route) -> Iterator[dict[str, Any]]:
+    for part in route.path.split("/"):
+        if part.startswith("{"):
+            name = part[1:-1].rstrip("+")
+            schema = _SCOPE if name == "scope" else _SEGMENT
+            yield {"name": name, "in": "path", "required": True, "schema": schema}
+    known = QUERY_SCHEMAS.get(route.action, {})
+    assert set(route.query) == set(known), f"{route.action} has other parameters"
+    for name in route.query:
+        # Repeated, as forms are, unless the route splits it.
+        style = {"style": "form", "explode": False} if name in SPLIT_BY_COMMAS else {}
+        yield {"name": name, "in": "query", "required": False, "schema": known[name], **style}
+    for name in route.headers:
+        bare = name.removesuffix("?")
+        yield {
+            "name": bare,
+            "in": "header",
+            "required": bare == name,
+            "schema": _HEADERS[bare],
         }
-        for place, names in places
-        for name in names
-    ]
 
 
 def _operation_id(route: Route) -> str:

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.dialects.responses.request.conversations import ITEMS_MAX
+from smg_node.http.openapi.requests.responses import INPUT_ITEM, metadata_schema
+
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _MAYBE: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
@@ -16,22 +19,12 @@ def _object(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
-_METADATA: Final[Mapping[str, Any]] = {"type": ["object", "null"], "additionalProperties": _TEXT}
-_ASKED: Final[Mapping[str, Any]] = {
-    "model": _TEXT,
-    "input": {"anyOf": [_TEXT, _ITEMS]},
-    "instructions": _MAYBE,
-    "previous_response_id": _MAYBE,
-    "conversation": {"anyOf": [_MAYBE, _object({"id": _TEXT}, "id")]},
-    "truncation": {"enum": ["disabled", "auto", None]},
-}
+_METADATA: Final = metadata_schema()
+_GIVEN: Final[Mapping[str, Any]] = {"$ref": "#/components/schemas/InputItem"}
 
 HISTORY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Item": _object({"id": _TEXT, "type": _TEXT, "status": _TEXT}, "type"),
-    "HistoryRequest": _object(_ASKED, "model"),
-    "ResponseRequest": _object(
-        {**_ASKED, "store": _FLAG, "stream": _FLAG, "metadata": _METADATA}, "model"
-    ),
+    "InputItem": INPUT_ITEM,
     "Response": _object(
         {
             "id": _TEXT,
@@ -87,9 +80,16 @@ HISTORY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
         *("id", "object", "created_at", "metadata"),
     ),
-    "NewConversation": _object({"items": _ITEMS, "metadata": _METADATA}),
+    "NewConversation": _object(
+        {
+            "items": {"type": ["array", "null"], "items": _GIVEN, "maxItems": ITEMS_MAX},
+            "metadata": _METADATA,
+        }
+    ),
     "ConversationChange": _object({"metadata": _METADATA}, "metadata"),
-    "NewItems": _object({"items": {**_ITEMS, "minItems": 1, "maxItems": 20}}, "items"),
+    "NewItems": _object(
+        {"items": {"type": "array", "items": _GIVEN, "minItems": 1, "maxItems": ITEMS_MAX}}, "items"
+    ),
 }
 
 _QUESTION: Final = {"type": "message", "role": "user", "content": "And in French?"}

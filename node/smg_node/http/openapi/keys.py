@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.ports.keys import EXPIRES_IN_MAX_S
+
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _MOMENT: Final[Mapping[str, Any]] = {"type": ["integer", "null"]}
 _ROLE: Final[Mapping[str, Any]] = {"enum": ["user", "operator", "admin"]}
@@ -28,11 +30,20 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "KeyRequest": {
         "type": "object",
         "properties": {
-            "tenant": _TEXT,
-            "role": _ROLE,
-            "name": _TEXT,
-            "expires_in_s": {"type": "integer", "minimum": 1},
+            "tenant": {"type": ["string", "null"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"},
+            "role": {"enum": ["user", "operator", "admin", None]},
+            "name": {"type": ["string", "null"], "maxLength": 64, "pattern": "^[ -~]*$"},
+            "expires_in_s": {
+                "type": ["integer", "null"],
+                "minimum": 1,
+                "maximum": EXPIRES_IN_MAX_S,
+            },
         },
+        # A key of a user belongs to a tenant.
+        "anyOf": [
+            {"required": ["tenant"], "properties": {"tenant": _TEXT}},
+            {"required": ["role"], "properties": {"role": {"enum": ["operator", "admin"]}}},
+        ],
     },
     "ApiKey": _object(_KEY, *_KEY),
     "KeyList": _object(

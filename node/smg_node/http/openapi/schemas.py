@@ -1,8 +1,4 @@
-"""Schemas for `/openapi.json`: the outer form of bodies and answers, not every parameter.
-
-Bodies are validated by the readers, not by these: further fields are in the documentation of each
-API.
-"""
+"""Schemas for `/openapi.json`: bodies as their readers take them, and the outer form of answers."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,12 +9,14 @@ from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
 from smg_node.http.openapi.keys import KEY_SCHEMAS
 from smg_node.http.openapi.limits import LIMIT_SCHEMAS
+from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
 from smg_node.http.openapi.usage import USAGE_SCHEMAS
 from smg_node.http.openapi.workers import WORKER_SCHEMAS
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
 _FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
+_MODEL: Final[Mapping[str, Any]] = {"type": "string", "minLength": 1, "maxLength": 256}
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _IDS: Final[Mapping[str, Any]] = {"type": "array", "items": {"type": "integer", "minimum": 0}}
 
@@ -43,7 +41,6 @@ def _either(*schemas: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _WHATEVER: Final[Mapping[str, Any]] = {}
-_PROMPT: Final = _either(_TEXT, _list(_TEXT), _IDS, _list(_IDS))
 _USAGE: Final = _object(prompt_tokens=_NUMBER, completion_tokens=_NUMBER, total_tokens=_NUMBER)
 
 _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -103,7 +100,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
         members=_ANY,
         settings=_list(_reference("Setting")),
     ),
-    "SettingRequest": _object("value", value=_WHATEVER),
+    "SettingRequest": _object("value", value={"not": {"type": "null"}}),
     "SettingDifferences": _object(
         "node with differences",
         **{"node": _TEXT, "with": _TEXT},
@@ -136,7 +133,9 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
             )
         ),
     ),
-    "SettingValues": _object("settings", settings=_ANY),
+    "SettingValues": _object(
+        "settings", settings={"type": "object", "minProperties": 1, "maxProperties": 1024}
+    ),
     "Validation": _object(
         "valid problems",
         valid=_FLAG,
@@ -180,6 +179,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **USAGE_SCHEMAS,
     **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,
+    **BODY_SCHEMAS,
     "Error": _object(
         "error",
         error=_object(
@@ -190,13 +190,6 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             code=_TEXT,
         ),
     ),
-    "ChatRequest": _object(
-        "model messages",
-        model=_TEXT,
-        messages=_list(_ANY),
-        stream=_FLAG,
-        max_completion_tokens=_NUMBER,
-    ),
     "ChatCompletion": _object(
         "id object created model choices",
         id=_TEXT,
@@ -205,9 +198,6 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         model=_TEXT,
         choices=_list(_ANY),
         usage=_USAGE,
-    ),
-    "CompletionRequest": _object(
-        "model prompt", model=_TEXT, prompt=_PROMPT, stream=_FLAG, max_tokens=_NUMBER
     ),
     "Completion": _object(
         "id object created model choices",
@@ -218,45 +208,26 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         choices=_list(_ANY),
         usage=_USAGE,
     ),
-    "EmbeddingsRequest": _object(
-        "model input",
-        model=_TEXT,
-        input=_PROMPT,
-        encoding_format={"enum": ["float", "base64"]},
-        dimensions=_NUMBER,
-    ),
     "Embeddings": _object("object data", object={"const": "list"}, data=_list(_ANY)),
     "RerankRequest": _object(
-        "model query documents", model=_TEXT, query=_TEXT, documents=_list(_ANY), top_n=_NUMBER
+        "model query documents", model=_MODEL, query=_TEXT, documents=_list(_ANY), top_n=_NUMBER
     ),
     "Reranked": _ANY,
-    "ClassifyRequest": _object("model", model=_TEXT, input=_either(_TEXT, _list(_TEXT))),
+    "ClassifyRequest": _object("model", model=_MODEL, input=_either(_TEXT, _list(_TEXT))),
     "Classified": _ANY,
-    "TokenizeRequest": _object(
-        "model", model=_TEXT, prompt=_either(_TEXT, _list(_TEXT)), messages=_list(_ANY)
-    ),
     "Tokenized": _object(
         "tokens count char_count",
         tokens=_either(_IDS, _list(_IDS)),
         count=_either(_NUMBER, _list(_NUMBER)),
         char_count=_either(_NUMBER, _list(_NUMBER)),
     ),
-    "DetokenizeRequest": _object(
-        "model tokens", model=_TEXT, tokens=_either(_IDS, _list(_IDS)), skip_special_tokens=_FLAG
-    ),
     "Detokenized": _object("text", text=_either(_TEXT, _list(_TEXT))),
-    "ParseCallsRequest": _object(
-        "text tool_call_parser", text=_TEXT, tool_call_parser=_TEXT, tools=_list(_ANY), prompt=_TEXT
-    ),
     "ParsedCalls": _object(
         "remaining_text tool_calls success",
         remaining_text=_TEXT,
         tool_calls=_list(_ANY),
         reasoning_text=_TEXT,
         success={"const": True},
-    ),
-    "ParseReasoningRequest": _object(
-        "text reasoning_parser", text=_TEXT, reasoning_parser=_TEXT, prompt=_TEXT
     ),
     "ParsedReasoning": _object(
         "normal_text reasoning_text success",
@@ -325,7 +296,15 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     ),
     "MemberList": _object("node members", node=_TEXT, members=_list(_reference("Member"))),
     "Forgotten": _object("name members", name=_TEXT, members=_ANY),
-    "JoinRequest": _object("peers", peers=_list(_TEXT)),
+    "JoinRequest": _object(
+        "peers",
+        peers={
+            "type": "array",
+            "items": {"type": "string", "minLength": 1, "maxLength": 300},
+            "minItems": 1,
+            "maxItems": 256,
+        },
+    ),
     "Joining": _object("status peers", status=_TEXT, peers=_list(_TEXT)),
     "Leaving": _object("status node", status=_TEXT, node=_TEXT),
     "EventList": _object("node boot events", node=_TEXT, boot=_NUMBER, events=_list(_ANY)),
@@ -333,8 +312,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "KeyringRequest": _object(
         "operation key",
         operation={"enum": ["install", "use", "remove"]},
-        key=_TEXT,
-        force=_FLAG,
+        key={"type": "string", "minLength": 1, "maxLength": 128},
+        force={"type": ["boolean", "null"]},
     ),
     "Version": _object("name version commit", name=_TEXT, version=_TEXT, commit=_TEXT, wire={}),
     "Document": _object("openapi info paths", openapi=_TEXT, info=_ANY, paths=_ANY),

@@ -12,7 +12,6 @@ _AMOUNT: Final[Mapping[str, Any]] = {"type": "number"}
 _FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _ROLE: Final[Mapping[str, Any]] = {"enum": list(ROLES)}
-_PORT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 1, "maximum": 65535}
 _PORT_OR_NULL: Final[Mapping[str, Any]] = {"type": ["integer", "null"]}
 
 
@@ -31,23 +30,34 @@ def _reference(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+_URL: Final = {"type": "string", "minLength": 1, "maxLength": 2048}
+_MAYBE_ROLE: Final = {"enum": [*ROLES, None]}
+_NAME: Final = {"type": ["string", "null"], "minLength": 1, "maxLength": 256}
+_NAME_OR_NOTHING: Final = {"type": ["string", "null"], "maxLength": 256}
 _WORKER_SPEC: Final[Mapping[str, Mapping[str, Any]]] = {
-    "model": _TEXT,
-    "model_id": _TEXT,
-    "role": _ROLE,
-    "worker_type": _ROLE,
-    "contract": _TEXT,
-    "runtime_type": _TEXT,
-    "labels": _ANY,
-    "priority": _NUMBER,
-    "cost": _AMOUNT,
-    "api_key": _TEXT,
-    "bootstrap_port": _PORT,
+    "model": _NAME_OR_NOTHING,
+    "model_id": _NAME_OR_NOTHING,
+    "role": _MAYBE_ROLE,
+    "worker_type": _MAYBE_ROLE,
+    "contract": _NAME,
+    "runtime_type": _NAME,
+    "labels": {
+        "type": ["object", "null"],
+        "propertyNames": {"minLength": 1, "maxLength": 256},
+        "additionalProperties": {"type": "string", "maxLength": 256},
+        "maxProperties": 64,
+    },
+    "priority": {"type": ["integer", "null"], "minimum": 0, "maximum": 1_000_000},
+    "cost": {"type": ["number", "null"], "minimum": 0, "maximum": 1_000_000},
+    "api_key": {"type": ["string", "null"], "maxLength": 4096, "pattern": "^[ -~]*$"},
+    "bootstrap_port": {"type": ["integer", "null"], "minimum": 1, "maximum": 65_535},
 }
-
 WORKER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "WorkerRequest": _object("url", url=_TEXT, **_WORKER_SPEC),
-    "WorkerPatch": _object(status={"enum": ["draining", "ready"]}, **_WORKER_SPEC),
+    "WorkerRequest": _object("url", url=_URL, **_WORKER_SPEC),
+    "WorkerPatch": {
+        **_object(status={"enum": ["draining", "ready", None]}, **_WORKER_SPEC),
+        "minProperties": 1,
+    },
     "Worker": _object(
         "id url status",
         id=_TEXT,

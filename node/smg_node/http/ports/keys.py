@@ -1,11 +1,14 @@
 """Key port: API keys of the cluster, as the HTTP surface manages them."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 
 from smg_node.access.identity import Role
+
+EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
+"""Ten years."""
 
 
 class KeyView(msgspec.Struct, frozen=True):

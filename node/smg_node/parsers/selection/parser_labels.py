@@ -2,10 +2,13 @@
 workers' metadata.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
-from smg_node.core.errors import SmgError
+from smg_node.config.schema.suggestions import nearest
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.json_cursor import quoted
 from smg_node.core.registry import Registry
 from smg_node.parsers.reading.format import THINK_OPTIONS
 from smg_node.parsers.selection.registry import known_joint, known_thoughts, known_tools
@@ -87,8 +90,7 @@ def reasoning_named(text: str) -> tuple[str, frozenset[str] | None]:
     will do. NOT_FOUND, with the nearest name, for what is neither.
     """
     name, plus, rest = text.partition("+")
-    kind = "reasoning parser"
-    found = _found(name, reasoning_of_label(name), kind, [*known_thoughts(), *known_joint()])
+    found = _found(name, reasoning_of_label(name), "reasoning parser", reasoning_names())
     if not plus:
         return found, None
     options: Registry[str] = Registry("option of a reasoning parser")
@@ -104,8 +106,17 @@ def thinks_first(text: str) -> bool:
 
 def tools_named(text: str) -> str:
     """Return the format of calls an operator names; NOT_FOUND, with the nearest name, for what is none."""
-    known = [*known_tools(), *known_joint(), PLAIN]
-    return _found(text, tools_of_label(text), "tool parser", known)
+    return _found(text, tools_of_label(text), "tool parser", tool_names())
+
+
+def reasoning_names() -> Mapping[str, Sequence[str]]:
+    """Return every format of thoughts by name, with the labels of other programs that mean it."""
+    return _listed({*known_thoughts(), *known_joint(), TEMPLATE}, _REASONING)
+
+
+def tool_names() -> Mapping[str, Sequence[str]]:
+    """Return every format of calls by name, with the labels of other programs that mean it."""
+    return _listed({*known_tools(), *known_joint(), TEMPLATE, PLAIN}, _TOOLS)
 
 
 def parser_trouble(field: str, text: str) -> str:
@@ -120,13 +131,24 @@ def parser_trouble(field: str, text: str) -> str:
     return ""
 
 
-def _found(said: str, meant: str, kind: str, known: Iterable[str]) -> str:
+def _found(said: str, meant: str, kind: str, known: Mapping[str, Sequence[str]]) -> str:
     if meant:
         return meant
-    registry: Registry[str] = Registry(kind)
-    for name in sorted({*known, TEMPLATE}):
-        registry.add(name, name)
-    return registry.get(_plain(said))
+    near = nearest(_plain(said), [*known, *chain(*known.values())])
+    if near:
+        hint = f"did you mean {near!r}?"
+    else:
+        hint = f"known, with other names of theirs: {', '.join(map(_with_labels, known.items()))}"
+    raise SmgError(ErrorKind.NOT_FOUND, f"no {kind} is called {quoted(said)}; {hint}")
+
+
+def _with_labels(listed: tuple[str, Sequence[str]]) -> str:
+    name, labels = listed
+    return f"{name} ({' '.join(labels)})" if labels else name
+
+
+def _listed(names: Iterable[str], labels: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+    return {name: sorted(set(labels.get(name, "").split()) - {name}) for name in sorted(set(names))}
 
 
 def _plain(label: str) -> str:

@@ -17,6 +17,7 @@ from smg_node.core.request_context import Priority
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.health.backpressure import NEVER
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
+from smg_node.fleet.models.unknown_model import unknown_model
 from smg_node.pipeline.placement.decider import (
     RETRY_AFTER_S,
     Beginnings,
@@ -183,12 +184,7 @@ class Placer:
             if found is not None:
                 return found
             if not self._fleet.unknown_yet():
-                raise SmgError(
-                    ErrorKind.NOT_FOUND,
-                    f"the model {name!r} does not exist here",
-                    where="model",
-                    code="model_not_found",
-                )
+                raise unknown_model(name, self._fleet.models, self._fleet.serving)
             self._fleet.doubt_unknown()
             if not await self._wait(until_s):
                 raise _no_worker(f"no worker serves {name!r} yet, but some are still starting")

@@ -8,6 +8,7 @@ from typing import Final
 
 from smg_node.admission.admission import Admission
 from smg_node.admission.ticket import Ticket
+from smg_node.core.json_cursor import whole
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_request import LENGTHS, Relayable
@@ -92,7 +93,7 @@ class RelayMeter:
 def _length(asked: Relayable) -> int | None:
     """Return the maximum tokens of an answer, None where its client did not set it."""
     for name in reversed(LENGTHS):
-        value = asked.fields.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40:
+        value = whole(asked.fields.get(name))
+        if value is not None and 0 <= value < LENGTH_MAX:
             return value
     return None

@@ -13,6 +13,8 @@ import msgspec
 
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import TokenIds, token_ids
+from smg_node.core.json_cursor import whole
+from smg_node.dialects.json_body import BYTE_ORDER_MARK
 from smg_node.routing.kv_index.block_hash import text_ids
 
 TEXT_MAX_CHARACTERS: Final = 1_048_576
@@ -86,10 +88,10 @@ class Relayable(msgspec.Struct, frozen=True):
         """The number of answers: prompts times answers for each, at most 128."""
         prompts = self.fields.get("prompt") if "prompt" in self.api.prompt else None
         count = 1
-        if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int):
+        if isinstance(prompts, list) and prompts and whole(prompts[0]) is None:
             count = len(prompts)
-        each = self.fields.get("n")
-        if isinstance(each, int) and not isinstance(each, bool) and each > 0:
+        each = whole(self.fields.get("n"))
+        if each is not None and each > 0:
             count *= each
         return min(count, ANSWERS_MAX)
 
@@ -135,7 +137,7 @@ def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
         api,
         model_of(fields),
         streamed=bool(streamed) and api.generates,
-        raw=raw,
+        raw=raw.removeprefix(BYTE_ORDER_MARK),
         fields=fields,
         ids=text_ids(text) if api.generates else token_ids(),
         prompt_tokens=max(1, len(text) // _CHARACTERS_PER_TOKEN),
@@ -145,7 +147,7 @@ def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
 
 def _shareable(api: Api, fields: Mapping[str, Any]) -> bool:
     prompt = fields.get("prompt") if "prompt" in api.prompt else None
-    several = isinstance(prompt, list) and len(prompt) > 1 and not isinstance(prompt[0], int)
+    several = isinstance(prompt, list) and len(prompt) > 1 and whole(prompt[0]) is None
     return not (
         several
         or any(fields.get(name) not in (None, 1) for name in ("n", "best_of"))

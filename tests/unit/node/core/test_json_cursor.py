@@ -31,6 +31,8 @@ GETTERS: list[tuple[Callable[[Cursor], Any], Any, Any]] = [
     (lambda c: c.flag("a"), False, False),
     (lambda c: c.integer("a", low=0), 0, 0),
     (lambda c: c.integer("a", low=-1, high=1), 1, 1),
+    (lambda c: c.integer("a", low=0), 10.0, 10),
+    (lambda c: c.integer("a", low=0), 1e3, 1000),
     (lambda c: c.integer("a", low=0), 10**40, 10**40),
     (lambda c: c.number("a", low=0, high=2), 2, 2.0),
     (lambda c: c.number("a", low=0, high=2), 0.5, 0.5),
@@ -61,7 +63,7 @@ def test_null_and_absence_are_the_same(
         (lambda c: c.flag("a"), 0, "must be a boolean, not an integer"),
         (lambda c: c.flag("a"), "true", "must be a boolean, not a string"),
         (lambda c: c.integer("a", low=0), True, "must be an integer, not a boolean"),
-        (lambda c: c.integer("a", low=0), 5.0, "must be an integer, not a number with a fraction"),
+        (lambda c: c.integer("a", low=0), 5.5, "must be an integer, not a number with a fraction"),
         (lambda c: c.integer("a", low=0), "5", "must be an integer, not a string"),
         (lambda c: c.number("a", low=0, high=1), True, "must be a number, not a boolean"),
         (lambda c: c.object("a"), [], "must be an object, not an array"),
@@ -172,7 +174,7 @@ def test_elements_that_are_no_objects_are_noted_and_left_out() -> None:
 
 def test_elements_are_all_of_one_kind() -> None:
     cursor = Cursor({}, Problems())
-    assert cursor.elements("a", int, "an integer", [1, 2]) == [1, 2]
+    assert cursor.elements("a", int, "an integer", [1, 2.0]) == [1, 2]
     assert cursor.elements("a", int, "an integer", [1, True]) is None
     with pytest.raises(SmgError, match=r"a\[1\]: must be an integer, not a boolean"):
         cursor.problems.check()
@@ -233,7 +235,8 @@ def test_nothing_noted_is_nothing_raised() -> None:
         (None, "null"),
         (True, "a boolean"),
         (1, "an integer"),
-        (1.0, "a number with a fraction"),
+        (1.0, "a number"),
+        (1.5, "a number with a fraction"),
         ("", "a string"),
         ([], "an array"),
         ({}, "an object"),

@@ -20,6 +20,8 @@ from smg_node.dialects.json_body import read_json
         (b'{"a":1,"a":2}', {"a": 2}),
         (b'{"a":123456789012345678901234567890}', {"a": 123456789012345678901234567890}),
         ('{"é":"\u2028"}'.encode(), {"é": "\u2028"}),
+        (b"\xef\xbb\xbf{}", {}),
+        (b'\xef\xbb\xbf \n{"a":1}', {"a": 1}),
     ],
 )
 def test_an_object_is_read(body: bytes, value: dict[str, Any]) -> None:
@@ -48,7 +50,9 @@ def test_an_object_is_read(body: bytes, value: dict[str, Any]) -> None:
         b'{"a":"\\ud800\\u0041"}',
         b'{"a":"\\udc00"}',
         b'{"a":"\n"}',
-        b"\xef\xbb\xbf{}",
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbf\xef\xbb\xbf[]",
+        b"\xff\xfe{\x00}\x00",
         b"\x00",
         b"[]",
         b'"text"',
@@ -65,6 +69,38 @@ def test_anything_else_is_refused(body: bytes) -> None:
         "invalid_json",
         None,
     )
+
+
+HALF = "a string has one half of a surrogate pair"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the body is empty: it must be a JSON object"),
+        (b" \r\n", "the body is empty: it must be a JSON object"),
+        (b"\xef\xbb\xbf", "the body is empty: it must be a JSON object"),
+        (b'{"a":1', "it is cut off after 6 bytes"),
+        (b'{"a":"x', "it is cut off after 7 bytes"),
+        (b'{"a":"\\ud83d', "it is cut off after 12 bytes"),
+        (b'{"a":"\\ud83d\\ude0', "it is cut off after 17 bytes"),
+        (b'{"a":"\\ud83d\\ude00', "it is cut off after 18 bytes"),
+        (b'{"a":"\\ud800"}', HALF),
+        (b'{"a":"\\ud800x"}', HALF),
+        (b'{"a":"\\uD83D\\n"}', HALF),
+        (b'{"\\udBFF":1}', HALF),
+        (b'{"a":["\\ud800"]}', HALF),
+        (b'{"a":"\\ud800","b":"long enough"}', HALF),
+        (b'{"a":"\\ud800\\u0041"}', HALF),
+        (b'{"a":"\\udc00"}', HALF),
+        ('{"a":1}'.encode("utf-16"), "the body is UTF-16: JSON is sent in UTF-8"),
+        (b'{"a":"\xff"}', "the body is not valid UTF-8"),
+        (b'{"a":NaN}', r"invalid character \(byte 5\)"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong_with_the_body(body: bytes, message: str) -> None:
+    with pytest.raises(SmgError, match=message):
+        read_json(body)
 
 
 def test_the_top_level_must_be_an_object_and_the_message_says_what_it_was() -> None:

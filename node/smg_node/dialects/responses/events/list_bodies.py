@@ -16,8 +16,8 @@ from smg_storage.ids import is_id
 from smg_storage.records import PageAsk
 
 LIMIT_MAX: Final = 100
-_LIMIT: Final = 20
-_NUMBER_DIGITS_MAX: Final = 18
+LIMIT: Final = 20
+NUMBER_DIGITS_MAX: Final = 18
 
 
 def page_of(query: Mapping[str, str]) -> PageAsk:
@@ -25,7 +25,7 @@ def page_of(query: Mapping[str, str]) -> PageAsk:
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise invalid(f"order: must be 'asc' or 'desc'; got {quoted(order)}", "order")
-    spelled = query.get("limit", str(_LIMIT))
+    spelled = query.get("limit", str(LIMIT))
     limit = _number(spelled)
     if limit is None or not 1 <= limit <= LIMIT_MAX:
         why = f"limit: must be an integer between 1 and {LIMIT_MAX}; got {quoted(spelled)}"
@@ -62,7 +62,7 @@ def include_of(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def _number(spelled: str) -> int | None:
-    plain = spelled.isascii() and spelled.isdigit() and len(spelled) <= _NUMBER_DIGITS_MAX
+    plain = spelled.isascii() and spelled.isdigit() and len(spelled) <= NUMBER_DIGITS_MAX
     return int(spelled) if plain else None
 
 

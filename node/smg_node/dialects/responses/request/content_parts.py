@@ -13,6 +13,15 @@ from smg_node.dialects.openai.part_limits import PartCounter
 _SAID: Final = ("output_text", "refusal")
 _SHOWN: Final = ("input_text", "input_image", "input_file", "input_audio")
 _RETURNED: Final = ("input_text", "input_image", "input_file")
+# What is known of a part; other keys stay in the item, and have no effect.
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "input_text": ("type", "text"),
+    "output_text": ("type", "text", "annotations", "logprobs"),
+    "refusal": ("type", "refusal"),
+    "input_image": ("type", "image_url", "detail", "file_id"),
+    "input_file": ("type", "file_data", "file_url", "filename", "file_id"),
+    "input_audio": ("type", "input_audio"),
+}
 _NO_FILES: Final = "is not supported: this gateway stores no files; send the content itself"
 _MEDIA: Final[dict[str, MediaKind]] = {
     "input_image": "image",
@@ -69,6 +78,8 @@ def _part(part: Cursor, kinds: tuple[str, ...], shelf: PartCounter) -> dict[str,
     """Return a part, written out; what is wrong with it is noted."""
     kind = part.word("type", kinds, required=True)
     values = part.values
+    if kind is not None:
+        part.only(_KEYS[kind])
     match kind:
         case "input_text":
             part.text("text", required=True)
@@ -106,6 +117,7 @@ def _check_audio(part: Cursor) -> None:
     audio = part.object("input_audio", required=True)
     if audio is None:
         return
+    audio.only(("data", "format"))
     audio.text("data", required=True, characters_min=1)
     form = audio.text("format", required=True, characters_min=1, characters_max=16)
     if form is not None and not form.isalnum():

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.openai.extras import take_metadata
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.openai.part_limits import PartCounter
-from smg_node.dialects.openai.request_draft import Draft, Take, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, problems_for, take_all
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE
@@ -28,11 +28,13 @@ class ConversationsReader:
     """Reads bodies of the Conversations API. INVALID_REQUEST names everything that is wrong with a
     body.
 
-    An item may be a reference to an item of the tenant, resolved by the history service.
+    An item may be a reference to an item of the tenant, resolved by the history service. `ignored` are
+    the names of what had no effect in the body read last.
     """
 
     def __init__(self, options: ReaderOptions) -> None:
         self._options = options
+        self.ignored: tuple[str, ...] = ()
 
     def new(self, body: dict[str, Any]) -> NewConversation:
         """Return a new conversation's first items, at most 20, and its metadata."""
@@ -58,13 +60,14 @@ class ConversationsReader:
         present: str = "",
     ) -> Draft:
         draft = Draft(self._options)
-        cursor = Cursor(body, Problems())
+        cursor = Cursor(body, problems_for(self._options))
         take_all(draft, cursor, table)
         if required and not cursor.has(required):
             cursor.raw(required, required=True)
         if present and present not in body:
             cursor.raw(present, required=True)
         cursor.problems.check()
+        self.ignored = draft.ignored_in(cursor.problems)
         return draft
 
 

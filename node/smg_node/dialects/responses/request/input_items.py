@@ -15,8 +15,8 @@ from smg_node.dialects.responses.request.content_parts import call_output, messa
 from smg_storage.ids import is_id
 
 _ROLES: Final = ("user", "system", "developer", "assistant")
-_STATUSES: Final = ("in_progress", "completed", "incomplete")
-_PHASES: Final = ("commentary", "final_answer")
+STATUSES: Final = ("in_progress", "completed", "incomplete")
+PHASES: Final = ("commentary", "final_answer")
 # Statuses of types that are not rendered may be others: they are the word of some other server.
 _CHECKED: Final = frozenset(
     {
@@ -24,7 +24,7 @@ _CHECKED: Final = frozenset(
         "custom_tool_call_output",
     }
 )  # fmt: skip
-_LENGTHS: Final = {"call_id": 64, "name": 128}
+LENGTHS: Final = {"call_id": 64, "name": 128}
 
 
 def user_message(text: str) -> ItemDoc:
@@ -83,14 +83,14 @@ def _check(item: Cursor, name: str, kind: ItemKind) -> None:
         item.text("id")
     for key, wanted in kind.required.items():
         if wanted is str:
-            low = 1 if key in _LENGTHS else 0
-            item.text(key, required=True, characters_min=low, characters_max=_LENGTHS.get(key))
+            low = 1 if key in LENGTHS else 0
+            item.text(key, required=True, characters_min=low, characters_max=LENGTHS.get(key))
             continue
         value = item.raw(key, required=True)
         if value is not None and type(value) is not wanted:
             item.problem(key, f"must be {json_type(wanted)}", "invalid_type")
     if name in _CHECKED:
-        item.word("status", _STATUSES)
+        item.word("status", STATUSES)
     else:
         item.text("status")
     if name == ITEM_REFERENCE:
@@ -108,10 +108,10 @@ def _written_out(item: Cursor, name: str, shelf: PartCounter) -> dict[str, Any]:
     match name:
         case "message":
             role = item.word("role", _ROLES, required=True)
-            item.word("phase", _PHASES)
+            item.word("phase", PHASES)
             return {} if role is None else {"content": message_content(item, role, shelf)}
         case "function_call" | "custom_tool_call":
-            item.text("namespace", characters_max=_LENGTHS["name"])
+            item.text("namespace", characters_max=LENGTHS["name"])
             return {}
         case "function_call_output" | "custom_tool_call_output":
             return {"output": call_output(item, shelf)}

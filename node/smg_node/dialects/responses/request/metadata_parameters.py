@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smg_node.core.json_cursor import Cursor
+from smg_node.core.json_cursor import Cursor, whole
 from smg_node.dialects.openai.extras import take_cache_key, take_metadata, take_service_tier
 from smg_node.dialects.openai.request_draft import Draft, Take, refused, take_all
 from smg_node.dialects.openai.streaming import take_obfuscation, take_stream
@@ -84,5 +84,5 @@ LABELS: Final[dict[str, Take]] = {
     "access_programs": _hint,
     "context_management": _take_compaction,
     "prompt": refused("is not supported: this gateway stores no prompt templates"),
-    "n": refused("is not supported in Responses", lambda value: value == 1),
+    "n": refused("is not supported in Responses", lambda value: whole(value) == 1),
 }

@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from smg_node.core.generation.request import Constraint
 from smg_node.core.json_cursor import Cursor
-from smg_node.dialects.openai.constraint import take_schema
+from smg_node.dialects.openai.constraint import take_description, take_json_format, take_schema
 from smg_node.dialects.openai.request_draft import Draft, Take, take_all
 from smg_node.dialects.openai.template_variables import take_verbosity
 from smg_node.dialects.openai.thinking import take_effort
@@ -27,6 +26,7 @@ _CONTEXTS: Final = ("auto", "current_turn", "all_turns")
 _TOP_LOGPROBS_MAX: Final = 20
 # Keys that one of the two public schemas demands of a format.
 _UNSAID: Final = {"description": None, "strict": False}
+_FORMAT_KEYS: Final = ("type", "name", "description", "strict", "schema")
 
 
 def take_text(draft: Draft, cursor: Cursor, key: str) -> None:
@@ -45,15 +45,18 @@ def take_format(draft: Draft, cursor: Cursor, key: str) -> None:
     if wanted is None:
         return
     kind = wanted.word("type", ("text", "json_object", "json_schema"), required=True)
-    if kind == "json_object":
-        draft.constraints.append(Constraint("json_object", "", cursor.path(key), strict=False))
+    if kind == "text":
+        wanted.only(("type",))
+    elif kind == "json_object":
+        take_json_format(draft, wanted, cursor.path(key))
     if kind != "json_schema":
         draft.view["format"] = wanted.values
         return
+    wanted.only(_FORMAT_KEYS)
     said = {key: value for key, value in wanted.values.items() if value is not None}
     draft.view["format"] = {**_UNSAID, **said}
     wanted.text("name", required=True, characters_min=1, characters_max=64)
-    wanted.text("description")
+    take_description(wanted)
     strict = wanted.flag("strict") or False
     if wanted.raw("schema", required=True) is not None:
         take_schema(draft, wanted, "schema", strict=strict)
@@ -76,9 +79,10 @@ def _take_word_effort(draft: Draft, cursor: Cursor, key: str) -> None:
         take_effort(draft, cursor, key)
 
 
-def _take_summary(_draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take the kind of reasoning summary; there is one only if the model makes it."""
-    cursor.word(key, _SUMMARIES)
+def _take_summary(draft: Draft, cursor: Cursor, key: str) -> None:
+    """Take the kind of reasoning summary: none is made here, so the client is told that it has no effect."""
+    if cursor.word(key, _SUMMARIES) is not None:
+        draft.ignore(cursor.path(key))
 
 
 def _take_context(draft: Draft, cursor: Cursor, key: str) -> None:

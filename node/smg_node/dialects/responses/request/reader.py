@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import Thinking, ToolChoice
-from smg_node.core.json_cursor import Cursor, Problems, kind_of, quoted
+from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
 from smg_node.dialects.openai.part_limits import PartCounter
-from smg_node.dialects.openai.request_draft import Draft, Take, integer, take_all
+from smg_node.dialects.openai.request_draft import Draft, Take, integer, problems_for, take_all
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.template_variables import VARIABLES
 from smg_node.dialects.options import ReaderOptions
@@ -83,6 +83,7 @@ def take_conversation(draft: Draft, cursor: Cursor, key: str) -> None:
     value = cursor.values[key]
     if type(value) is dict:
         inside = Cursor(value, cursor.problems, cursor, key)
+        inside.only(("id",))
         value = inside.text("id", required=True, characters_min=1)
     else:
         value = cursor.text(key, characters_min=1)
@@ -152,7 +153,7 @@ class ResponsesReader:
         NOT_FOUND `conversation_not_found` for a conversation whose name can be no id.
         """
         draft = Draft(self._options)
-        cursor = Cursor(body, Problems())
+        cursor = Cursor(body, problems_for(self._options))
         take_all(draft, cursor, PARAMETERS)
         _settle(draft, cursor)
         cursor.problems.check()
@@ -168,7 +169,7 @@ class ResponsesReader:
             choice=prompt.get("choice", ToolChoice()),
             thinking=prompt.get("thinking", Thinking()),
             kwargs={**draft.template, **prompt.get("kwargs", {})},
-            ignored=tuple(draft.ignored),
+            ignored=draft.ignored_in(cursor.problems),
             echo=view,
             **wanted,
         )

@@ -38,6 +38,7 @@ def settle_tool_choice(draft: Draft, cursor: Cursor) -> None:
     if choice is None or kind is None:
         return
     if kind == "allowed_tools":
+        choice.only(("type", "mode", "tools"))
         _take_allowed(draft, choice)
     elif kind in ("function", "custom", "namespace"):
         names = _names(draft, choice, kind)
@@ -86,6 +87,7 @@ def _all_names(draft: Draft, tools: Sequence[Cursor]) -> Iterator[str]:
 
 def _names(draft: Draft, choice: Cursor, kind: str) -> list[str]:
     """Return the names by which the model knows what is chosen; none if there is no such tool, which is noted."""
+    choice.only(("type", "name") if kind == "namespace" else ("type", "name", "namespace"))
     name = choice.text("name", required=True)
     namespace = None if kind == "namespace" else choice.text("namespace", characters_min=1)
     if name is None or choice.problems:

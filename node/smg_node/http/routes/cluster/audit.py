@@ -7,11 +7,10 @@ from smg_node.http.message.field_reader import query_number
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.ports.shared_state import AuditQuery, AuditService
+from smg_node.http.query_bounds import AUDIT_ROWS_MAX, AUDIT_WORD_CHARACTERS_MAX
 
-ROWS_MAX: Final = 1000
 _ROWS: Final = 100
 _WORDS: Final = ("before", "after", "action", "subject", "who", "node")
-_WORD_CHARACTERS_MAX: Final = 512
 
 
 class AuditRoutes:
@@ -24,7 +23,7 @@ class AuditRoutes:
         """List the changes of any kind on any node, newest first."""
         words = {name: request.query.get(name, "") for name in _WORDS}
         for name, word in words.items():
-            if len(word) > _WORD_CHARACTERS_MAX:
-                raise invalid(f"{name} is longer than {_WORD_CHARACTERS_MAX} characters", name)
-        limit = query_number(request, "limit", _ROWS, low=1, high=ROWS_MAX)
+            if len(word) > AUDIT_WORD_CHARACTERS_MAX:
+                raise invalid(f"{name} is longer than {AUDIT_WORD_CHARACTERS_MAX} characters", name)
+        limit = query_number(request, "limit", _ROWS, low=1, high=AUDIT_ROWS_MAX)
         return json_reply({"rows": self._audit.rows(AuditQuery(**words, limit=limit))})

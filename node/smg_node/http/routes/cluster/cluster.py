@@ -7,12 +7,13 @@ import msgspec
 
 from smg_node.core.errors import invalid
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.field_reader import read_fields, switch_field
+from smg_node.http.message.field_reader import query_word, read_fields, switch_field
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.node import Cluster, HealthReport, KeyringView, MemberRow
 from smg_node.http.ports.shared_state import AuditService, ConfigState, SettingsService
+from smg_node.http.query_bounds import MEMBER_STATES
 from smg_node.http.routes.cluster.settings import config_card
 
 PEERS_MAX: Final = 256
@@ -51,7 +52,7 @@ class ClusterRoutes:
 
     async def members(self, request: HttpRequest) -> Reply:
         """List the members, all or those in `?state=`."""
-        state = request.query.get("state", "")
+        state = query_word(request, "state", MEMBER_STATES)
         states = self._settings.states()
         rows = [_shown(row, states) for row in self._cluster.members() if state in ("", row.state)]
         return json_reply({"node": self._cluster.card().node, "members": rows})

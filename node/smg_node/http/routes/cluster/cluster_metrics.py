@@ -9,9 +9,9 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.ports.cluster_metrics import MetricsService
 from smg_node.http.ports.node import Cluster, MemberRow
+from smg_node.http.query_bounds import METRIC_NAMES_MAX
 from smg_node.telemetry.metrics.cluster_metrics import KNOWN, WATCHED
 
-NAMES_MAX: Final = 200
 _TEXT_CHARACTERS_MAX: Final = 16_384
 _LIVING: Final = ("alive", "suspect")
 
@@ -81,8 +81,8 @@ def _names(said: str) -> Collection[str]:
     if not said:
         return [metric.name for metric in WATCHED]
     names = {word.strip() for word in said[:_TEXT_CHARACTERS_MAX].split(",")} - {""}
-    if len(said) > _TEXT_CHARACTERS_MAX or len(names) > NAMES_MAX:
-        raise invalid(f"names has more than {NAMES_MAX} of them", "names")
+    if len(said) > _TEXT_CHARACTERS_MAX or len(names) > METRIC_NAMES_MAX:
+        raise invalid(f"names has more than {METRIC_NAMES_MAX} of them", "names")
     for name in sorted(names - KNOWN.keys()):
         hint = did_you_mean(name, KNOWN) or "; deploy/reference/metrics.md lists them"
         raise invalid(f"there is no metric {name[:100]!r}{hint}", "names")

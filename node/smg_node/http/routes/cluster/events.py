@@ -13,18 +13,18 @@ import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.message.event_stream import EventStream
+from smg_node.http.message.field_reader import query_switch
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed, json_reply
 from smg_node.http.middleware.inflight import Inflight
 from smg_node.http.ports.node import Cluster, ClusterEvent
+from smg_node.http.query_bounds import EVENT_ID_DIGITS_MAX
 from smg_node.http.routes.inference.answer_headers import close_events
 
 WATCHERS_MAX: Final = 64
 """More people than look at one node; each holds a connection."""
-_ID_DIGITS_MAX: Final = 18
 _HELLO: Final = b": watching\n\n"
-_YES: Final = frozenset({"1", "true", "yes"})
 
 
 class EventRoutes:
@@ -39,8 +39,7 @@ class EventRoutes:
     async def events(self, request: HttpRequest) -> Reply | Streamed:
         """Return the events after `?after=`; with `?stream=true` go on as they happen."""
         after = _after(request.query, request.headers)
-        wants_stream = request.query.get("stream", "").lower() in _YES
-        if wants_stream and request.method != "HEAD":
+        if query_switch(request, "stream") and request.method != "HEAD":
             return await self._stream(request, after)
         card = self._cluster.card()
         events = self._cluster.events(after)
@@ -83,7 +82,7 @@ def _after(query: Mapping[str, str], headers: Mapping[str, str]) -> int:
     """Return the id after which to begin: the query's, else the last one a reconnecting client saw,
     else 0.
     """
-    text = query.get("after") or headers.get("last-event-id") or "0"
-    if not (text.isascii() and text.isdecimal() and len(text) <= _ID_DIGITS_MAX):
+    text = query["after"] if "after" in query else headers.get("last-event-id") or "0"
+    if not (text.isascii() and text.isdecimal() and len(text) <= EVENT_ID_DIGITS_MAX):
         raise invalid("after must be the id of an event", "after")
     return int(text)

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.shared_state import AuditView
+from smg_node.http.query_bounds import SETTINGS_CHANGES_MAX
 
 HISTORY_MAX: Final = 100
-CHANGES_MAX: Final = 1000
+CHANGES_MAX: Final = SETTINGS_CHANGES_MAX
 _ACTION: Final = "setting."
 _VALUE: Final = "value"
 

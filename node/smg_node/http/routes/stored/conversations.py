@@ -8,7 +8,7 @@ from smg_node.dialects.responses.request.idempotency_key import KEY_HEADER
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.message.reply import Reply
+from smg_node.http.message.reply import Reply, name_list
 from smg_node.http.ports.history import History
 from smg_node.http.routes.stored.history_access import access_of
 from smg_storage.records import Access
@@ -25,7 +25,9 @@ class ConversationRoutes:
 
     async def create(self, request: HttpRequest) -> Reply:
         """Store a new conversation."""
-        new = self._reader.new(await self._body(request, may_be_absent=True))
+        reader = self._reader
+        new = reader.new(await self._body(request, may_be_absent=True))
+        self._note(request, reader.ignored)
         made = await self._conversations.create(self._access(request), new.items, new.metadata)
         return Reply(200, made)
 
@@ -36,7 +38,9 @@ class ConversationRoutes:
 
     async def update(self, request: HttpRequest) -> Reply:
         """Replace a conversation's metadata."""
-        metadata = self._reader.metadata(await self._body(request))
+        reader = self._reader
+        metadata = reader.metadata(await self._body(request))
+        self._note(request, reader.ignored)
         access = self._access(request)
         changed = await self._conversations.update(access, request.values["id"], metadata)
         return Reply(200, changed)
@@ -57,7 +61,9 @@ class ConversationRoutes:
 
     async def add_items(self, request: HttpRequest) -> Reply:
         """Append items to a conversation."""
-        items = self._reader.items(await self._body(request))
+        reader = self._reader
+        items = reader.items(await self._body(request))
+        self._note(request, reader.ignored)
         access = self._access(request)
         added = await self._conversations.add_items(access, request.values["id"], items)
         return Reply(200, list_body(added, has_more=False))
@@ -80,11 +86,17 @@ class ConversationRoutes:
     def _access(self, request: HttpRequest) -> Access:
         return access_of(request, self._history)
 
-    async def _body(self, request: HttpRequest, *, may_be_absent: bool = False) -> dict[str, Any]:
+    def _note(self, request: HttpRequest, ignored: tuple[str, ...]) -> None:
+        """Name what had no effect in the answer's headers, and count it."""
         if KEY_HEADER in request.headers:
             # Items have ids of their own, under which nothing is appended twice; else nothing remembers a key here.
-            request.reply_headers["x-smg-ignored-params"] = KEY_HEADER
-            self._parts.meters.ignored_parameter(KEY_HEADER)
+            ignored = (*ignored, KEY_HEADER)
+        for name in ignored:
+            self._parts.meters.ignored_parameter(name)
+        if ignored:
+            request.reply_headers["x-smg-ignored-params"] = name_list(ignored)
+
+    async def _body(self, request: HttpRequest, *, may_be_absent: bool = False) -> dict[str, Any]:
         raw = await self._bodies.json(request)
         if may_be_absent and not raw:
             return {}

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smg_node.core.errors import SmgError, invalid
+from smg_node.core.errors import SmgError
 from smg_node.dialects.responses.events.list_bodies import (
     deleted_response,
     include_of,
@@ -38,7 +38,7 @@ from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.field_reader import query_switch
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.keepalive import KeepaliveTimer
-from smg_node.http.message.reply import Reply, Streamed
+from smg_node.http.message.reply import Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import internal
 from smg_node.http.ports.history import History, MadeResponse
@@ -229,8 +229,7 @@ class ResponseRoutes:
         """Answer with a response as it is now, or with its events from any of them on."""
         _check_include(request.query)
         after, streams = starting_after_of(request.query), query_switch(request, "stream")
-        if after is not None and not streams:
-            raise invalid("starting_after goes with stream=true", "starting_after")
+        _note_unused(request, streams=streams)
         access, response_id = self._asked(request)
         if not streams or request.method == "HEAD":
             return Reply(200, await self._responses.retrieve(access, response_id))
@@ -275,6 +274,17 @@ class ResponseRoutes:
 
     def _asked(self, request: HttpRequest) -> tuple[Access, str]:
         return access_of(request, self._history), request.values["id"]
+
+
+def _note_unused(request: HttpRequest, *, streams: bool) -> None:
+    """Name what is asked of a stream where there is none, and padding, which there never is."""
+    unused = []
+    if "starting_after" in request.query and not streams:
+        unused.append("starting_after")
+    if query_switch(request, "include_obfuscation"):
+        unused.append("include_obfuscation")
+    if unused:
+        request.reply_headers["x-smg-ignored-params"] = name_list(unused)
 
 
 def _check_include(query: Mapping[str, str]) -> None:

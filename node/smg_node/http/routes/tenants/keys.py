@@ -13,12 +13,10 @@ from smg_node.http.message.field_reader import number_field, query_switch, read_
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.keys import KeyRequest, KeyService, KeyView
+from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, KeyRequest, KeyService, KeyView
 from smg_node.http.ports.shared_state import AuditService
 
 NAME_CHARACTERS_MAX: Final = 64
-EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
-"""Ten years."""
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _FIELDS: Final = ("tenant", "role", "name", "expires_in_s")
 
@@ -74,7 +72,7 @@ def _wish(body: Mapping[str, Any]) -> KeyRequest:
 
 
 def _role(body: Mapping[str, Any]) -> Role:
-    said = body.get("role", "user")
+    said = "user" if body.get("role") is None else body["role"]
     for role in ROLES:
         if said == role:
             return role

@@ -18,13 +18,15 @@ from smg_node.http.ports.usage import (
     UsageService,
     UsageSums,
 )
+from smg_node.http.query_bounds import USAGE_NAME_CHARACTERS_MAX, USAGE_SPAN_PATTERN
 
 HOUR_MS: Final = 3_600_000
 DEFAULT_HOURS: Final = 24
-_NAME_CHARACTERS_MAX: Final = 256
-_SPAN: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])", re.ASCII)
+_SPAN: Final = re.compile(USAGE_SPAN_PATTERN, re.ASCII)
 _SPAN_MS: Final[Mapping[str, int]] = {"m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_MS}
 _TIME_CHARACTERS_MAX: Final = 40
+_LAST_MS: Final = int(datetime(9999, 12, 31, 22, tzinfo=UTC).timestamp()) * 1000
+"""Rounded up to the next hour, this is still a time."""
 
 
 class UsageRoutes:
@@ -56,7 +58,7 @@ class UsageRoutes:
         wish = UsageQuery(
             first=first,
             end=end,
-            by=_aspects(request.query.get("by", "") or default),
+            by=_aspects(request.query.get("by", default)),
             tenant=tenant,
             key=_name(request, "key"),
             model=_name(request, "model"),
@@ -69,20 +71,19 @@ class UsageRoutes:
         now_ms = self._now_ms()
         end = -(-_moment(request, "to", now_ms, now_ms) // HOUR_MS)
         first = _moment(request, "from", now_ms, (end - DEFAULT_HOURS) * HOUR_MS) // HOUR_MS
-        if first >= end:
-            raise invalid("from must be before to", "from")
-        return first, end
+        # What begins after its end has no hours, and sums of nothing.
+        return first, max(first, end)
 
 
 def _name(request: HttpRequest, key: str) -> str | None:
     said = request.query.get(key, "")
-    if len(said) > _NAME_CHARACTERS_MAX:
-        raise invalid(f"{key} has at most {_NAME_CHARACTERS_MAX} characters", key)
+    if len(said) > USAGE_NAME_CHARACTERS_MAX:
+        raise invalid(f"{key} has at most {USAGE_NAME_CHARACTERS_MAX} characters", key)
     return said or None
 
 
 def _aspects(said: str) -> Sequence[Aspect]:
-    words = {word.strip() for word in said[:_NAME_CHARACTERS_MAX].split(",")}
+    words = {word.strip() for word in said[:USAGE_NAME_CHARACTERS_MAX].split(",")}
     if strange := sorted(words.difference(ASPECTS)):
         known = ", ".join(ASPECTS)
         raise invalid(f"by has {strange[0][:64]!r} in it; it may have {known}", "by")
@@ -91,8 +92,8 @@ def _aspects(said: str) -> Sequence[Aspect]:
 
 def _moment(request: HttpRequest, key: str, now_ms: int, default: int) -> int:
     """Return a moment of the query, in Unix milliseconds: `24h` ago, or a date or a time, of UTC unless it says."""
-    said = request.query.get(key, "")
-    if not said:
+    said = request.query.get(key)
+    if said is None:
         return default
     span = _SPAN.fullmatch(said)
     if span is not None:
@@ -100,7 +101,7 @@ def _moment(request: HttpRequest, key: str, now_ms: int, default: int) -> int:
     try:
         moment = datetime.fromisoformat(said[:_TIME_CHARACTERS_MAX])
         zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-        return max(0, int(zoned.timestamp() * 1000))
+        return min(max(0, int(zoned.timestamp() * 1000)), _LAST_MS)
     except (ValueError, OverflowError):
         raise invalid(
             f"{key} must be a span such as 24h or 7d, or a time such as 2026-11-22T03:00Z", key

@@ -6,14 +6,16 @@ from urllib.parse import quote
 
 import msgspec
 
+from smg_node.config.worker_url import ROLES
 from smg_node.core.errors import SmgError, invalid, unsupported
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.field_reader import query_switch
+from smg_node.http.message.field_reader import query_switch, query_word
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply, name_list
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.node import Workers, WorkerView
 from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.query_bounds import WORKER_STATES
 from smg_node.http.routes.workers.worker_body import (
     CHANGEABLE,
     KNOWN,
@@ -37,6 +39,8 @@ class WorkerRoutes:
 
     async def workers(self, request: HttpRequest) -> Reply:
         """List the workers that match `?model=`, `?status=` and `?role=`, and count them."""
+        query_word(request, "status", WORKER_STATES)
+        query_word(request, "role", ROLES)
         wanted = {
             key: request.query[key] for key in ("model", "status", "role") if key in request.query
         }

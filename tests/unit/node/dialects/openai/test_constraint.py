@@ -34,6 +34,12 @@ def refusal(options: ReaderOptions | None = None, /, **parameters: Any) -> SmgEr
     [
         ({"response_format": {"type": "json_object"}}, "json_object", "", "response_format"),
         (
+            {"response_format": {"type": "json_object", "schema": {}}},
+            "json_object",
+            "",
+            "response_format",
+        ),
+        (
             {"response_format": NAMED},
             "json_schema",
             SCHEMA_TEXT,
@@ -80,6 +86,54 @@ def test_a_spelling_becomes_a_constraint(
 ) -> None:
     strict = (kind, where) != ("json_object", "response_format")
     assert constraint(**parameters) == Constraint(kind, value, where, strict=strict)
+
+
+@pytest.mark.parametrize("kind", ["json_object", "json_schema"])
+@pytest.mark.parametrize("strict", [None, False, True])
+@pytest.mark.parametrize("schema", [SCHEMA, SCHEMA_TEXT])
+def test_a_schema_beside_the_type_is_taken_as_other_servers_take_it(
+    kind: str, strict: bool | None, schema: Any
+) -> None:
+    found = constraint(response_format={"type": kind, "schema": schema, "strict": strict})
+    where = "response_format.schema"
+    assert found == Constraint("json_schema", SCHEMA_TEXT, where, strict=strict is True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "where", "code"),
+    [
+        (5, "response_format.schema", "invalid_type"),
+        ("{", "response_format.schema", "invalid_json_schema"),
+        ({"type": "thing"}, "response_format.schema.type", "invalid_json_schema"),
+    ],
+)
+def test_a_wrong_schema_beside_the_type_is_refused(schema: Any, where: str, code: str) -> None:
+    error = refusal(response_format={"type": "json_object", "schema": schema})
+    assert (error.where, error.code) == (where, code)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ignored"),
+    [
+        ({"type": "text", "schema": {}}, ("response_format.schema",)),
+        ({"type": "json_object", "foo": 1, "bar": None}, ("response_format.foo",)),
+        (
+            {**NAMED, "json_schema": {**NAMED["json_schema"], "description": "x", "foo": 1}},  # type: ignore[dict-item]
+            ("response_format.json_schema.foo", "response_format.json_schema.description"),
+        ),
+    ],
+)
+def test_keys_of_a_format_that_nothing_reads_are_named(
+    wanted: Any, ignored: tuple[str, ...]
+) -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "response_format": wanted,
+    }
+    assert ChatDialect(ReaderOptions()).read(body).request.ignored == ignored
+    with pytest.raises(SmgError, match="there is no parameter of this name"):
+        ChatDialect(ReaderOptions(unknown_parameters="reject")).read(body)
 
 
 @pytest.mark.parametrize(

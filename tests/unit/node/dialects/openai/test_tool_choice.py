@@ -79,6 +79,16 @@ def test_every_spelling_of_responses(said: Any, choice: ToolChoice) -> None:
     assert responses(tools=FLAT_TOOLS, tool_choice=said) == choice
 
 
+def test_auto_needs_only_a_list_of_tools_which_may_be_empty() -> None:
+    assert chat(tools=[], tool_choice="auto") == ToolChoice("auto")
+    assert chat(tools=[], tool_choice="none") == ToolChoice("none")
+    legacy = chat(functions=[], function_call="auto")
+    assert legacy == ToolChoice(parallel=False, where="function_call")
+    for said in ("required", NAMED, allowed("auto", "f")):
+        with pytest.raises(SmgError, match="tool_choice: is only allowed when tools are given"):
+            chat(tools=[], tool_choice=said)
+
+
 def test_whether_several_may_be_called_is_part_of_the_choice_in_any_order() -> None:
     one = ToolChoice("required", parallel=False)
     assert chat(tools=TOOLS, parallel_tool_calls=False, tool_choice="required") == one

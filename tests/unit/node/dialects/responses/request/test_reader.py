@@ -69,7 +69,7 @@ def test_what_an_ask_holds_comes_from_the_body() -> None:
     assert ask.reasoning_context == "all_turns"
     assert ask.thinking == Thinking("none", where="reasoning.effort")
     assert ask.kwargs == {"verbosity": "low"}
-    assert ask.ignored == ("service_tier",)
+    assert ask.ignored == ("reasoning.summary", "service_tier")
     assert not ask_of().wants_encrypted
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.http.routes.cluster.cluster_metrics import NAMES_MAX
+from smg_node.http.query_bounds import METRIC_NAMES_MAX
 from smg_node.telemetry.metrics.cluster_metrics import WATCHED
 from smg_node.telemetry.metrics.declared.node import METRICS
 from support.http.http_node import Node, node
@@ -50,8 +50,11 @@ async def test_any_metric_can_be_asked_for_by_name() -> None:
     ("names", "message"),
     [
         ("smg_node_workerz", "there is no metric 'smg_node_workerz'; did you mean"),
-        (",".join(f"x{at}" for at in range(NAMES_MAX + 1)), f"names has more than {NAMES_MAX}"),
-        ("x" * 20_000, f"names has more than {NAMES_MAX}"),
+        (
+            ",".join(f"x{at}" for at in range(METRIC_NAMES_MAX + 1)),
+            f"names has more than {METRIC_NAMES_MAX}",
+        ),
+        ("x" * 20_000, f"names has more than {METRIC_NAMES_MAX}"),
     ],
 )
 async def test_what_there_is_not_is_refused_by_name(names: str, message: str) -> None:

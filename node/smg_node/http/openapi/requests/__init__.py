@@ -1,0 +1,1 @@
+"""Request schemas for `/openapi.json`: bodies and queries, by the tables of the readers that read them."""

@@ -1,0 +1,206 @@
+"""Messages, tools and template parameters in `/openapi.json`, for chats and whatever is rendered like them."""
+
+from collections.abc import Mapping
+from typing import Final, get_args
+
+from smg_node.core.generation.request import Effort
+from smg_node.dialects.openai.functions import NAME_PATTERN
+from smg_node.dialects.options import ReaderOptions
+from smg_node.http.openapi.requests.makers import (
+    FLAG,
+    OBJECT,
+    TEXT,
+    Schema,
+    array,
+    either,
+    integer,
+    keyed,
+    number,
+    only,
+    optional,
+    text,
+    told,
+    word,
+)
+
+_LIMITS: Final = ReaderOptions()
+_TEXT_PART: Final = keyed(("type", "text"), type={"const": "text"}, text={"type": "string"})
+_REFUSAL_PART: Final = keyed(
+    ("type", "refusal"), type={"const": "refusal"}, refusal={"type": "string"}
+)
+_URL: Final = either(
+    text(1, required=True), keyed(("url",), url=text(1, required=True), detail=TEXT)
+)
+_MEDIA_PARTS: Final = tuple(
+    keyed(("type", kind), **{"type": {"const": kind}, kind: _URL})
+    for kind in ("image_url", "video_url", "audio_url")
+)
+_AUDIO_PART: Final = keyed(
+    ("type", "input_audio"),
+    type={"const": "input_audio"},
+    input_audio=keyed(
+        ("data", "format"),
+        data=text(1, required=True),
+        format={"type": "string", "pattern": "^[0-9A-Za-z]{1,16}$"},
+    ),
+)
+_FILE_PART: Final = keyed(
+    ("type", "file"),
+    type={"const": "file"},
+    file=keyed(
+        ("file_data",),
+        file_data=text(1, required=True),
+        filename=text(0, 256),
+        file_id=only(why="This gateway stores no files."),
+    ),
+)
+
+
+def _content(*parts: Schema) -> Schema:
+    return either({"type": "string"}, array(either(*parts), 1, required=True))
+
+
+_NAME: Final = text(1, 128)
+_CALL: Final = keyed(
+    ("id", "function"),
+    id=text(0, 256, required=True),
+    type=word("function"),
+    function=keyed(
+        ("name",),
+        name=text(1, 128, required=True),
+        arguments={"type": ["string", "object", "null"]},
+    ),
+)
+_SAID: Final = optional(_content(_TEXT_PART, _REFUSAL_PART))
+_OUTPUT: Final[Mapping[str, Schema]] = {
+    "role": {"const": "assistant"},
+    "name": _NAME,
+    "content": _SAID,
+    "reasoning_content": TEXT,
+    "reasoning": TEXT,
+    "refusal": TEXT,
+    "tool_calls": array(_CALL, 0, 1_024),
+    "audio": only(why="No engine here remembers spoken answers."),
+    "prefix": told(FLAG, "In the last message, with text: the answer goes on from it."),
+    "partial": told(FLAG, "Another name of `prefix`."),
+}
+
+MESSAGE: Final[Schema] = {
+    "oneOf": [
+        keyed(
+            ("role", "content"),
+            role={"enum": ["system", "developer"]},
+            content=_content(_TEXT_PART),
+            name=_NAME,
+        ),
+        keyed(
+            ("role", "content"),
+            role={"const": "user"},
+            content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
+            name=_NAME,
+        ),
+        keyed(
+            ("role", "content"),
+            **{**_OUTPUT, "content": _content(_TEXT_PART, _REFUSAL_PART)},
+        ),
+        keyed(
+            ("role", "tool_calls"),
+            **{
+                **_OUTPUT,
+                "content": {"type": "null"},
+                "tool_calls": array(_CALL, 1, 1_024, required=True),
+            },
+        ),
+        keyed(
+            ("role", "content", "tool_call_id"),
+            role={"const": "tool"},
+            content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
+            tool_call_id=text(1, 256, required=True),
+            name=_NAME,
+        ),
+        keyed(
+            ("role", "name"),
+            role={"const": "function"},
+            content=optional(_content(_TEXT_PART)),
+            name=text(1, 128, required=True),
+        ),
+    ]
+}
+MESSAGES: Final = array(
+    {"$ref": "#/components/schemas/Message"}, 1, _LIMITS.messages_max, required=True
+)
+
+_FUNCTION: Final = keyed(
+    ("name",),
+    name={"type": "string", "pattern": NAME_PATTERN},
+    description=TEXT,
+    parameters=told(OBJECT, "A JSON Schema."),
+    strict=FLAG,
+)
+_TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=_FUNCTION)
+_NAMED: Final = keyed(("name",), name={"type": "string"})
+
+TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
+    "tools": {
+        **told(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
+        "uniqueItems": True,
+    },
+    "functions": {
+        **told(
+            array(_FUNCTION, 0, _LIMITS.tools_max),
+            "As `tools`, in their older form; not with them.",
+        ),
+        "uniqueItems": True,
+    },
+    "tool_choice": told(
+        either(
+            word("none", "auto", "required"),
+            keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
+            keyed(
+                ("type", "allowed_tools"),
+                type={"const": "allowed_tools"},
+                allowed_tools=keyed(
+                    ("mode", "tools"),
+                    mode={"enum": ["auto", "required"]},
+                    tools=array(
+                        keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
+                        1,
+                        required=True,
+                    ),
+                ),
+            ),
+        ),
+        "Needs `tools`, and names one of them.",
+    ),
+    "function_call": told(
+        either(word("none", "auto"), _NAMED), "As `tool_choice`, for `functions`."
+    ),
+    "parallel_tool_calls": FLAG,
+}
+
+_OWNED: Final = "Not what the gateway itself sets, such as `messages`."
+
+VARIABLE_SCHEMAS: Final[Mapping[str, Schema]] = {
+    "chat_template_kwargs": {**told(OBJECT, _OWNED), "maxProperties": 64},
+    "reasoning_effort": either(word(*get_args(Effort)), number(0, 1e9)),
+    "enable_thinking": FLAG,
+    "thinking": either(
+        FLAG,
+        keyed(
+            ("type",),
+            type={"enum": ["enabled", "disabled", "adaptive"]},
+            budget_tokens=told(integer(1_024), "Less than the answer may have."),
+        ),
+    ),
+    "verbosity": word("low", "medium", "high"),
+}
+
+TEMPLATE_SCHEMAS: Final[Mapping[str, Schema]] = {
+    "messages": MESSAGES,
+    "chat_template": only(why="A template, where `templates.allow_from_request` is on."),
+    "documents": array({"type": "object"}, 0, 1_024),
+    "add_generation_prompt": FLAG,
+    "continue_final_message": told(FLAG, "Needs a last message of the assistant, with text."),
+    "add_special_tokens": FLAG,
+    **VARIABLE_SCHEMAS,
+}
