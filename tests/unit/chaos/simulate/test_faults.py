@@ -91,7 +91,7 @@ def test_a_new_member_joins() -> None:
 def test_a_twin_runs_beside_the_original() -> None:
     world = world_with(Twin(at_ms=AT_MS, who="n2"))
     assert core_of(world, "n2-twin").name == "n2"
-    assert core_of(world, "n2-twin").boot > core_of(world, "n2").boot
+    assert core_of(world, "n2-twin").boot < core_of(world, "n2").boot
 
 
 def test_a_pause_ends_by_itself() -> None:
