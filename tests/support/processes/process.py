@@ -1,8 +1,8 @@
 """Real processes for tests: started on a leash, watched through a log file, stopped by their own id.
 
 A process started here dies with the test process, also when that one is killed: on Linux the kernel
-sees to it (PR_SET_PDEATHSIG survives exec), elsewhere only `stop` does. Output goes to a file, so
-nothing ever blocks on a full pipe.
+sees to it (PR_SET_PDEATHSIG survives exec), elsewhere only `stop` does. All that it has started ends with
+it (`process_family`), however it was stopped. Output goes to a file, so nothing ever blocks on a full pipe.
 """
 
 import os
@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from support.processes.process_family import Family
 
 _POLL_S: Final = 0.02
 _LOG_TAIL_LINES: Final = 40
@@ -38,8 +40,11 @@ class ProcessError(Exception):
 class Process:
     """One running process. Start it with `running`."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], name: str, log: Path) -> None:
+    def __init__(
+        self, popen: subprocess.Popen[bytes], name: str, log: Path, family: Family | None = None
+    ) -> None:
         self._popen = popen
+        self._family = family
         self.name = name
         self.log = log
 
@@ -89,8 +94,14 @@ class Process:
         self.wait_until(seen, f"saying {pattern!r}", timeout_s)
         return found[0]
 
+    def kill(self) -> None:
+        """Kill it and all that it has started, at once; none of them is there afterwards."""
+        if self.ended() is None:
+            self._popen.kill()
+        self.stop(0)
+
     def stop(self, grace_s: float = 10.0) -> None:
-        """End it: politely, and after `grace_s` by force."""
+        """End it: politely, and after `grace_s` by force; then all that it has started and left."""
         if self.ended() is None:
             self._popen.terminate()
             try:
@@ -98,6 +109,8 @@ class Process:
             except subprocess.TimeoutExpired:
                 self._popen.kill()
         self._popen.wait()
+        if self._family is not None:
+            self._family.end(self.pid)
 
     def error(self, why: str) -> ProcessError:
         """Return an error about this process, with what it said last."""
@@ -115,8 +128,9 @@ def running(
 ) -> Iterator[Process]:
     """Run `command` inside `folder`, which is made and becomes its working folder, with its log.
 
-    `environment` is added to this process's own. On leaving, it is stopped.
+    `environment` is added to this process's own. On leaving, it is stopped with all that it has started.
     """
+    family = Family()
     folder.mkdir(parents=True, exist_ok=True)
     words = [str(word) for word in command]
     log = folder / f"{Path(words[0]).name}.log"
@@ -124,13 +138,13 @@ def running(
         popen = subprocess.Popen(
             [sys.executable, "-c", _LEASH, str(os.getpid()), *words],
             cwd=folder,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **(environment or {}), **family.mark},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C is for the tests, which then stop their processes
         )
-    process = Process(popen, Path(words[0]).name, log)
+    process = Process(popen, Path(words[0]).name, log, family)
     try:
         yield process
     finally:
