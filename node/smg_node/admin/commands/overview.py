@@ -5,10 +5,11 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_facts, print_json, print_table
 
 models_app = typer.Typer(
+    cls=CommandGroup,
     help="See which models are served.", no_args_is_help=True, rich_markup_mode=None
 )
 
