@@ -38,6 +38,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 _UNPARSED: Final = "unparsed"
 _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
+_NOT_ADMITTED: Final = (401, 403)
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -242,6 +243,17 @@ class Middleware:
 
     def _error(self, request: HttpRequest, error: SmgError) -> Reply:
         request.error_code = error.code
+        route = request.route
+        # Who may not ask at all leaves no traces that would push out others'.
+        if route is not None and _is_work(route) and error.status not in _NOT_ADMITTED:
+            self._parts.refusals.add(
+                request.request_id,
+                route.dialect or route.action,
+                request.model,
+                error,
+                began_ms=request.received_ms,
+                ended_ms=self._now_ms(),
+            )
         return error_reply(
             error,
             route=request.route,
@@ -286,6 +298,10 @@ class Middleware:
             *meters.requests(path, standing.method, status),
             meters.tenant_requests(tenant, status) if tenant else None,
         )
+
+
+def _is_work(route: Route) -> bool:
+    return route.access == "data" and route.method == "POST"
 
 
 def _given_id(headers: Headers, names: Sequence[str]) -> str:
