@@ -377,7 +377,7 @@ async def test_every_response_is_told_with_the_request_that_it_answers() -> None
     assert named == [(one, "req_1") for one in (first, second, unstored.id)]
     named.clear()
     ask = ask_of(input="a", previous_response_id=second)
-    summary = await world.desk.compact(ask, context(), ACCESS)
+    summary = await world.desks.responses.compact(ask, context(), world.access)
     body = msgspec.json.decode(await summary.body())
     assert named == [(body["id"], "req_1")]
 
