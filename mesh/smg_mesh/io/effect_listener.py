@@ -11,6 +11,7 @@ from smg_mesh.io.counters import Counters
 from smg_mesh.io.event_journal import Journal
 from smg_mesh.io.peer_snapshot import Memory
 from smg_mesh.io.shared_state.state_interface import Replicated
+from smg_mesh.swim.boot_numbers import STARTING_MS
 from smg_mesh.swim.effects import (
     BootChanged,
     Effect,
@@ -24,9 +25,6 @@ from smg_mesh.swim.effects import (
     NewsReceived,
     Superseded,
 )
-
-STARTING_MS: Final = 15_000
-"""Who meets another process of its name so soon is the one that came second."""
 
 _log: Final = logging.getLogger("smg_mesh")
 
@@ -96,6 +94,7 @@ class Listener:
                 f"the name {self._me!r} is taken: a node that lives at {effect.address} has it;"
                 " give this one a name of its own (--name) and start it again"
             )
+            self._memory.boot_refused()
         else:
             text = (
                 f"another process at {effect.address} goes on under this node's name {self._me!r}:"

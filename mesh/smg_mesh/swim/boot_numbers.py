@@ -6,12 +6,13 @@ and no two lives have the same.
 The larger of two living processes with one name keeps it, so the numbers say who was there first:
 
     first life of a data dir    2^41 ms - the time since the epoch: the later it starts, the smaller
-    next life of a data dir     the last number kept there, and up to 2^10 ms
+    next life of a data dir     the last number kept there, and up to 16 ms
     told of a number that is    that number, and 2^20 ms: ahead of the next lives of the data dir that
       no living process's       it belonged to, which come too late
 
 A restart is larger than what its data dir kept, and takes over at once, wherever it starts. A stranger
-under a name that is taken is smaller, learns so from the first member it greets, and gives way. Numbers of
+under a name that is taken is smaller, learns so from the first member it greets, and gives way; nothing is
+kept of its number, so it does not come closer by trying again. Numbers of
 clocks (milliseconds since the epoch), as earlier releases took them, are larger than those of first lives
 and are followed as any other. Random bits: no two lives have one number, also where the disk kept nothing
 or two are told the same.
@@ -27,10 +28,13 @@ FIRST_LIVES_MS: Final = 1 << 41
 """The year 2039; first lives count down to it, and stay below the clock's milliseconds of 2004 and later."""
 CLOCK_MS_MIN: Final = 1 << 40
 """The year 2004. A clock that shows less was never set, and its life is nobody's senior."""
-RESTART_MS_BITS: Final = 10
-"""The distance of a restart is random, as the last number may not be on a disk that was full."""
+RESTART_MS_BITS: Final = 4
+"""The distance of a restart is random, as the last number may not be on a disk that was full; and small:
+who restarts again and again, for whatever reason, must not catch up with who was there before."""
+STARTING_MS: Final = 15_000
+"""Who meets the owner of its name so soon after its start is the one that came second."""
 OUTLIVED_MS: Final = 1 << 20
-"""The distance to the number of a process that is gone: a thousand restarts of its data dir stay behind."""
+"""The distance to the number of a process that is gone: many restarts of its data dir stay behind."""
 
 
 def first_boot(wall_ms: int, rng: Rng, *, kept: int) -> int:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -63,10 +64,9 @@ class Family:
     def end(self, session: int) -> None:
         """Kill all of them; AssertionError if some do not die, which means that they cannot."""
         give_up_s = time.monotonic() + _GONE_S
-        try:
+        # Where the program is gone, nothing may be left in its group.
+        with suppress(ProcessLookupError, PermissionError):
             os.killpg(session, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # The program is gone, and nothing is left in its group.
         while left := self.members(session):
             for pid in left:
                 try:

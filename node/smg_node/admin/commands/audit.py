@@ -12,7 +12,9 @@ from smg_node.admin.views.value_text import format_change, format_time
 
 sessions_app = typer.Typer(
     cls=CommandGroup,
-    help="See and end sticky placements.", no_args_is_help=True, rich_markup_mode=None
+    help="See and end sticky placements.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _COLUMNS: Final = ("ID", "TIME", "ON", "BY", "ACTION", "SUBJECT", "CHANGE")

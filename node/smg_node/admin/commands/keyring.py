@@ -21,7 +21,9 @@ _STEP_S: Final = 25.0
 
 keyring_app = typer.Typer(
     cls=CommandGroup,
-    help="Make keys, and rotate them on every member.", no_args_is_help=True, rich_markup_mode=None
+    help="Make keys, and rotate them on every member.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Fingerprint = Annotated[

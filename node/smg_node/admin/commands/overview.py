@@ -10,7 +10,9 @@ from smg_node.admin.views.output import print_facts, print_json, print_table
 
 models_app = typer.Typer(
     cls=CommandGroup,
-    help="See which models are served.", no_args_is_help=True, rich_markup_mode=None
+    help="See which models are served.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _LOADS: Final = {

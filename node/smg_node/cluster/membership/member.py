@@ -73,7 +73,9 @@ class Member:
 
     async def _step_down(self) -> None:
         await self._mesh.superseded.wait()
-        _log.error("another process has this node's name: stepping down, and not to be started again")
+        _log.error(
+            "another process has this node's name: stepping down, and not to be started again"
+        )
         self._farewell.leave("superseded", code=SUPERSEDED)
 
     def publish(self, http: Address, metrics: Address | None) -> None:

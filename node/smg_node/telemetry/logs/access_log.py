@@ -114,6 +114,13 @@ class AccessLog:
 def _readable(line: AccessLine) -> bytes:
     """Return a line for human eyes, which begins as those of other loggers do."""
     clock = datetime.fromtimestamp(line.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
-    parts = [f"{clock[11:23]} {'info':<8}access:", line.method, line.path, str(line.status), f"{line.duration_ms:.1f}ms", line.request_id]
+    parts = [
+        f"{clock[11:23]} {'info':<8}access:",
+        line.method,
+        line.path,
+        str(line.status),
+        f"{line.duration_ms:.1f}ms",
+        line.request_id,
+    ]
     parts += [part for part in (line.tenant, line.model, line.worker, line.error) if part]
     return " ".join(parts).encode("utf-8", "backslashreplace").replace(b"\n", b" ") + b"\n"

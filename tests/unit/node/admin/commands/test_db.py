@@ -162,9 +162,7 @@ def test_status_says_who_named_the_store(
     }[named]
     if named == "environment":
         monkeypatch.setenv("SMG_STORAGE__URL", "sqlite:////tmp/e.db")
-    told = json.loads(
-        run("--url", "http://127.0.0.1:9", "db", "status", *words, "--json")[1]
-    )
+    told = json.loads(run("--url", "http://127.0.0.1:9", "db", "status", *words, "--json")[1])
     assert told["store"].endswith(store)
     assert told["said_by"] == said_by
 

@@ -16,6 +16,7 @@ from smg_node.processes.listen_endpoints import listen_endpoints
 _TABLE = Path("/proc/net/if_inet6")
 HAS_IPV6 = socket.has_ipv6 and (not _TABLE.exists() or "00000001" in _TABLE.read_text())
 """Whether the machine has ::1 at all; without it the answer to every IPv6 address is a clear refusal."""
+_NO_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
 class Greeter(asyncio.Protocol):
@@ -44,8 +45,7 @@ async def served(where: str, *, reuse_port: bool) -> list[str]:
     try:
         server = await listen(where, Greeter, reuse_port=reuse_port)
     except OSError as error:
-        assert error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL), error
-        return ["refused"]
+        return ["refused"] if error.errno in _NO_FAMILY else [str(error)]
     async with server:
         return await peers_seen(bound(server).port)
 
