@@ -4,6 +4,7 @@ import asyncio
 import errno
 import socket
 from pathlib import Path
+from typing import cast
 
 import pytest
 import uvloop
@@ -21,9 +22,9 @@ _NO_FAMILY = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 class Greeter(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        transport.write(peer_of(transport.get_extra_info("peername")).encode())
-        transport.close()
+        line = cast("asyncio.WriteTransport", transport)
+        line.write(peer_of(line.get_extra_info("peername")).encode())
+        line.close()
 
 
 async def peers_seen(port: int) -> list[str]:
@@ -46,8 +47,10 @@ async def served(where: str, *, reuse_port: bool) -> list[str]:
         server = await listen(where, Greeter, reuse_port=reuse_port)
     except OSError as error:
         return ["refused"] if error.errno in _NO_FAMILY else [str(error)]
-    async with server:
+    try:
         return await peers_seen(bound(server).port)
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -83,13 +86,12 @@ async def test_processes_that_share_a_port_share_it_in_both_families(tmp_path: P
     held = Address("::" if HAS_IPV6 else "0.0.0.0", 0)
     with listen_endpoints(tmp_path, "n1", held) as place:
         port = place.address.port
-        async with (
-            await listen(str(place.address), Greeter, reuse_port=True),
-            await listen(str(place.address), Greeter, reuse_port=True),
-        ):
-            assert await peers_seen(port) == (["::1"] if HAS_IPV6 else [""]) + ["127.0.0.1"]
-            with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-                stranger.bind(("0.0.0.0", port))
+        servers = [await listen(str(place.address), Greeter, reuse_port=True) for _ in range(2)]
+        assert await peers_seen(port) == (["::1"] if HAS_IPV6 else [""]) + ["127.0.0.1"]
+        with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+            stranger.bind(("0.0.0.0", port))
+        for server in servers:
+            server.close()
 
 
 @pytest.mark.parametrize(
