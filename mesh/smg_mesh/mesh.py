@@ -81,7 +81,7 @@ class Mesh:
         shared: "Shared | None" = None,
     ) -> None:
         self.superseded = asyncio.Event()
-        """Set when a later life of this node's name was found: drain, and exit with status 1."""
+        """Set when another living process keeps this node's name: drain, and exit."""
         self.closed = is_closed(options)
         """No key file and not insecure: this node neither joins nor can be joined."""
         self._options = options
@@ -250,7 +250,7 @@ class Mesh:
         if self._leaving:
             return "leaving"
         if self.superseded.is_set():
-            return "superseded by a later life of this name"
+            return "another process has this name"
         if parts.swim.isolated:
             return "isolated: this node hears nobody"
         if self._monotonic_s() - self._started_s < self._options.join_grace_s:
@@ -286,7 +286,7 @@ class Mesh:
         if self.closed:
             troubles.append("closed: no mesh key, so this node neither joins nor can be joined")
         if self.superseded.is_set():
-            troubles.append("superseded by a later life of this name")
+            troubles.append("another process has this name")
         if parts.swim.isolated:
             troubles.append("isolated: this node hears nobody")
         joining = self._joining()

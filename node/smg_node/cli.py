@@ -1,6 +1,7 @@
 """CLI of a node, the `smg-node` command: reads the configuration, then runs or prints why not.
 
-Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or configuration. What is imported grows with
+Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or configuration, 3 another process keeps this
+node's name (`cluster/membership/shutdown`). What is imported grows with
 what is asked for: `--version` needs nothing, `--help` only the settings, a start everything but these:
 a node's own process has its configuration read by a child, because the libraries that check it would
 stay in memory for as long as the node runs (11 MB), and imports the rest meanwhile.

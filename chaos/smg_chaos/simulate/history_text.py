@@ -25,7 +25,7 @@ _WORDS: Final = {
     chronicle.NEWS: "said something",
 }
 _OWN_WORDS: Final = {
-    chronicle.SUPERSEDED: "hears of a newer process with its name",
+    chronicle.SUPERSEDED: "hears of a process that keeps its name",
     chronicle.ISOLATED: "believes that it is cut off:",
     chronicle.BOOT: "takes a larger boot",
 }

@@ -11,6 +11,7 @@ from smg_mesh.io.counters import Counters
 from smg_mesh.io.event_journal import Journal
 from smg_mesh.io.peer_snapshot import Memory
 from smg_mesh.io.shared_state.state_interface import Replicated
+from smg_mesh.swim.boot_numbers import STARTING_MS
 from smg_mesh.swim.effects import (
     BootChanged,
     Effect,
@@ -55,6 +56,7 @@ class Listener:
         self._lost_one = lost_one
         self._moved = moved
         self._shared = shared
+        self._began_ms = now_ms()
 
     def hear(self, effect: Effect) -> None:
         """Take one effect, in the order in which the core said them."""
@@ -87,11 +89,21 @@ class Listener:
                 raise AssertionError(f"{effect} is the driver's")
 
     def _step_down(self, effect: Superseded) -> None:
+        if self._now_ms() - self._began_ms < STARTING_MS:
+            text = (
+                f"the name {self._me!r} is taken: a node that lives at {effect.address} has it;"
+                " give this one a name of its own (--name) and start it again"
+            )
+            self._memory.boot_refused()
+        else:
+            text = (
+                f"another process at {effect.address} goes on under this node's name {self._me!r}:"
+                " this one steps down; two machines need two names (--name)"
+            )
         self._journal.add(
             "superseded",
             self._me,
-            f"another process at {effect.address} has this node's name and started later:"
-            " this one steps down",
+            text,
             level=logging.ERROR,
             detail={"boot": effect.boot, "address": str(effect.address)},
         )

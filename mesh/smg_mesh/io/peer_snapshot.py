@@ -142,6 +142,7 @@ class Memory:
         self._counters = counters
         self._threads = Threads("disk", threads_max=2)
         self._kept = Kept(label=label)
+        self._boot_before = 0
         self._saved: Kept | None = None
         self._peers: dict[str, KeptPeer] = {}
         self._changed = asyncio.Event()
@@ -162,6 +163,7 @@ class Memory:
         peers = kept.peers if kept.label == self._label else ()
         self._peers = {peer.name: peer for peer in peers}
         self._kept = Kept(kept.boot, self._label, peers)
+        self._boot_before = kept.boot
         return self._kept
 
     async def keep_boot(self, boot: int) -> None:
@@ -177,6 +179,10 @@ class Memory:
         """Remember the larger boot that this node took; written with the next save."""
         self._kept = Kept(boot, self._label, self._kept.peers)
         self._changed.set()
+
+    def boot_refused(self) -> None:
+        """Forget the boot of this life, which was refused its name: the next one begins where it did."""
+        self.boot_changed(self._boot_before)
 
     def remember(self, peers: Iterable[KeptPeer], *, gone: Iterable[str]) -> None:
         """Take in members that are here now, and drop those that said goodbye; written soon if

@@ -133,7 +133,9 @@ class Swim:
         asked = parts.streams.end(nonce)
         if asked is None or answer is StreamAnswer.SILENT or self._voice.silent:
             return []
-        if answer is StreamAnswer.NOBODY:
+        if answer is StreamAnswer.NOBODY and asked.question == "namesake":
+            parts.namesake.refused(nonce)
+        elif answer is StreamAnswer.NOBODY:
             parts.prober.stream_refused(nonce)
         elif asked.question == "probe":
             parts.prober.stream_answer(nonce)
@@ -362,7 +364,7 @@ class Swim:
 
     @property
     def superseded(self) -> bool:
-        """Whether this node stepped down for a later life of its name."""
+        """Whether this node stepped down: another process keeps its name."""
         return self._voice.silent
 
     @property

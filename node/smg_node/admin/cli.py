@@ -15,7 +15,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # public, but in n
 )
 
 from smg_node import __version__
-from smg_node.admin.client import AdminClient, AdminError
+from smg_node.admin.client import AdminClient, AdminError, with_scheme
 from smg_node.admin.commands.audit import audit, sessions_app
 from smg_node.admin.commands.cluster import cluster_app
 from smg_node.admin.commands.completion import PROGRAM, completion
@@ -27,7 +27,7 @@ from smg_node.admin.commands.limits import limits_app
 from smg_node.admin.commands.overview import loads, models_app, status
 from smg_node.admin.commands.usage import usage
 from smg_node.admin.commands.workers import workers_app
-from smg_node.admin.options import Options, hoisted
+from smg_node.admin.options import CommandGroup, Options, hoisted
 from smg_node.admin.top.command import top
 from smg_node.admin.views.output import tell
 from smg_node.admin.views.value_text import read_key
@@ -51,7 +51,7 @@ def _root(
             "--url",
             envvar="SMG_ADMIN_URL",
             metavar="URL",
-            help=f"The node to ask; again for others that top may turn to.  [default: {_URL}]",
+            help=f"The node to ask, http:// if unsaid; again for others that top may turn to.  [default: {_URL}]",
             show_default=False,
         ),
     ] = None,
@@ -90,7 +90,7 @@ def _root(
     """Look after an smg-node: its cluster, workers, settings, models and health."""
     if not key and key_file:
         key = read_key(key_file)
-    named = [url.rstrip("/") for url in urls or [_URL]]
+    named = [with_scheme(url.rstrip("/")) for url in urls or [_URL]]
     if len(named) > 1 and context.invoked_subcommand != "top":
         raise typer.BadParameter("only top turns to several nodes", param_hint="--url")
     context.obj = Options(AdminClient(named[0], key, timeout_s), as_json, named)
@@ -99,6 +99,7 @@ def _root(
 def build_app() -> typer.Typer:
     """Return the whole command, ready to be called."""
     app = typer.Typer(
+        cls=CommandGroup,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,

@@ -156,9 +156,9 @@ class AdminClient:
 
 
 def _base(url: str) -> SplitResult:
-    """Return the parts of the node's URL; AdminError where it is none."""
+    """Return the parts of the node's URL, HTTP where it says no scheme; AdminError where it is none."""
     try:
-        base = urlsplit(url)
+        base = urlsplit(with_scheme(url))
         whole = base.scheme in ("http", "https") and bool(base.hostname) and base.port != 0
     except ValueError:
         base, whole = SplitResult("", "", "", "", ""), False
@@ -167,6 +167,11 @@ def _base(url: str) -> SplitResult:
     if base.query or base.fragment or base.username is not None:
         raise AdminError("the URL must be plain, without user, query or fragment (--url)")
     return base
+
+
+def with_scheme(url: str) -> str:
+    """Return a node's URL with a scheme: `host:port` is short for `http://host:port`."""
+    return url if "://" in url or not url else f"http://{url}"
 
 
 def _connection(base: SplitResult, timeout_s: float) -> "HTTPConnection":

@@ -1,15 +1,33 @@
-"""Options of every sub-command: node URL, admin key, time-out, form of the output."""
+"""Options of every sub-command: node URL, admin key, time-out, form of the output; help of their groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import typer
+from typer.core import TyperGroup
 
 from smg_node.admin.client import AdminClient
 
 # Flags of `smg-admin` itself, and how many words follow each.
 _GLOBAL_FLAGS: Final = {"--url": 1, "--key": 1, "--key-file": 1, "--timeout": 1, "--json": 0}
+_SENTENCE_CHARACTERS_MAX: Final = 1_000
+"""Of help; above any."""
+
+
+class CommandGroup(TyperGroup):
+    """Sub-commands, whose help is a list of whole sentences: typer's own ends them where the line does."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list, wrapped."""
+        shown = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        rows = [
+            (name, command.get_short_help_str(_SENTENCE_CHARACTERS_MAX))
+            for name, command in shown
+            if not command.hidden
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 @dataclass(frozen=True, slots=True)

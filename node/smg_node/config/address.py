@@ -39,6 +39,7 @@ def split_host_port(text: str) -> tuple[str, int]:
 
     Raises ValueError with words for an operator.
     """
+    _refuse_url(text)
     if text.startswith("["):
         inside, bracket, port = text[1:].partition("]")
         if not bracket or not port.startswith(":"):
@@ -58,6 +59,7 @@ def split_peer(text: str) -> tuple[str, int | None]:
 
     Raises ValueError with words for an operator.
     """
+    _refuse_url(text)
     if text.startswith("[") and text.endswith("]"):
         return _ipv6(text[1:-1]), None
     if not text.startswith("[") and text.count(":") > 1:
@@ -69,6 +71,13 @@ def split_peer(text: str) -> tuple[str, int | None]:
     if not host:
         raise ValueError(f"{text[:80]!r} names no host")
     return host, port
+
+
+def _refuse_url(text: str) -> None:
+    scheme, there, rest = text.partition("://")
+    if there:
+        bare = rest.partition("/")[0] or "HOST:PORT"
+        raise ValueError(f"it takes an address without {scheme[:20]}://, as in {bare[:80]}")
 
 
 def _port(text: str) -> int:

@@ -184,6 +184,8 @@ class Journey(msgspec.Struct, array_like=True):
     """The id of the answer itself, without the prefix that its dialect gives it; "" while there is none."""
     unplaced: tuple[tuple[str, str], ...] = ()
     """If no worker could be had in the end: those of the model, each with the reason, at most 16."""
+    message: str = ""
+    """Why it was refused before a generation began, in the words of its answer; "" otherwise."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

@@ -31,6 +31,7 @@ from smg_node.http.ports.shared_state import (
 from smg_node.http.ports.usage import UsageService
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.generation.run_interface import Generations
+from smg_node.pipeline.observability.refusals import Refusals
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.telemetry.logs.access_log import AccessLog
 from smg_node.telemetry.metrics.meters import Meters
@@ -93,6 +94,8 @@ class HttpParts:
     """Puts the page of metrics together where there are other processes to ask."""
     draining: DrainService | None = None
     """Tells how far members are that take no new work; in the process that answers such questions."""
+    refusals: Refusals = field(default_factory=lambda: Refusals(""))
+    """Takes requests for work that are refused before a generation of theirs began."""
     numbers: MetricsService | None = None
     """Tells what the whole cluster counts; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)

@@ -12,6 +12,7 @@ from shutil import rmtree
 from typing import Final
 
 from smg_node.config.address import Address
+from smg_node.http.server.listen_sockets import EVERY_FAMILY, bind, serve_both_families
 from smg_node.processes.process_role import Place
 
 _PATH_BYTES_MAX: Final = 90
@@ -44,22 +45,17 @@ def _held(address: Address) -> Iterator[Address]:
         address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     with socket.socket(family, kind, protocol) as probe:
+        if address.host == EVERY_FAMILY:
+            serve_both_families(probe)
         # Sharing a port needs the word of all who share it, and gives it to any node of this user:
         # so first a look without it, which finds a process that listens there already.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        _bind(probe, where)
+        bind(probe, where)
         port = probe.getsockname()[1]
     with socket.socket(family, kind, protocol) as holder:
+        if address.host == EVERY_FAMILY:
+            serve_both_families(holder)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        _bind(holder, (where[0], port, *where[2:]))
+        bind(holder, (where[0], port, *where[2:]))
         yield Address(address.host, port)
-
-
-def _bind(raw: socket.socket, where: tuple[object, ...]) -> None:
-    try:
-        raw.bind(where)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        words = f"error while attempting to bind on address {where[:2]!r}: {reason}"
-        raise OSError(error.errno, words) from error

@@ -6,11 +6,13 @@ would make every figure of the demo a lie; so it is started the way an operator 
 
 import asyncio
 import importlib.util
+import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -49,6 +51,9 @@ async def demo_engines() -> AsyncIterator[Sequence[str]]:
             except TimeoutError:
                 process.kill()
                 await process.wait()
+        # Its session is its own: whatever it started and left goes with it.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 async def _addresses(process: asyncio.subprocess.Process) -> list[str]:

@@ -85,7 +85,7 @@ class _Node:
 
 
 async def serve(settings: Settings, role: "Role | None" = None) -> int:
-    """Run a node until a signal, an operator or a newer process of its name ends it; return the exit code.
+    """Run a node until a signal, an operator or another process that keeps its name ends it; return the exit code.
 
     With a `role` it is the control process of a node of several. OSError if a port is taken, SmgError if
     something it was told to start does not start.

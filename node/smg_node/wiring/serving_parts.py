@@ -208,7 +208,9 @@ def _surface(
         embedder=pipeline.embedder,
         history=_elsewhere
         if history is None
-        else history.desks(anything, pipeline.placer, pipeline.preparer),
+        else history.desks(
+            anything, pipeline.placer, pipeline.preparer, pipeline.journal.answers.add
+        ),
         catalog=desk,
         tokens=LocalTokens(pipeline.placer, pipeline.preparer, base.clock),
         workers=desk,
@@ -223,6 +225,7 @@ def _surface(
         audit=shared.audit,
         state=shared.state,
         explain=explain,
+        refusals=pipeline.journal.refusals,
         dialects=dialects_by_name(reading),
         meters=base.meters,
         tracer=base.tracer,

@@ -253,6 +253,7 @@ def history_world(
     store: HistoryStore | None = None,
     generations: Generations | None = None,
     chain_depth: Callable[[int], None] = lambda depth: None,
+    named: Callable[[str, str], None] = lambda response_id, request_id: None,
     pace: Pace | None = None,
 ) -> HistoryWorld:
     clock, rng = TickingClock(), random.Random(5)
@@ -273,6 +274,7 @@ def history_world(
         runs=runs,
         quotas=Quotas(keeper, now_s=clock.monotonic_s, options=chosen),
         chain_depth=chain_depth,
+        named=named,
     )
     return HistoryWorld(kept, made, measures, HistoryService(parts), vault, runs)
 

@@ -344,6 +344,7 @@ async def node(
         audit=shared.audit,
         state=shared.state,
         explain=Explanations("node-a", journal, cluster.members, world.meshes["node-a"]),
+        refusals=journal.refusals,
         dialects={
             "chat": ChatDialect(ReaderOptions()),
             "completions": CompletionsDialect(ReaderOptions()),

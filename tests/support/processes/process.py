@@ -1,8 +1,8 @@
 """Real processes for tests: started on a leash, watched through a log file, stopped by their own id.
 
 A process started here dies with the test process, also when that one is killed: on Linux the kernel
-sees to it (PR_SET_PDEATHSIG survives exec), elsewhere only `stop` does. Output goes to a file, so
-nothing ever blocks on a full pipe.
+sees to it (PR_SET_PDEATHSIG survives exec), elsewhere only `stop` does. All that it has started ends with
+it (`process_family`), however it was stopped. Output goes to a file, so nothing ever blocks on a full pipe.
 """
 
 import os
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
+from support.processes.process_family import Family
 from support.processes.program_forks import is_forkable, program_server
 
 _POLL_S: Final = 0.02
@@ -57,8 +58,9 @@ class Started(Protocol):
 class Process:
     """One running process. Start it with `running`."""
 
-    def __init__(self, popen: Started, name: str, log: Path) -> None:
+    def __init__(self, popen: Started, name: str, log: Path, family: Family | None = None) -> None:
         self._popen = popen
+        self._family = family
         self.name = name
         self.log = log
 
@@ -108,8 +110,14 @@ class Process:
         self.wait_until(seen, f"saying {pattern!r}", timeout_s)
         return found[0]
 
+    def kill(self) -> None:
+        """Kill it and all that it has started, at once; none of them is there afterwards."""
+        if self.ended() is None:
+            self._popen.kill()
+        self.stop(0)
+
     def stop(self, grace_s: float = 10.0) -> None:
-        """End it: politely, and after `grace_s` by force."""
+        """End it: politely, and after `grace_s` by force; then all that it has started and left."""
         if self.ended() is None:
             self._popen.terminate()
             try:
@@ -117,6 +125,8 @@ class Process:
             except subprocess.TimeoutExpired:
                 self._popen.kill()
         self._popen.wait()
+        if self._family is not None:
+            self._family.end(self.pid)
 
     def error(self, why: str) -> ProcessError:
         """Return an error about this process, with what it said last."""
@@ -136,18 +146,19 @@ def running(
     """Run `command` inside `folder`, which is made and becomes its working folder, with its log.
 
     `environment` is added to this process's own. Our own programs are forks of a process that has imported them, unless
-    that is not wanted (`forked`). On leaving, it is stopped.
+    that is not wanted (`forked`). On leaving, it is stopped with all that it has started.
     """
+    family = Family()
     folder.mkdir(parents=True, exist_ok=True)
     words = [str(word) for word in command]
     log = folder / f"{Path(words[0]).name}.log"
-    own = {**os.environ, **(environment or {})}
+    own = {**os.environ, **(environment or {}), **family.mark}
     started: Started
     if forked and is_forkable(words):
         started = program_server().start(words, folder=folder, environment=own, out=log, err=log)
     else:
         started = _started(words, folder, own, log)
-    process = Process(started, Path(words[0]).name, log)
+    process = Process(started, Path(words[0]).name, log, family)
     try:
         yield process
     finally:

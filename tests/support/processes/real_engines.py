@@ -107,7 +107,8 @@ class RealEngine:
         return f"127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Start it, and return when it serves."""
+        """Start it, and return when it serves; what is left of an earlier life ends first."""
+        self._stack.close()
         self.process = process = self._stack.enter_context(
             running(
                 self.kind.command(self.folder / "model", self.port, self.events_port),

@@ -12,6 +12,7 @@ from typer.main import get_command
 from smg_chaos.cli import app as chaos_app
 from smg_node.admin.cli import build_app
 from smg_node.admin.options import hoisted
+from smg_node.cluster.membership.shutdown import SUPERSEDED
 from smg_node.config.schema.knob import Schema
 from smg_node.config.settings import Settings
 from smg_node.config.sources.command_line import parse_flags
@@ -168,3 +169,12 @@ def test_an_image_is_made_of_what_was_tested(lock: str) -> None:
     assert {name: sums - tested.get(name, set()) for name, sums in made_of.items()} == {
         name: set() for name in made_of
     }
+
+
+def test_the_service_is_not_started_again_where_its_name_is_taken() -> None:
+    unit = (_DEPLOY / "systemd" / "smg-node.service").read_text(encoding="utf-8")
+    assert re.findall(r"^(Restart\w*)=(.*)$", unit, re.MULTILINE) == [
+        ("Restart", "always"),
+        ("RestartSec", "1"),
+        ("RestartPreventExitStatus", str(SUPERSEDED)),
+    ]

@@ -1,6 +1,7 @@
 """Processes of tests are found, watched and gone."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes.process import ProcessError, reserved_port, running
+from support.processes.process import Process, ProcessError, reserved_port, running
 
 SLEEPER = (sys.executable, "-u", "-c", "print('port 1234'); import time; time.sleep(600)")
 STUBBORN = (
@@ -119,3 +120,86 @@ def test_a_reserved_port_is_given_to_nobody_else_and_can_be_served_on() -> None:
             client.connect(("127.0.0.1", port))
             accepted, _ = server.accept()
             accepted.close()
+
+
+# An engine as some are: its worker leaves the session, forgets its parent and ignores SIGTERM.
+ENGINE = """
+import os, signal, subprocess, sys, time
+worker = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+worker += "os.write(1, b'worker %d\\n' % os.getpid()); time.sleep(600)"
+same = subprocess.Popen([sys.executable, "-c", worker])
+apart = subprocess.Popen([sys.executable, "-c", worker], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.write(1, b"worker %d\n" % os.getpid())
+time.sleep(600)
+"""
+
+
+def workers_of(process: Process) -> list[int]:
+    """Return the workers of an `ENGINE`, once all three run."""
+    found = re.compile(r"worker (\d+)\n")
+    process.wait_until(lambda: len(found.findall(process.said())) == 3, "at work", 30)
+    pids = [int(pid) for pid in found.findall(process.said())]
+    assert [is_running(pid) for pid in pids] == [True] * 3
+    return pids
+
+
+def awaits_end(pids: list[int]) -> None:
+    give_up_s = time.monotonic() + 30
+    while any(map(is_running, pids)):
+        assert time.monotonic() < give_up_s, "they outlived what had started them"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, None])
+def test_what_an_engine_left_behind_ends_with_its_test(
+    tmp_path: Path, end: signal.Signals | None
+) -> None:
+    with running((sys.executable, "-u", "-c", ENGINE), folder=tmp_path) as process:
+        pids = workers_of(process)
+        if end is not None:
+            process.signal(end)
+            assert process.wait(30) == -end
+    assert [is_running(pid) for pid in pids] == [False] * 3
+
+
+def test_an_engine_that_is_killed_for_a_restart_leaves_nothing_in_its_way(tmp_path: Path) -> None:
+    with running((sys.executable, "-u", "-c", ENGINE), folder=tmp_path) as process:
+        pids = workers_of(process)
+        process.kill()
+        assert process.ended() == -signal.SIGKILL
+        assert [is_running(pid) for pid in pids] == [False] * 3
+
+
+def test_a_family_that_ends_leaves_the_next_one_alone(tmp_path: Path) -> None:
+    with running(SLEEPER, folder=tmp_path / "other") as other:
+        with running((sys.executable, "-u", "-c", ENGINE), folder=tmp_path) as process:
+            workers_of(process)
+        assert other.ended() is None
+
+
+def test_what_an_engine_has_started_dies_with_a_test_process_that_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "engine.py"
+    program.write_text(ENGINE)
+    owner = OWNER.replace('"-c", "import time; time.sleep(600)"', '"-u", sys.argv[2]')
+    with subprocess.Popen(
+        [sys.executable, "-c", owner, tmp_path / "run", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    ) as test:
+        assert test.stdout is not None
+        engine = int(test.stdout.readline())
+        log = tmp_path / "run" / f"{Path(sys.executable).name}.log"
+        give_up_s = time.monotonic() + 30
+        while log.read_text().count("worker") < 3:
+            assert time.monotonic() < give_up_s
+            time.sleep(0.01)
+        pids = [int(line.split()[1]) for line in log.read_text().splitlines()]
+        test.kill()
+        test.wait()
+        awaits_end([engine, *pids])

@@ -44,6 +44,8 @@ class Disk:
     """The disk of a host: what a life leaves to the next one."""
 
     boot: int = 0
+    boot_before: int = 0
+    """Of the life before the present one."""
     peers: dict[str, Address] = field(default_factory=dict)
     archive: Archive = field(default_factory=Archive)
     vault: Vault = field(default_factory=Vault)
@@ -91,6 +93,7 @@ class Host:
 
     def next_boot(self, now_us: int, chance: Random) -> int:
         """Return the boot of a new life, larger than the last one on disk, and keep it there."""
+        self.disk.boot_before = self.disk.boot
         self.disk.boot = first_boot(self.wall_ms(now_us), chance, kept=self.disk.boot)
         return self.disk.boot
 

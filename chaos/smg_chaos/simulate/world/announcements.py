@@ -4,10 +4,12 @@ from typing import Protocol
 
 from smg_chaos.simulate.base import event_log as chronicle
 from smg_chaos.simulate.base.event_log import Happening
+from smg_chaos.simulate.base.virtual_clock import MS
 from smg_chaos.simulate.hosts.host import Node
 from smg_chaos.simulate.hosts.node_parts import RightsLife, SharedLife
 from smg_chaos.simulate.hosts.ports import HasAgenda, HasChronicle, PromiseReport
 from smg_chaos.simulate.world.checkers import Checkers
+from smg_mesh.swim.boot_numbers import STARTING_MS
 from smg_mesh.swim.effects import (
     BootChanged,
     Effect,
@@ -105,6 +107,8 @@ def _own(world: AnnouncingWorld, node: Node, effect: Effect) -> None:
             world.checkers.rebooted(node, boot)
             happening = Happening(now_us, label, chronicle.BOOT, node.name, boot)
         case Superseded(boot, address):
+            if now_us - node.started_us < STARTING_MS * MS:
+                node.host.disk.boot = node.host.disk.boot_before
             world.step_down(node)
             happening = Happening(
                 now_us, label, chronicle.SUPERSEDED, node.name, boot, 0, str(address)

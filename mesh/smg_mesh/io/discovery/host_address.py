@@ -36,6 +36,10 @@ class Place:
 def parse_place(text: str, *, default_port: int) -> Place:
     """Return what `text` names; ValueError says what is wrong with it."""
     stripped = text.strip()
+    scheme, there, rest = stripped.partition("://")
+    if there:
+        bare = rest.partition("/")[0] or "HOST:PORT"
+        raise ValueError(f"{text!r} is a URL: write the address without {scheme}://, as in {bare}")
     host, port_text = _split(stripped)
     if not host or len(host) > HOST_CHARACTERS_MAX:
         raise ValueError(f"{text!r} names no host: write HOST or HOST:PORT")

@@ -1,16 +1,17 @@
 """Name conflict: finds out whether another process with this node's
 name and a larger boot is alive.
 
-If it is, the older life steps down, and there are never two in one table. If it is not, it was an
-earlier life of this node (the clock went back, or the disk was lost), and this node takes a later
-boot and goes on. Only an answer to a ping of ours counts, over UDP or TCP: claims about the other
-process may be older than its end.
+If it is, this process steps down: it is a stranger under a name that is taken, or it was restarted
+elsewhere (`boot_numbers`). There are never two in one table, and as the numbers do not depend on who
+started last, two machines of one name do not take turns. If it is not, it was an earlier life of this
+node (the disk was lost), and this node takes a later boot and goes on. Only an answer to a ping of
+ours counts, over UDP or TCP: claims about the other process may be older than its end.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from smg_mesh.swim.boot_numbers import BOOT_MAX, boot_after
+from smg_mesh.swim.boot_numbers import BOOT_MAX, OUTLIVED_MS, boot_after
 from smg_mesh.swim.detection.tcp_pings import StreamPings
 from smg_mesh.swim.dissemination.packet_sender import PacketSender
 from smg_mesh.swim.effects import BootChanged, Superseded
@@ -101,10 +102,17 @@ class Namesake:
         voice.out.append(Superseded(inquiry.boot, inquiry.address))
         return True
 
+    def refused(self, nonce: int) -> None:
+        """Learn that the other host has no process there: no more pings, unless a firewall said so."""
+        inquiry = self._inquiry
+        if inquiry is not None and inquiry.nonce == nonce:
+            inquiry.tries = TRIES
+
     def _outlive(self, boot: int, *, now_ms: int) -> None:
         self._inquiry = None
         if boot < self._voice.boot:
             return  # We outlived it already, for another reason.
-        self._voice.take_boot(boot_after(boot, self._voice.rng), now_ms=now_ms)
+        later = boot_after(boot, self._voice.rng, by_ms=OUTLIVED_MS)
+        self._voice.take_boot(later, now_ms=now_ms)
         self._voice.note("boot_raised")
         self._voice.out.append(BootChanged(self._voice.boot))

@@ -6,12 +6,15 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import format_span, print_facts, print_json, print_table
 from smg_node.admin.views.value_text import format_change, format_time
 
 sessions_app = typer.Typer(
-    help="See and end sticky placements.", no_args_is_help=True, rich_markup_mode=None
+    cls=CommandGroup,
+    help="See and end sticky placements.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _COLUMNS: Final = ("ID", "TIME", "ON", "BY", "ACTION", "SUBJECT", "CHANGE")

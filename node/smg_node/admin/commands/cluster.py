@@ -9,12 +9,13 @@ import typer
 
 from smg_node.admin.client import AdminClient, AdminError
 from smg_node.admin.commands.keyring import keyring_app
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.member_views import draw_members, event_row
 from smg_node.admin.views.output import draw_facts, print_json, print_table, tell
 from smg_node.admin.views.watch_loop import Watch, watched
 
 cluster_app = typer.Typer(
+    cls=CommandGroup,
     help="See the members of the cluster, and move them.",
     no_args_is_help=True,
     rich_markup_mode=None,

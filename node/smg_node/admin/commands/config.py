@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminClient, AdminError, Answer
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.config_views import known_row, one_side, set_row, show_setting, warn_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import (
@@ -21,6 +21,7 @@ from smg_node.admin.views.value_text import (
 )
 
 config_app = typer.Typer(
+    cls=CommandGroup,
     help="See and change the settings of the whole cluster while it runs.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -1,6 +1,7 @@
 """Database commands, `smg-admin db`: status and migration of the history tables, without a node.
 
-Where they are is what a node of the same configuration would be told: by its file, the environment, or here.
+Where they are is what a node of the same configuration would be told: by its file, the environment, or here;
+`status` says by whom. Where nobody tells, a node that runs at --url is asked, and must agree.
 """
 
 from collections.abc import Callable, Coroutine
@@ -10,8 +11,15 @@ import typer
 
 from smg_node.admin.client import AdminError
 from smg_node.admin.commands.dead_letters import dead_app
-from smg_node.admin.node_settings import ConfigFile, Folder, Store, settings_of
-from smg_node.admin.options import options_of
+from smg_node.admin.node_settings import (
+    ConfigFile,
+    Folder,
+    Store,
+    check_node_agrees,
+    loaded,
+    store_origin,
+)
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_facts, print_json, tell
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 db_app = typer.Typer(
+    cls=CommandGroup,
     help="Look at the tables of history, and bring them up to date; no node has to run.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -32,7 +41,7 @@ def status(
     context: typer.Context, store: Store = "", config: ConfigFile = "", data_dir: Folder = ""
 ) -> None:
     """Show of which revision the tables are, and whether a node can use them."""
-    where, migrations = _opened(store, config, data_dir)
+    where, origin, migrations = _opened(context, store, config, data_dir)
     from smg_storage.migrate import head
     from smg_storage.sql.schema.revision import NEEDED
 
@@ -42,6 +51,7 @@ def status(
         print_json(
             {
                 "store": where,
+                "said_by": origin,
                 "revision": found or None,
                 "needed": NEEDED,
                 "newest": newest,
@@ -49,7 +59,15 @@ def status(
             }
         )
         return
-    print_facts((("store", where), ("revision", found), ("needed", NEEDED), ("tables", words)))
+    print_facts(
+        (
+            ("store", where),
+            ("said by", origin),
+            ("revision", found),
+            ("needed", NEEDED),
+            ("tables", words),
+        )
+    )
 
 
 @db_app.command("migrate")
@@ -89,7 +107,7 @@ def migrate(
     """
     if since and not sql:
         raise typer.BadParameter("only with --sql", param_hint="--from")
-    where, migrations = _opened(store, config, data_dir)
+    where, _, migrations = _opened(context, store, config, data_dir)
     if sql:
         found = since or _done(migrations.current())
         print(_said(lambda: migrations.statements(found=found, to=to)), end="")
@@ -115,7 +133,7 @@ def stamp(
     ] = "head",
 ) -> None:
     """Write down of which revision the tables are, after somebody ran the statements of `migrate --sql`."""
-    where, migrations = _opened(store, config, data_dir)
+    where, _, migrations = _opened(context, store, config, data_dir)
     moved = _done(migrations.stamp(to))
     if options_of(context).as_json:
         print_json({"store": where, **_moved(moved)})
@@ -149,16 +167,20 @@ def _tell_end(moved: "Migrated") -> None:
 # ── Between ──────────────────────────────────────────────────────────────────
 
 
-def _opened(store: str, config: str, data_dir: str) -> tuple[str, "Migrations"]:
-    """The store as it can be shown, and its migrations; AdminError if there can be none."""
-    settings = settings_of(store=store, config=config, data_dir=data_dir)
+def _opened(
+    context: typer.Context, store: str, config: str, data_dir: str
+) -> tuple[str, str, "Migrations"]:
+    """The store as it can be shown, who said so, and its migrations; AdminError if there can be none."""
+    found = loaded(store=store, config=config, data_dir=data_dir)
+    check_node_agrees(found, options_of(context).client)
+    settings = found.settings
     from smg_node.history.store.open_store import store_options, store_url
 
     try:
         from smg_storage.migrate import Migrations
 
         url = store_url(settings)
-        return url.redacted(), Migrations(url, store_options(settings))
+        return url.redacted(), store_origin(found), Migrations(url, store_options(settings))
     except ImportError as error:
         raise AdminError(f"the package {error.name!r} is not installed") from None
     except ValueError as error:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.node_settings import ConfigFile, Folder, NodeName, settings_of
-from smg_node.admin.options import options_of
+from smg_node.admin.node_settings import ConfigFile, Folder, NodeName, check_node_agrees, loaded
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("NUMBER", "SINCE", "TENANT", "RESPONSE", "CONVERSATION", "KIND", "REASON")
 
 dead_app = typer.Typer(
+    cls=CommandGroup,
     help="Look after turns that the store did not take; on the machine of their node.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -38,7 +39,7 @@ def show(
     context: typer.Context, config: ConfigFile = "", data_dir: Folder = "", name: NodeName = ""
 ) -> None:
     """Show them, the oldest first, and why the store does not take them."""
-    turns = _turns(config, data_dir, name).all()
+    turns = _turns(context, config, data_dir, name).all()
     if options_of(context).as_json:
         print_json([_plain(one) for one in turns])
         return
@@ -67,7 +68,7 @@ def retry(
     name: NodeName = "",
 ) -> None:
     """Give turns back to the spool: the node writes them to the store, or sets them aside again."""
-    turns = _turns(config, data_dir, name)
+    turns = _turns(context, config, data_dir, name)
     wanted = _wanted(turns, numbers, of_all=of_all)
     _tell(context, "given back", turns.retry(wanted), wanted)
 
@@ -82,18 +83,19 @@ def drop(
     name: NodeName = "",
 ) -> None:
     """Forget turns for good."""
-    turns = _turns(config, data_dir, name)
+    turns = _turns(context, config, data_dir, name)
     wanted = _wanted(turns, numbers, of_all=of_all)
     _tell(context, "dropped", turns.drop(wanted), wanted)
 
 
-def _turns(config: str, data_dir: str, name: str) -> "DeadTurns":
+def _turns(context: typer.Context, config: str, data_dir: str, name: str) -> "DeadTurns":
     from smg_node.history.service.lazy_history import spool_folder
     from smg_node.history.spool.dead_letters import DeadTurns
     from smg_node.history.spool.spool_format import SALT_BYTES
 
-    settings = settings_of(config=config, data_dir=data_dir, name=name)
-    return DeadTurns(spool_folder(settings), salt=lambda: os.urandom(SALT_BYTES))
+    found = loaded(config=config, data_dir=data_dir, name=name)
+    check_node_agrees(found, options_of(context).client)
+    return DeadTurns(spool_folder(found.settings), salt=lambda: os.urandom(SALT_BYTES))
 
 
 def _wanted(turns: "DeadTurns", numbers: list[int] | None, *, of_all: bool) -> Sequence[int]:

@@ -19,7 +19,7 @@ def explain(
         str,
         typer.Argument(
             metavar="REQUEST_ID",
-            help="The x-request-id of its answer, or the id in its body.",
+            help="The x-request-id of its answer, or the id in its body; resp_… is found too.",
             show_default=False,
         ),
     ],
@@ -34,12 +34,13 @@ def explain(
 ) -> None:
     """Tell a request's way through the cluster: candidates, costs, attempts, continuations, timing.
 
-    Any node can be asked for what any node served. Each keeps its latest 10,000 requests, and what it knows
-    goes with it; no text of a prompt or of an answer is kept.
+    Any node can be asked for what any node served. Each keeps its latest 10,000 requests, and its latest 1,000
+    refused ones with the reason. What it knows goes with it; no text of a prompt or of an answer is kept.
 
     \b
     smg-admin explain req_019863000000a1b2000000000000c3d4
     smg-admin explain chatcmpl-019863000000a1b3000000000000e5f6 --json
+    smg-admin explain resp_0198630000001d6a7f30c2b4e6d8f0a1b2c3d4e5f60718
     """
     from smg_node.admin.views.journey_view import draw_explained
 

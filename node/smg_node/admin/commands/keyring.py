@@ -13,14 +13,17 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 
 _STEP_S: Final = 25.0
 """A step asks every member what it holds, then tells it: 5 s for each, and as much again where a connection ends."""
 
 keyring_app = typer.Typer(
-    help="Make keys, and rotate them on every member.", no_args_is_help=True, rich_markup_mode=None
+    cls=CommandGroup,
+    help="Make keys, and rotate them on every member.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Fingerprint = Annotated[

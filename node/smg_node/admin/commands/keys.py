@@ -10,11 +10,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import format_time
 
 keys_app = typer.Typer(
+    cls=CommandGroup,
     help="Make, list and revoke the API keys of the cluster.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from smg_node.admin.client import AdminClient, AdminError, Answer
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.limit_views import (
     COST,
     draw_limit,
@@ -22,6 +22,7 @@ from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.watch_loop import Watch, watched
 
 limits_app = typer.Typer(
+    cls=CommandGroup,
     help="Set limits for the whole cluster, and see what is spent of them.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -38,7 +39,7 @@ Scope = Annotated[
     typer.Option(
         "--scope",
         metavar="SCOPE",
-        help="tenant=NAME, key=ID, model=NAME, or several with commas; * for each by itself. Else global.",
+        help="tenant=NAME, key=ID, model=NAME, or several with commas, * for each by itself; global: all requests.",
     ),
 ]
 Named = Annotated[
@@ -127,6 +128,7 @@ def show(
 @limits_app.command("set")
 def set_limit(
     context: typer.Context,
+    named: Named = "",
     scope: Scope = "",
     requests: Requests = None,
     tokens: Tokens = None,
@@ -144,6 +146,8 @@ def set_limit(
     if_version: IfVersion = "",
 ) -> None:
     """Set a limit on every node, in place of the one that its scope has; it holds for all of them together.
+
+    Which requests has to be said; all those of the whole cluster together are `global`.
 
     Windows are second, minute, hour, day, or such as 10s, 5m, 2h, 7d; days are those of UTC.
 
@@ -170,9 +174,9 @@ def set_limit(
         "volatile": volatile,
         "note": note,
     }
+    scope = _said_scope(named, scope)
     if not body["amounts"] and concurrency is None:
         raise typer.BadParameter("say what is limited: --requests, --tokens, --concurrency, …")
-    scope = _scope("", scope)
     headers = _if_match(if_version or _version(options.client, scope))
     answer = options.client.look("PUT", *_LIMITS, scope, body=body, headers=headers)
     view = _written(options.client, scope, answer)
@@ -195,7 +199,7 @@ def unset(
     smg-admin limits unset tenant=acme
     """
     options = options_of(context)
-    scope = _scope(named, scope)
+    scope = _said_scope(named, scope)
     headers = _if_match(if_version or _version(options.client, scope))
     answer = options.client.look("DELETE", *_LIMITS, scope, headers=headers)
     done = _written(options.client, scope, answer)
@@ -213,6 +217,16 @@ def _scope(named: str, scope: str) -> str:
     if named and scope:
         raise typer.BadParameter("say the scope once", param_hint="--scope")
     return named or scope or "global"
+
+
+def _said_scope(named: str, scope: str) -> str:
+    """The scope of a change, which nobody makes for all requests by leaving a word out."""
+    if not named and not scope:
+        raise typer.BadParameter(
+            "say which requests: tenant=NAME, key=ID, model=NAME, or global for all of them together",
+            param_hint="--scope",
+        )
+    return _scope(named, scope)
 
 
 def _amounts(said: Mapping[str, Amounts]) -> list[Mapping[str, Any]]:

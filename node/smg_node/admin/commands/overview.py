@@ -5,11 +5,14 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from smg_node.admin.options import options_of
+from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_facts, print_json, print_table
 
 models_app = typer.Typer(
-    help="See which models are served.", no_args_is_help=True, rich_markup_mode=None
+    cls=CommandGroup,
+    help="See which models are served.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 _LOADS: Final = {

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminClient, AdminError
-from smg_node.admin.options import Options, options_of
+from smg_node.admin.options import CommandGroup, Options, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import read_file
 from smg_node.admin.views.worker_tables import (
@@ -20,6 +20,7 @@ from smg_node.admin.views.worker_tables import (
 from smg_node.config.worker_url import identity_of
 
 workers_app = typer.Typer(
+    cls=CommandGroup,
     help="See, add, drain and remove the engines behind a node.",
     no_args_is_help=True,
     rich_markup_mode=None,

@@ -57,6 +57,8 @@ def _journey(journey: Mapping[str, Any], urls: Mapping[str, str]) -> str:
         lines += _step(step, journey, urls, several=several)
     if journey["unplaced"]:
         lines += ["", f"No worker could be had: {_dropped(journey['unplaced'])}."]
+    if message := journey.get("message"):  # nodes of an earlier release say none
+        lines += ["", f"It was refused: {printable(message)}"]
     if journey["more"]:
         lines += ["", f"{journey['more']} more steps were not kept."]
     return "\n".join(lines)

@@ -63,7 +63,7 @@ class Member:
         )
 
     async def run(self) -> None:
-        """Take part until cancelled; a newer process of this name ends the node."""
+        """Take part until cancelled; another process that keeps this name ends the node."""
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._step_down(), name="superseded")
             try:
@@ -73,7 +73,9 @@ class Member:
 
     async def _step_down(self) -> None:
         await self._mesh.superseded.wait()
-        _log.error("a newer process has this node's name: stepping down")
+        _log.error(
+            "another process has this node's name: stepping down, and not to be started again"
+        )
         self._farewell.leave("superseded", code=SUPERSEDED)
 
     def publish(self, http: Address, metrics: Address | None) -> None:
@@ -98,7 +100,7 @@ class Member:
         self._mesh.set_meta(**{LEAVING: True})
 
     async def say_goodbye(self) -> None:
-        """Leave the mesh, unless a newer process of this name is there."""
+        """Leave the mesh, unless another process keeps this name."""
         if self._farewell.code == SUPERSEDED:
             return
         # Nothing that goes wrong now may keep the node from ending; the others will notice its silence.

@@ -36,7 +36,7 @@ class MeshPort(Protocol):
 
     @property
     def superseded(self) -> asyncio.Event:
-        """Event, set once a newer process of this name is known to live."""
+        """Event, set once another process is known to live that keeps this name."""
         ...
 
     def join(self, peers: Sequence[str]) -> None:

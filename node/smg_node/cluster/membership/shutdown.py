@@ -1,6 +1,6 @@
 """Shutdown state of this node: serving, drained by an operator, or leaving, with its exit code.
 
-A signal, an operator's command, or a newer process of the same name makes the node leave. The first
+A signal, an operator's command, or another process that keeps its name makes the node leave. The first
 of them counts and decides the exit code; a signal after that hurries.
 """
 
@@ -14,7 +14,8 @@ from smg_node.http.app import Server
 from smg_node.http.middleware.drain_phases import Phase
 
 OK: Final = 0
-SUPERSEDED: Final = 1
+SUPERSEDED: Final = 3
+"""Of a process whose name another one keeps: a code of its own, so that a service is not started again."""
 LEAVING_CODE: Final = "member_leaving"
 
 _log = logging.getLogger("smg_node.cluster")

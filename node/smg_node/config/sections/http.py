@@ -26,14 +26,14 @@ class Http(Section):
 
     listen: ListenAddress = address(
         "0.0.0.0:30000",
-        "Address of the public API, the probes and the admin API. Port 0 takes any free port.",
+        "Address of the public API, the probes and the admin API. `[::]:PORT` is IPv6 and IPv4. Port 0 takes any free port.",
         short="--http",
         host="--host",
         port="--port",
     )
     metrics_listen: ListenAddress = address(
         "0.0.0.0:29000",
-        "Address of the Prometheus metrics. Port 0 takes any free port.",
+        "Address of the Prometheus metrics. `[::]:PORT` is IPv6 and IPv4. Port 0 takes any free port.",
         short="--metrics",
         host="--prometheus-host",
         port="--prometheus-port",

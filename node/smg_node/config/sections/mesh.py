@@ -252,7 +252,7 @@ class MeshSection(Section):
     @classmethod
     def _join(cls, peers: tuple[str, ...]) -> tuple[str, ...]:
         for peer in peers:
-            host, port = split_peer(peer)
+            host, port = split_peer(peer)  # the mesh's own port, not that of HTTP
             if port == 0:
                 raise ValueError(f"nobody listens on port 0, as in {peer}")
             if host.startswith("_") and port is not None:

@@ -42,6 +42,7 @@ class Compaction:
     _model: str
     _items: Sequence[ItemDoc]
     _thread: str
+    _request_id: str
 
     async def body(self) -> bytes:
         """Run it, and return the public object; raises the generation's error."""
@@ -58,8 +59,10 @@ class Compaction:
         item_id = new_id("cmp", self._thread, now_ms=now_ms, chance=parts.rng)
         summary = compaction_item(item_id, seal(answer.choices[0].text()))
         questions = [item for item in self._items if item.type == "message" and item.role == "user"]
+        response_id = new_id("resp", self._thread, now_ms=now_ms, chance=parts.rng)
+        parts.named(response_id, self._request_id)
         return compaction_body(
-            new_id("resp", self._thread, now_ms=now_ms, chance=parts.rng),
+            response_id,
             created_s=now_ms // 1000,
             output=[*questions, summary],
             usage=answer.usage,
@@ -88,6 +91,7 @@ class Compactor:
             _model=selected.model,
             _items=selected.hydrated.items,
             _thread=selected.hydrated.thread,
+            _request_id=context.request_id,
         )
 
 

@@ -26,6 +26,8 @@ class HistoryParts:
     quotas: Quotas
     chain_depth: Callable[[int], None] = lambda depth: None
     """Told how many responses one goes on from that does so."""
+    named: Callable[[str, str], None] = lambda response_id, request_id: None
+    """Told of each response, and of the request that it answers."""
     threads: Threads | None = None
     """Who says to which thread something belongs; None where all nodes share the store."""
     peers: Peers = field(default_factory=NoPeers)

@@ -210,9 +210,16 @@ class LazyHistory:
             raise SmgError(ErrorKind.INTERNAL, message) from error
 
     def desks(
-        self, generations: Generations, placer: Placer, preparer: Preparer
+        self,
+        generations: Generations,
+        placer: Placer,
+        preparer: Preparer,
+        named: Callable[[str, str], None] = lambda response_id, request_id: None,
     ) -> Callable[[], "HistoryService"]:
-        """Return the services of responses and conversations, built once, at the first call."""
+        """Return the services of responses and conversations, built once, at the first call.
+
+        `named` is told of each response and the request that it answers.
+        """
 
         @cache
         def build() -> "HistoryService":
@@ -234,6 +241,7 @@ class LazyHistory:
                     peers=self._peers,
                     quotas=self.quotas(),
                     chain_depth=self._meters.chain_depth,
+                    named=named,
                 )
             )
 

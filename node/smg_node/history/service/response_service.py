@@ -185,6 +185,7 @@ class ResponseService:
         response_id = entry.response_id or new_id(
             "resp", hydrated.thread, now_ms=now_ms, chance=parts.rng
         )
+        parts.named(response_id, context.request_id)
         return ResponseRun(
             id=response_id,
             access=access,

@@ -28,6 +28,7 @@ from smg_node.http.message.http_request import Headers, HttpRequest
 from smg_node.http.route_table import Access
 
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_MAPPED: Final = "::ffff:"
 _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 _NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
@@ -145,8 +146,12 @@ def is_loopback(peer: str) -> bool:
 
 
 def peer_of(name: object) -> str:
-    """Return the address in a socket's peer name, "" for a UNIX socket."""
-    return str(name[0]) if isinstance(name, tuple) and name else ""
+    """Return the address in a socket's peer name, "" for a UNIX socket.
+
+    One of IPv4 is written as such, also where an IPv6 socket took the connection.
+    """
+    host = str(name[0]) if isinstance(name, tuple) and name else ""
+    return host.removeprefix(_MAPPED) if "." in host else host
 
 
 def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> Mapping[str, str]:

@@ -40,6 +40,7 @@ _UNKNOWN: Final = "unknown"
 _CLIENT_GONE: Final = 499
 _FOR_PAGES: Final[frozenset[Access]] = frozenset({"public", "data"})
 """Routes that pages of allowed origins may use; never those of operators."""
+_NOT_ADMITTED: Final = (401, 403)
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -266,6 +267,17 @@ class Middleware:
 
     def _error(self, request: HttpRequest, error: SmgError) -> Reply:
         request.error_code = error.code
+        route = request.route
+        # Who may not ask at all leaves no traces that would push out others'.
+        if route is not None and _is_work(route) and error.status not in _NOT_ADMITTED:
+            self._parts.refusals.add(
+                request.request_id,
+                route.dialect or route.action,
+                request.model,
+                error,
+                began_ms=request.received_ms,
+                ended_ms=self._now_ms(),
+            )
         return error_reply(
             error,
             route=request.route,
@@ -310,6 +322,10 @@ class Middleware:
             *meters.requests(path, standing.method, status),
             meters.tenant_requests(tenant, status) if tenant else None,
         )
+
+
+def _is_work(route: Route) -> bool:
+    return route.access == "data" and route.method == "POST"
 
 
 def _given_id(headers: Headers, names: Sequence[str]) -> str:

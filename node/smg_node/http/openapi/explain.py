@@ -56,6 +56,7 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
         more=_COUNT,
         unplaced=_DROPPED,
+        message=_TEXT,
     ),
     "WorkerChosen": _object(
         step={"const": "chosen"},
@@ -164,6 +165,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
             ],
             "more": 0,
             "unplaced": [],
+            "message": "",
         }
     ],
     "workers": {_FIRST: "grpc://10.0.0.7:30100", _SECOND: "grpc://10.0.0.8:30100"},

@@ -1,4 +1,4 @@
-"""Listen sockets: a TCP port, or a UNIX socket that only this user may open."""
+"""Listen sockets: a TCP port, on `[::]` of IPv6 and IPv4, or a UNIX socket that only this user may open."""
 
 import asyncio
 import os
@@ -12,6 +12,8 @@ from smg_node.config.address import Address, parse_address
 
 UNIX: Final = "unix:"
 """What stands before the path of a UNIX socket."""
+EVERY_FAMILY: Final = "::"
+"""Every address of the machine, IPv6 and IPv4; `0.0.0.0` is IPv4 alone."""
 _BACKLOG: Final = 2048
 
 
@@ -24,6 +26,9 @@ async def listen(
         raw = _unix_socket(Path(where.removeprefix(UNIX)))
         return await loop.create_unix_server(make, sock=raw, backlog=_BACKLOG)
     address = parse_address(where)
+    if address.host == EVERY_FAMILY:
+        both = _both_families(address.port, reuse_port=reuse_port)
+        return await loop.create_server(make, sock=both, backlog=_BACKLOG)
     return await loop.create_server(
         make, address.host, address.port, backlog=_BACKLOG, reuse_port=reuse_port or None
     )
@@ -33,6 +38,37 @@ def bound(server: asyncio.Server) -> Address:
     """Return the address a server really listens on; of a UNIX socket, its path and no port."""
     name = server.sockets[0].getsockname()
     return Address(name, 0) if isinstance(name, str) else Address(*name[:2])
+
+
+def serve_both_families(raw: socket.socket) -> None:
+    """Let an IPv6 socket that is not bound yet serve IPv4 as well; event loops forbid that to theirs."""
+    raw.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+
+
+def _both_families(port: int, *, reuse_port: bool) -> socket.socket:
+    """Return a socket on a port of all addresses; OSError in the words of the event loops."""
+    raw = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
+    try:
+        raw.setblocking(False)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        serve_both_families(raw)
+        bind(raw, (EVERY_FAMILY, port))
+    except OSError:
+        raw.close()
+        raise
+    return raw
+
+
+def bind(raw: socket.socket, where: tuple[object, ...]) -> None:
+    """Bind a socket; OSError in the words of the event loops, which name the address."""
+    try:
+        raw.bind(where)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        words = f"error while attempting to bind on address {where[:2]!r}: {reason}"
+        raise OSError(error.errno, words) from error
 
 
 def _unix_socket(path: Path) -> socket.socket:

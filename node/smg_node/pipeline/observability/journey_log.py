@@ -7,7 +7,7 @@ nearly all are, go into one bundle, so that unread journeys cost next to nothing
 dropped when there are more than 10,000, or more than 16 MiB of them, whichever comes first.
 
 No text of a prompt or an answer is recorded, and no key: only ids, counts, times, and error
-messages of engines.
+messages of engines and of refusals.
 """
 
 from collections import deque
@@ -20,6 +20,7 @@ import msgspec
 
 from smg_node.core.generation.outcome import Outcome
 from smg_node.core.journey import Broke, Chosen, Journey, Ratings
+from smg_node.pipeline.observability.refusals import AnswerNames, Refusals
 
 ENTRIES_MAX: Final = 10_000
 BYTES_MAX: Final = 16 * 1024 * 1024
@@ -88,6 +89,10 @@ class Journal:
     def __init__(
         self, node: str, *, entries_max: int = ENTRIES_MAX, bytes_max: int = BYTES_MAX
     ) -> None:
+        self.refusals = Refusals(node)
+        """Requests that were refused before they had a journey."""
+        self.answers = AnswerNames()
+        """Under which names their answers are kept."""
         self._node = node
         self._entries_max = entries_max
         self._bytes_max = bytes_max
@@ -153,14 +158,18 @@ class Journal:
     def get(self, wanted: str) -> tuple[Journey, ...]:
         """Return the journeys of a request id, or of an answer's id, newest first and at most 16.
 
-        An answer is found with the prefix that its dialect gives its id (`chatcmpl-`, `cmpl-`) and without.
+        An answer is found with the prefix that its dialect gives its id (`chatcmpl-`, `cmpl-`) and without,
+        and under the name that it is stored with (`resp_`). A refused request is told as a journey.
         """
-        found = self._named(wanted)
+        name = self.answers.request_of(wanted)
+        found = self._named(name)
         answer = wanted.rpartition("-")[2]
-        if found or not answer:
-            return tuple(islice(found, SAME_ID_MAX))
-        answers = (journey for journey in self._named(answer) if journey.answer == answer)
-        return tuple(islice(answers, SAME_ID_MAX))
+        if not found and answer:
+            found = [journey for journey in self._named(answer) if journey.answer == answer]
+        refused = [one for one in self.refusals.named(name) if not _is_told(one, found)]
+        if refused:
+            found = sorted([*found, *refused], key=lambda journey: -journey.began_ms)
+        return tuple(islice(found, SAME_ID_MAX))
 
     def _named(self, name: str) -> list[Journey]:
         """Those of exactly that id, newest first."""
@@ -174,6 +183,15 @@ class Journal:
         ]
         kept = (journey for bundle in reversed(self._kept) for journey in bundle.named(name))
         return [*under_way, *islice(kept, SAME_ID_MAX)]
+
+
+def _is_told(refused: Journey, journeys: Sequence[Journey]) -> bool:
+    """Whether a refusal is the end of one of these journeys."""
+    assert refused.ended_ms is not None
+    return any(
+        journey.code == refused.code and refused.began_ms <= journey.began_ms <= refused.ended_ms
+        for journey in journeys
+    )
 
 
 def _bundled(ended: Sequence[_Ended]) -> _Bundle | None:

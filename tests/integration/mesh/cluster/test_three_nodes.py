@@ -336,16 +336,40 @@ async def test_a_node_that_is_told_to_stop_finishes_its_work_says_goodbye_and_is
         assert "member_down" not in a.story("b")
 
 
-def test_a_newer_process_of_a_name_ends_the_older_one(tmp_path: Path) -> None:
+def test_a_second_machine_of_one_name_ends_with_the_remedy_and_the_first_serves_on(
+    tmp_path: Path,
+) -> None:
+    key = make_key(tmp_path)
+    with mesh_node(tmp_path / "1", flags_of("web", key=key)) as first:
+        second = flags_of("web", key=key, join=[first.mesh])
+        for _ in range(2):
+            with mesh_node(tmp_path / "2", second) as refused:
+                assert refused.process.wait(WAIT_S) == 3
+            said = refused.process.said()
+            assert f"the name 'web' is taken: a node that lives at {first.mesh} has it" in said
+            assert "(--name)" in said
+        assert first.process.ended() is None
+        assert first.rows()["web"]["address"] == first.mesh
+        third = flags_of("web2", key=key, join=[first.mesh])
+        with mesh_node(tmp_path / "2", third):
+            first.awaits_states(web="alive", web2="alive")
+
+
+def test_a_node_that_was_killed_returns_at_once_at_another_address_by_its_data_dir(
+    tmp_path: Path,
+) -> None:
     key = make_key(tmp_path)
     with mesh_node(tmp_path / "1", flags_of("a", key=key)) as a:
-        elder = flags_of("twin", key=key, join=[a.mesh])
-        with mesh_node(tmp_path / "2", elder) as older, mesh_node(tmp_path / "3", elder) as newer:
-            assert older.process.wait(WAIT_S) == 1
-            assert "stepping down" in older.process.said()
-            a.awaits("seeing the newer one", lambda: a.rows()["twin"]["address"] == newer.mesh)
-            a.awaits_states(twin="alive")
-            assert newer.process.ended() is None
+        flags = flags_of("web", key=key, join=[a.mesh])
+        with mesh_node(tmp_path / "2", flags) as before:
+            a.awaits_states(web="alive")
+            before.process.signal(signal.SIGKILL)
+            before.process.wait(WAIT_S)
+        with mesh_node(tmp_path / "2", flags) as after:
+            a.awaits("seeing it", lambda: a.rows()["web"]["address"] == after.mesh)
+            a.awaits_states(web="alive")
+            assert after.process.ended() is None
+        assert "member_down" not in a.story("web")
 
 
 def test_a_port_that_is_taken_is_one_line_that_names_the_knob(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Whole members with real sockets, in one process: joining, dying, leaving, coming back."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Sequence
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_mesh.io import assembly
+from smg_mesh.io import assembly, effect_listener
 from smg_mesh.io.discovery import seed_search as seeds
 from smg_mesh.io.discovery.resolver import LOOKUP_TIMEOUT_S, Resolver
 from smg_mesh.io.stream_sessions import JOIN_MS
@@ -116,6 +117,16 @@ async def test_ipv6_members_talk_too(tmp_path: Path) -> None:
         await until(lambda: agree([a, b]) and b.status().joined)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_a_member_on_every_address_talks_to_either_family(tmp_path: Path, host: str) -> None:
+    key = key_file(tmp_path)
+    async with cluster() as nodes:
+        a = await nodes.add("a", listen_host="::", advertise=host, key_file=key)
+        assert a.address.host == host
+        b = await nodes.add("b", a, listen_host=host, key_file=key)
+        await until(lambda: agree([a, b]) and b.status().joined and a.status().joined)
+
+
 # ── Names ────────────────────────────────────────────────────────────────────
 
 
@@ -219,7 +230,58 @@ async def test_the_same_name_returns_at_another_port_and_was_never_dead(tmp_path
         assert "member_down" not in kinds(a, "c")
 
 
-async def test_the_older_of_two_processes_with_one_name_steps_down() -> None:
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_a_stranger_under_a_name_that_is_taken_is_told_and_starts_in_vain_again_and_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, encrypted: bool
+) -> None:
+    keys = {"key_file": key_file(tmp_path)} if encrypted else {}
+    async with cluster() as nodes, asyncio.TaskGroup() as group:
+        a = await nodes.add("a", **keys)
+        first = await nodes.add("twin", a, **keys)
+        await until(lambda: agree([a, first]))
+        boot = first.boot
+        taken = (
+            f"the name 'twin' is taken: a node that lives at {first.address} has it;"
+            " give this one a name of its own (--name) and start it again"
+        )
+        for start in (1, 2, 3):  # with a data dir of its own, as a service that is started again
+            second = make_mesh("twin", a, data_dir=tmp_path / "second", **keys)
+            await second.start()
+            running = group.create_task(second.run())
+            await until(second.superseded.is_set)
+            assert second.ready() == "another process has this name"
+            assert "superseded" in kinds(second, "twin")
+            assert caplog.messages.count(taken) == start
+            await second.leave()
+            await running
+        assert (first.boot, first.superseded.is_set()) == (boot, False)
+        assert kinds(a, "twin") == ["member_up"]
+        await until(lambda: agree([a, first]))
+
+
+async def test_a_member_without_a_data_dir_returns_at_another_port_after_a_crash() -> None:
+    async with cluster() as nodes:
+        a = await nodes.add("a")
+        old = await nodes.add("c", a)
+        await until(lambda: agree([a, old]))
+        await nodes.crash(old)
+        new = await nodes.add("c", a)
+        assert new.boot < old.boot
+
+        def taken_over() -> bool:
+            (row,) = [member for member in a.members() if member.name == "c"]
+            return (row.boot, row.address) == (new.boot, str(new.address))
+
+        await until(lambda: taken_over() and agree([a, new]))
+        assert new.boot > old.boot
+        assert not new.superseded.is_set()
+
+
+async def test_a_process_that_ran_long_is_told_of_another_that_keeps_its_name(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(effect_listener, "STARTING_MS", 0)
+    monkeypatch.setattr(assembly, "first_boot", lambda wall_ms, rng, *, kept: wall_ms << 16)
     async with cluster() as nodes:
         a = await nodes.add("a")
         old = await nodes.add("twin", a)
@@ -229,8 +291,10 @@ async def test_the_older_of_two_processes_with_one_name_steps_down() -> None:
         del nodes.meshes["twin"]
         nodes.run(new)
         await until(old.superseded.is_set)
-        assert old.ready() == "superseded by a later life of this name"
-        assert "superseded" in kinds(old, "twin")
+        assert (
+            f"another process at {new.address} goes on under this node's name 'twin':"
+            " this one steps down; two machines need two names (--name)"
+        ) in caplog.messages
         await old.leave()
         await until(lambda: agree([a, new]))
         assert not new.superseded.is_set()

@@ -8,6 +8,7 @@ from smg_mesh.io.effect_listener import Listener
 from smg_mesh.io.event_journal import Journal
 from smg_mesh.io.peer_snapshot import Memory
 from smg_mesh.io.shared_state.state_interface import Replicated
+from smg_mesh.swim.boot_numbers import STARTING_MS
 from smg_mesh.swim.effects import (
     BootChanged,
     Effect,
@@ -48,6 +49,7 @@ class Shared:
 
 class World:
     def __init__(self) -> None:
+        self.now_ms = 10
         self.counters = Counters()
         self.journal = Journal(wall_ms=lambda: 1)
         self.memory = Memory(None, label="test", counters=self.counters)
@@ -60,7 +62,7 @@ class World:
             self.memory,
             self.counters,
             me="me",
-            now_ms=lambda: 10,
+            now_ms=lambda: self.now_ms,
             superseded=self.superseded,
             lost_one=self.lose,
             moved=self.move,
@@ -101,13 +103,30 @@ async def test_what_happens_to_members_is_written_and_remembered(
     assert world.moved == int(kept)
 
 
+@pytest.mark.parametrize(
+    ("after_ms", "says"),
+    [
+        (
+            0,
+            "the name 'me' is taken: a node that lives at 10.0.0.2:7946 has it; give this one a name",
+        ),
+        (STARTING_MS - 1, "the name 'me' is taken"),
+        (STARTING_MS, "another process at 10.0.0.2:7946 goes on under this node's name 'me'"),
+    ],
+)
 async def test_a_node_that_is_superseded_is_told_once_and_loudly(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, after_ms: int, says: str
 ) -> None:
     world = World()
+    world.memory.boot_changed(7)
+    world.memory._changed.clear()
+    world.now_ms += after_ms
     assert world.hear(Superseded(9, THERE)) == ["superseded"]
     assert world.superseded.is_set()
     assert world.shared.heard == ["step down"]
+    assert world.memory._kept.boot == (0 if "taken" in says else 7)
+    assert says in caplog.text
+    assert "(--name)" in caplog.text
     assert caplog.records[0].levelname == "ERROR"
     assert "10.0.0.2:7946" in caplog.text
 

@@ -2,6 +2,8 @@
 
 from statistics import median
 
+import pytest
+
 from smg_mesh.swim.effects import (
     MemberChanged,
     MemberDown,
@@ -66,7 +68,45 @@ def test_a_restart_at_another_address_is_alive_everywhere_within_a_second() -> N
         assert not any(isinstance(event, MemberDown) for _, event in node.events)
 
 
-def test_of_two_processes_with_one_name_the_older_steps_down() -> None:
+@pytest.mark.parametrize("seed", [0, 4])
+def test_a_stranger_under_a_taken_name_gives_way_and_nobody_else_notices(seed: int) -> None:
+    """Seed 4 is the very process that has the name."""
+    cluster = SmallCluster()
+    nodes = cluster.joined(5)
+    boots = [node.swim.boot for node in nodes]
+    stranger = cluster.add("n4", host="10.0.9.9", boot=0)
+    cluster.do(stranger, stranger.swim.greet([nodes[seed].address], now_ms=cluster.now_ms))
+    assert cluster.until(lambda: stranger.swim.superseded, 1_000) <= 1_000
+    assert [event for _, event in stranger.events if isinstance(event, Superseded)] == [
+        Superseded(boots[4], nodes[4].address)
+    ]
+    cluster.run(30_000)
+    assert [node.swim.boot for node in nodes] == boots
+    assert not any(node.swim.superseded for node in nodes)
+    changes = [
+        event
+        for node in nodes
+        for at_ms, event in node.events
+        if at_ms > 6_000 and isinstance(event, MemberChanged | MemberDown | MemberSuspected)
+    ]
+    assert changes == []
+
+
+def test_two_strangers_who_meet_late_are_one_and_the_other_stays_away() -> None:
+    cluster = SmallCluster()
+    one, other = cluster.add("web", boot=300), cluster.add("web", boot=200)
+    third = cluster.add("db", boot=100)
+    for node in (one, other):
+        cluster.do(third, third.swim.greet([node.address], now_ms=cluster.now_ms))
+    cluster.run(10_000)
+    assert (one.swim.superseded, other.swim.superseded) == (False, True)
+    assert one.swim.boot == 300
+    row = third.swim.member("web")
+    assert row is not None
+    assert (row.boot, row.address, row.rank) == (300, one.address, Rank.ALIVE)
+
+
+def test_of_two_processes_with_one_name_the_one_with_the_smaller_boot_steps_down() -> None:
     cluster = SmallCluster()
     nodes = cluster.joined(5)
     twin = cluster.add("n4", host="10.0.9.9", boot=2)

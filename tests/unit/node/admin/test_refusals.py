@@ -96,7 +96,9 @@ def test_a_host_nobody_knows_is_one_line(run: RunAdmin, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["--url", "127.0.0.1:30000", "status"], "is not a URL"),
+        (["--url", "127.0.0.1:port", "status"], "is not a URL"),
+        (["--url", "ftp://127.0.0.1:30000", "status"], "is not a URL"),
+        (["--url", "", "status"], "is not a URL"),
         (["--url", "http://[::1", "status"], "is not a URL"),
         (["--url", "http://h:99999", "status"], "is not a URL"),
         (["--url", "http://me:pw@h:1", "status"], "must be plain"),

@@ -43,6 +43,9 @@ def test_an_address_is_read_and_written_the_same_way(text: str, address: Address
         ("-a:80", "not a host name"),
         ("a..b:80", "not a host name"),
         (f"{'a.' * 127}a:80", "not a host name"),
+        ("http://127.0.0.1:80", "an address without http://, as in 127.0.0.1:80"),
+        ("https://[::1]:80/v1", "an address without https://, as in [::1]:80"),
+        ("http://", "an address without http://, as in HOST:PORT"),
     ],
 )
 def test_a_wrong_address_is_refused_with_a_hint(text: str, hint: str) -> None:

@@ -59,6 +59,22 @@ def test_the_short_flags_are_those_everybody_writes() -> None:
             "mesh.tls needs mesh.key_file",
         ),
         (["--mesh-key", "k", "--join", "::1"], "mesh.join: an IPv6 address needs brackets"),
+        (
+            ["--mesh-key", "k", "--join", "http://10.0.0.1:7946"],
+            "mesh.join: it takes an address without http://, as in 10.0.0.1:7946",
+        ),
+        (
+            ["--mesh-key", "k", "--join", "a", "grpc://b"],
+            "mesh.join: it takes an address without grpc://, as in b",
+        ),
+        (
+            ["--mesh-key", "k", "--advertise", "https://a:1/"],
+            "mesh.advertise: it takes an address without https://, as in a:1",
+        ),
+        (
+            ["--mesh", "udp://0.0.0.0:7946"],
+            "mesh.listen: it takes an address without udp://, as in 0.0.0.0:7946",
+        ),
         (["--mesh-key", "k", "--join", "a:0"], "mesh.join: nobody listens on port 0"),
         (["--mesh-key", "k", "--join", "a:b"], "mesh.join: the port must be a number"),
         (["--mesh-key", "k", "--join", "a b"], "mesh.join: "),

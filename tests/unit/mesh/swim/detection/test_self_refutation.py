@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_mesh.swim.boot_numbers import BOOT_MAX
+from smg_mesh.swim.boot_numbers import BOOT_MAX, OUTLIVED_MS
 from smg_mesh.swim.dissemination.packet_sender import INCARNATION_MAX
 from smg_mesh.swim.effects import BootChanged, SendDatagram, StreamAnswer, StreamPing, Superseded
 from smg_mesh.swim.messages import Accusation, Ack, Address, Claim, Gossip, Hello, Ping, Rank
@@ -181,10 +181,33 @@ def test_a_later_life_that_does_not_answer_is_outlived(stage: Stage) -> None:
     stage.run(3_000)
     assert stage.of(BootChanged) == [BootChanged(stage.swim.boot)]
     assert stage.of(Superseded) == []
-    assert stage.swim.boot > 200
+    assert stage.swim.boot >> 16 == OUTLIVED_MS
     assert stage.swim.incarnation == 0
     assert len(stage.sent(Ping, ELSEWHERE)) == 4
     assert (stage.swim.boot, ME) in [(claim.boot, claim.address) for claim in stage.spread()]
+
+
+def test_where_the_host_says_that_nobody_listens_one_ping_is_enough() -> None:
+    stage = Stage(tcp=None)
+    stage.meet("a")
+    stage.hear(actor(stage, "a"), Accusation(about_me(Rank.ALIVE, boot=200, address=ELSEWHERE)))
+    (ping,) = stage.of(StreamPing)
+    done = stage.swim.handle_stream_ping
+    stage.did(done(ping.nonce, answer=StreamAnswer.NOBODY, now_ms=stage.now_ms))
+    assert stage.of(BootChanged) == []  # a firewall may have said so: the other ping counts
+    stage.run(stage.options.probe_timeout_ms)
+    assert stage.of(BootChanged) == [BootChanged(stage.swim.boot)]
+    assert len(stage.sent(Ping, ELSEWHERE)) == 1
+
+
+def test_a_refusal_of_another_question_changes_nothing() -> None:
+    stage = Stage(tcp=None)
+    stage.meet("a")
+    stage.hear(actor(stage, "a"), Accusation(about_me(Rank.ALIVE, boot=200, address=ELSEWHERE)))
+    done = stage.swim.handle_stream_ping
+    stage.did(done(1, answer=StreamAnswer.NOBODY, now_ms=stage.now_ms))
+    stage.run(stage.options.probe_timeout_ms)
+    assert len(stage.sent(Ping, ELSEWHERE)) == 2
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.http.admin_api import RunAdmin
+from support.http.admin_api import Asked, RunAdmin, admin_api
 
 
 @pytest.fixture(autouse=True)
@@ -30,12 +31,14 @@ def test_tables_are_looked_at_made_and_found_up_to_date(run: RunAdmin, tmp_path:
     assert again == (0, "", "there is nothing to do\nthe tables are of revision 0001\n")
     assert dict(line.split(maxsplit=1) for line in table[1].splitlines()) == {
         "store": store,
+        "said": "by  flag --store",
         "revision": "0001",
         "needed": "0001",
         "tables": "up to date",
     }
     assert parsed == {
         "store": store,
+        "said_by": "flag --store",
         "revision": "0001",
         "needed": "0001",
         "newest": "0001",
@@ -141,3 +144,73 @@ def test_help_teaches_with_examples(run: RunAdmin) -> None:
     _, whole, _ = run("db", "--help")
     for word in ("status", "migrate", "stamp"):
         assert f"  {word} " in whole
+
+
+@pytest.mark.parametrize("named", ["flag", "folder", "file", "environment", "nothing"])
+def test_status_says_who_named_the_store(
+    run: RunAdmin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / "node.yaml"
+    file.write_text("storage:\n  url: sqlite:///talks.db\n")
+    words, store, said_by = {
+        "flag": (["--store", "sqlite:////tmp/x.db"], "/tmp/x.db", "flag --store"),
+        "folder": (["--data-dir", "/tmp/d"], "/tmp/d/history.db", "flag --data-dir"),
+        "file": (["--config", str(file)], "talks.db", f"file {file}, line 2"),
+        "environment": ([], "/tmp/e.db", "environment SMG_STORAGE__URL"),
+        "nothing": ([], "/.local/share/smg-node/history.db", "the default"),
+    }[named]
+    if named == "environment":
+        monkeypatch.setenv("SMG_STORAGE__URL", "sqlite:////tmp/e.db")
+    told = json.loads(run("--url", "http://127.0.0.1:9", "db", "status", *words, "--json")[1])
+    assert told["store"].endswith(store)
+    assert told["said_by"] == said_by
+
+
+def card(url: str, folder: object) -> dict[str, Any]:
+    return {"node": "a", "settings": {"data_dir": folder, "storage": {"url": url}}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (card("sqlite:///history.db", "/var/lib/smg"), "add --data-dir /var/lib/smg, or name"),
+        (card("postgresql://smg:***@db/h", "HOME"), "add --store postgresql://smg:***@db/h, or"),
+        (card("memory:", "/x"), "add --store memory: --data-dir /x, or name its configuration"),
+        (card("sqlite:///history.db", "HOME"), ""),
+        ({"node": "a"}, ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+@pytest.mark.parametrize(
+    "words", [["status"], ["migrate", "--dry-run"], ["stamp"], ["dead", "list"]]
+)
+def test_a_store_that_the_running_node_does_not_use_is_not_looked_at(
+    run: RunAdmin,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    answer: Any,
+    says: str,
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    home = tmp_path / ".local" / "share" / "smg-node"
+    home.mkdir(parents=True)
+    told = json.loads(json.dumps(answer).replace('"HOME"', json.dumps(str(home))))
+
+    def script(asked: Asked) -> tuple[int, Any]:
+        assert asked.path == "/server_info"
+        return (200, told) if told is not None else (403, {"error": {"message": "no"}})
+
+    with admin_api(script) as api:
+        code, _, err = run("--url", api.url, "db", *words)
+        assert run("--url", api.url, "db", *words, "--data-dir", str(tmp_path))[0] == 0
+        assert len(api.asked) == 1, "who says where it is is not corrected"
+    if says:
+        assert code == 1
+        assert err.startswith(f"smg-admin: the node at {api.url} keeps its history elsewhere")
+        assert says in err
+        assert list(home.iterdir()) == []
+    else:
+        assert code == 0

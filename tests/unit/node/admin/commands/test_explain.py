@@ -12,6 +12,7 @@ from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from support.http.admin_api import RunAdmin, admin_api
 from support.http.http_node import Node, node
 from support.http.journeys import BEGAN_MS, broke, chosen, outcome, told
+from support.http.raw_http import ask
 
 
 async def admin(run: RunAdmin, served: Node, *words: str) -> tuple[int, str, str]:
@@ -222,3 +223,25 @@ def test_watching_shows_it_again_until_somebody_has_seen_enough(
     assert out.count("continued on") == 3
     assert api.asked[0].path == "/v1/cluster/explain/req_1?node=b"
     assert [json.loads(line) for line in lines.splitlines()] == [EXPLAIN_EXAMPLE] * 3
+
+
+async def test_a_refused_request_is_told_with_the_reason(run: RunAdmin) -> None:
+    async with node() as served:
+        del served.cluster.rows["b"]
+        refused = await ask(served.port, "POST", "/v1/chat/completions", {"model": "m"})
+        request_id = refused.headers["x-request-id"]
+        code, out, _ = await admin(run, served, "explain", request_id)
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == f"request  {request_id}"
+    assert lines[3].startswith(f"end      refused (400, {refused.error()['code']}) after ")
+    assert lines[-1] == f"It was refused: {refused.error()['message']}"
+
+
+def test_an_answer_of_a_node_of_the_release_before_is_drawn_too() -> None:
+    journeys = [
+        {name: value for name, value in journey.items() if name != "message"}
+        for journey in EXPLAIN_EXAMPLE["journeys"]
+    ]
+    older = {**EXPLAIN_EXAMPLE, "journeys": journeys}
+    assert draw_explained(older) == draw_explained(EXPLAIN_EXAMPLE)

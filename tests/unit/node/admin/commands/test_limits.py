@@ -124,12 +124,12 @@ async def test_what_is_spent_is_shown_for_all_and_for_each_node(run: RunAdmin) -
 async def test_setting_again_replaces_the_whole_limit_of_what_was_seen(run: RunAdmin) -> None:
     async with node() as served:
         admin = typed(run, served)
-        await admin("set", "--requests", "5/10s")
+        await admin("set", "global", "--requests", "5/10s")
         first = served.world.nodes["b"].limits.rule("global")
-        again = await admin("set", "--concurrency", "2", "--json")
-        late = await admin("set", "--concurrency", "3", "--if-version", "7")
-        new = await admin("set", "--concurrency", "4", "--if-version", "0")
-        forced = await admin("set", "--concurrency", "5", "--if-version", "*")
+        again = await admin("set", "global", "--concurrency", "2", "--json")
+        late = await admin("set", "global", "--concurrency", "3", "--if-version", "7")
+        new = await admin("set", "global", "--concurrency", "4", "--if-version", "0")
+        forced = await admin("set", "global", "--concurrency", "5", "--if-version", "*")
     assert first is not None
     view = json.loads(again[1])
     assert (view["scope"], view["amounts"], view["concurrency"]) == ("global", [], 2)
@@ -171,7 +171,7 @@ async def test_what_is_not_exact_is_said(run: RunAdmin) -> None:
 async def test_a_limit_without_an_owner_says_so(run: RunAdmin) -> None:
     async with node() as served:
         admin = typed(run, served)
-        await admin("set", "--requests", "600/minute")
+        await admin("set", "global", "--requests", "600/minute")
         for name in ("node-a", "b"):
             nobody = {"term": 0, "owner": "", "minted": -1, "pool": -1, "given": ()}
             use(served, name, "#requests/60000", state="standing", **nobody)
@@ -218,7 +218,7 @@ async def test_what_is_typed_wrong_is_bad_usage_and_asks_nobody(
     run: RunAdmin, words: list[str], says: str
 ) -> None:
     code, _, err = await asyncio.to_thread(
-        run, "--url", "http://127.0.0.1:9", "limits", "set", *words
+        run, "--url", "http://127.0.0.1:9", "limits", "set", "--scope", "global", *words
     )
     assert code == 2
     assert says in " ".join(err.replace("│", " ").split())
@@ -238,7 +238,7 @@ async def test_what_the_node_refuses_is_told_in_its_words(
     run: RunAdmin, words: list[str], says: str
 ) -> None:
     async with node() as served:
-        code, _, err = await typed(run, served)("set", *words)
+        code, _, err = await typed(run, served)("set", "--scope", "global", *words)
         assert served.world.nodes["b"].limits.rules() == []
     assert code == 1
     assert says in err
@@ -255,13 +255,13 @@ async def test_what_was_written_on_both_sides_of_a_cut_is_told(run: RunAdmin) ->
     async with node() as served:
         admin = typed(run, served)
         served.world.limits.cut("node-a", "b")
-        await admin("set", "--requests", "5/second")
+        await admin("set", "global", "--requests", "5/second")
         served.world.limits.wall_ms += 10
         rule = LimitRule(amounts=(Amount("requests", 7, 1_000),))
         served.world.nodes["b"].limits.put(rule, version=None)
         served.world.limits.heal()
         listed = await admin("list")
-        settled = await admin("set", "--requests", "6/second")
+        settled = await admin("set", "global", "--requests", "6/second")
         after = await admin("list")
     assert "in conflict" in listed[1]
     assert settled[0] == 0
@@ -304,3 +304,34 @@ async def test_watching_shows_it_again_until_somebody_has_seen_enough(
         ] * 3
     else:
         assert out.count("600 requests/minute") == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["set", "--requests", "60/minute"],
+        ["set", "--concurrency", "3", "--if-version", "*"],
+        ["unset"],
+        ["unset", "--if-version", "0"],
+        ["set", "", "--scope", "", "--concurrency", "3"],
+    ],
+)
+async def test_nobody_limits_all_requests_by_leaving_the_scope_out(
+    run: RunAdmin, words: list[str]
+) -> None:
+    async with node() as served:
+        code, _, err = await typed(run, served)(*words)
+        assert served.world.nodes["b"].limits.rules() == []
+    assert code == 2
+    assert "say which requests: tenant=NAME" in " ".join(err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("scope", [("--scope", "global"), ("global",), ("tenant=a",)])
+async def test_the_scope_of_a_limit_is_a_word_or_a_flag(
+    run: RunAdmin, scope: tuple[str, ...]
+) -> None:
+    async with node() as served:
+        done = await typed(run, served)("set", *scope, "--requests", "5/second")
+        assert served.world.nodes["b"].limits.rule(scope[-1]) is not None
+    assert done[0] == 0
+    assert done[1].startswith(f"{scope[-1]} is limited to 5 requests/second")

@@ -73,7 +73,7 @@ async def test_who_has_met_the_others_but_not_what_they_share_is_not_ready() -> 
     assert life.mesh is mesh
 
 
-async def test_a_newer_process_of_the_same_name_ends_this_one_with_a_failure(
+async def test_another_process_that_keeps_the_name_ends_this_one_with_a_code_of_its_own(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     life, mesh, farewell = member()
@@ -85,7 +85,7 @@ async def test_a_newer_process_of_the_same_name_ends_this_one_with_a_failure(
         async with asyncio.timeout(20):
             await farewell.wanted.wait()
         running.cancel()
-    assert farewell.code == SUPERSEDED
+    assert farewell.code == SUPERSEDED == 3
     assert "stepping down" in caplog.text
     await life.say_goodbye()
     assert ("leave",) not in mesh.calls

@@ -368,6 +368,20 @@ async def test_the_depth_of_chains_is_told_and_of_nothing_else() -> None:
     assert depths == [1, 2, 3]
 
 
+async def test_every_response_is_told_with_the_request_that_it_answers() -> None:
+    named: list[tuple[str, str]] = []
+    world = history_world(named=lambda *said: named.append(said))
+    first = await world.answer(input="a")
+    second = await world.answer(input="b", previous_response_id=first)
+    unstored = await world.create(input="c", store=False)
+    assert named == [(one, "req_1") for one in (first, second, unstored.id)]
+    named.clear()
+    ask = ask_of(input="a", previous_response_id=second)
+    summary = await world.desks.responses.compact(ask, context(), world.access)
+    body = msgspec.json.decode(await summary.body())
+    assert named == [(body["id"], "req_1")]
+
+
 async def test_what_a_models_makers_recommend_is_in_the_answer_and_in_the_store() -> None:
     async def recommended(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
         first = Begin("1", "m", 1, 3, temperature=0.6, top_p=0.9)

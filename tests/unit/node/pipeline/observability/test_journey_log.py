@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.journey import Broke, Chosen, Journey
 from smg_node.pipeline.observability.journey_log import (
     ENTRIES_MAX,
@@ -14,6 +15,7 @@ from smg_node.pipeline.observability.journey_log import (
     pack,
     unpack,
 )
+from smg_node.pipeline.observability.refusals import NAMES_MAX, REFUSALS_MAX
 from support.http.journeys import BEGAN_MS, broke, chosen, crowded, outcome, told, vast
 
 
@@ -194,3 +196,70 @@ def test_a_full_journal_of_crowded_requests_takes_at_most_20_mb() -> None:
     assert taken <= 20_000_000
     assert len(journal) >= 5_000
     assert taken <= 1.15 * journal.kept_bytes
+
+
+# ── Refused requests, and names of answers ───────────────────────────────────
+
+
+def refuse(journal: Journal, request_id: str, error: SmgError, began_ms: int = BEGAN_MS) -> None:
+    said = {"began_ms": began_ms, "ended_ms": began_ms + 2}
+    journal.refusals.add(request_id, "chat", "m", error, **said)
+
+
+def test_a_refused_request_is_a_short_journey_with_the_reason() -> None:
+    journal = Journal("a")
+    refuse(journal, "req_1", invalid("messages must not be empty", "messages"))
+    (seen,) = journal.get("req_1")
+    assert (seen.node, seen.dialect, seen.model, seen.kind) == ("a", "chat", "m", "refused")
+    assert (seen.status, seen.code) == (400, "invalid_value")
+    assert (seen.message, seen.steps) == ("messages must not be empty", [])
+    assert (seen.began_ms, seen.ended_ms) == (BEGAN_MS, BEGAN_MS + 2)
+    assert unpack(pack(seen)) == seen
+
+
+def test_a_refusal_that_a_journey_tells_is_told_once() -> None:
+    journal = Journal("a")
+    full = SmgError(ErrorKind.OVERLOADED, "no worker could be had", code="no_worker")
+    journey = journal.begin("req_1", "chat", "m", BEGAN_MS + 1)
+    ended = outcome("refused", error_code="no_worker", status=503)
+    journal.end(journey, ended, BEGAN_MS + 2)
+    refuse(journal, "req_1", full)
+    assert [one.began_ms for one in journal.get("req_1")] == [BEGAN_MS + 1]
+    # Of the same client, who gives all its requests one id.
+    refuse(journal, "req_1", full, BEGAN_MS + 50)
+    refuse(journal, "req_1", invalid("no", "n"), BEGAN_MS - 50)
+    assert [one.began_ms - BEGAN_MS for one in journal.get("req_1")] == [50, 1, -50]
+
+
+def test_refusals_are_bounded_and_short() -> None:
+    journal = Journal("a")
+    for number in range(REFUSALS_MAX + 1):
+        refuse(journal, f"req_{number}", invalid("x" * 1000 + "\udc80", "x"))
+    assert journal.get("req_0") == ()
+    (seen,) = journal.get("req_1")
+    assert seen.message == "x" * 256
+    refuse(journal, "odd", invalid("half a character: \udc80", "x"))
+    assert journal.get("odd")[0].message == "half a character: ?"
+
+
+def test_a_stored_answer_leads_to_the_journey_of_its_request() -> None:
+    journal = Journal("a")
+    told(journal, "req_1", BEGAN_MS)
+    journal.answers.add("resp_1", "req_1")
+    journal.answers.add("resp_2", "req_2")
+    refuse(journal, "req_2", invalid("no", "x"))
+    assert journal.get("resp_1") == journal.get("req_1")
+    assert [one.kind for one in journal.get("resp_2")] == ["refused"]
+    assert journal.get("resp_3") == ()
+    for number in range(NAMES_MAX):
+        journal.answers.add(f"resp_x{number}", "req_x")
+    assert journal.get("resp_1") == ()
+
+
+def test_a_journey_of_the_release_before_is_read_and_reads_ours() -> None:
+    fields = [name for name in Journey.__struct_fields__ if name != "message"]
+    before = msgspec.defstruct("Before", fields, array_like=True)
+    ours = Journey("req_1", "a", "chat", "m", BEGAN_MS, message="why")
+    theirs = msgspec.msgpack.decode(pack(ours), type=before)
+    assert theirs.request_id == "req_1"
+    assert unpack(msgspec.msgpack.encode(theirs)) == msgspec.structs.replace(ours, message="")

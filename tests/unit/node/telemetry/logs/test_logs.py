@@ -178,7 +178,7 @@ def test_an_access_line_is_json_without_what_is_empty() -> None:
 def test_a_readable_access_line_stays_one_line() -> None:
     lines = LineList()
     AccessLog(lines, readable=True).record(line())
-    assert lines.lines == [b"GET /a b 200 1.2ms r\n"]
+    assert lines.lines == [b"00:00:00.005 info    access: GET /a b 200 1.2ms r\n"]
 
 
 @pytest.mark.parametrize("count", [1, AT_ONCE - 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE + 2])

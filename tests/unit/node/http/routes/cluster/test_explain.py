@@ -121,3 +121,43 @@ def test_the_route_is_for_operators_and_in_the_document() -> None:
     assert (
         operation["responses"]["200"]["content"]["application/json"]["example"] == EXPLAIN_EXAMPLE
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "dialect", "code", "says"),
+    [
+        ("/v1/chat/completions", b"{", "chat", "invalid_json", "JSON"),
+        ("/v1/chat/completions", b"[]", "chat", "invalid_type", "object"),
+        ("/v1/chat/completions", b'{"model": "m", "messages": 5}', "chat", None, "messages"),
+        ("/v1/completions", b'{"model": "m"}', "completions", None, "prompt"),
+        ("/v1/embeddings", b'{"model": "m", "input": {}}', "embeddings", None, "input"),
+        ("/v1/tokenize", b'{"model": 5}', "tokenize", None, "model"),
+    ],
+)
+async def test_the_id_of_a_refused_request_tells_why(
+    path: str, body: bytes, dialect: str, code: str | None, says: str
+) -> None:
+    async with node() as served:
+        refused = await ask(served.port, "POST", path, body)
+        request_id = refused.headers["x-request-id"]
+        shown = (await ask(served.port, "GET", f"{EXPLAIN}/{request_id}")).json()
+    (journey,) = shown["journeys"]
+    assert refused.status == journey["status"] == 400
+    assert journey["request_id"] == request_id
+    assert (journey["kind"], journey["dialect"]) == ("refused", dialect)
+    assert journey["code"] == refused.headers["x-smg-error-code"]
+    assert code is None or journey["code"] == code
+    assert journey["message"] == refused.error()["message"][:256]
+    assert says in journey["message"]
+    assert (journey["steps"], journey["attempts"], journey["under_way"]) == ([], 0, False)
+    fits(shown, SCHEMAS["Explained"])
+
+
+async def test_what_is_no_request_for_work_leaves_nothing_to_be_told_of() -> None:
+    async with node() as served:
+        wrong = await ask(served.port, "GET", "/v1/chat/completions")
+        absent = await ask(served.port, "POST", "/nowhere", b"{}")
+        for refused in (wrong, absent):
+            request_id = refused.headers["x-request-id"]
+            unknown = await ask(served.port, "GET", f"{EXPLAIN}/{request_id}")
+            assert unknown.status == 404
