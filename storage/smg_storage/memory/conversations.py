@@ -26,6 +26,7 @@ from smg_storage.records import (
     PageAsk,
     later_end,
 )
+from smg_storage.text_limits import check_item
 
 
 class MemoryConversations:
@@ -235,7 +236,9 @@ class MemoryConversations:
         items_more: int = 0,
         responses_more: int = 0,
     ) -> None:
-        """Make room for new items and for more; what is linked stays, in whichever thread it is."""
+        """Make room for new items, if they can be kept, and for more; what is linked stays, in whichever thread it is."""
+        for record in new:
+            check_item(record)
         rows = [self._shelf.items.get((tenant, item_id)) for item_id in links]
         self._shelf.make_room(
             now_us,

@@ -30,6 +30,7 @@ from smg_storage.records import (
     StoredResponse,
     Turn,
 )
+from smg_storage.text_limits import check_response
 
 
 class MemoryResponses(MemoryConversations):
@@ -273,6 +274,7 @@ class MemoryResponses(MemoryConversations):
 
 
 def _cost(record: StoredResponse) -> int:
+    check_response(record)
     return cost(record.input, record.response)
 
 

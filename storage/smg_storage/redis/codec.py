@@ -23,6 +23,7 @@ from smg_storage.records import (
     StoredResponse,
 )
 from smg_storage.redis.errors import corrupt
+from smg_storage.text_limits import check_item, check_response
 
 _PLAIN: Final = b"\0"
 _DEFLATED: Final = b"\1"
@@ -132,7 +133,8 @@ def response_digest(record: StoredResponse) -> str:
 
 
 async def pack_item(item: Item, deflate_bytes_min: int) -> bytes:
-    """Return an item as it is kept, without its id."""
+    """Return an item as it is kept, without its id; errors as `check_item`."""
+    check_item(item)
     return msgspec.msgpack.encode(
         _PackedItem(
             item.item_type,
@@ -165,7 +167,8 @@ async def open_item(item_id: str, packed: bytes) -> Item:
 
 
 def pack_head(record: StoredResponse) -> bytes:
-    """Return what is kept of a response beside its fields and documents."""
+    """Return what is kept of a response beside its fields and documents; errors as `check_response`."""
+    check_response(record)
     return msgspec.msgpack.encode(
         _Head(
             record.model,

@@ -32,6 +32,7 @@ from support.store_contract.retention import RetentionCases
 from support.store_contract.runs import RunCases
 from support.store_contract.stage import Stage
 from support.store_contract.tenants import TenantCases
+from support.store_contract.texts import TextCases
 from support.store_contract.turns import TurnCases
 
 
@@ -49,6 +50,7 @@ class _Cases(
     EventCases,
     KeyCases,
     DocumentCases,
+    TextCases,
     ExpiryCases,
     RetentionCases,
     TenantCases,

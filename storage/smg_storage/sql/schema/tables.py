@@ -29,9 +29,16 @@ from sqlalchemy.types import TypeEngine
 from smg_storage.sql.schema.naming import LOGICAL, Naming
 from smg_storage.sql.schema.revision import VERSION_TABLE
 from smg_storage.sql.schema.types import Document, UtcTime, Word, octets
+from smg_storage.text_limits import (
+    ID_CHARACTERS,
+    KEY_CHARACTERS,
+    NAME_CHARACTERS,
+    TYPE_CHARACTERS,
+    WORD_CHARACTERS,
+)
 
-ID_CHARS: Final = 64
-KEY_CHARS: Final = 128
+ID_CHARS: Final = ID_CHARACTERS
+KEY_CHARS: Final = KEY_CHARACTERS
 _INDEX_TABLE_CHARS: Final = 36
 """Of a table's name that go into those of its indexes, which have a limit of their own."""
 
@@ -72,9 +79,9 @@ def _kinds_of_conversations() -> Mapping[str, Mapping[str, Kind]]:
             "tenant": _id(),
             "id": _id(),
             "response_id": _no_id(),
-            "item_type": (Word(64), True),
-            "role": (Word(16), True),
-            "status": (Word(16), True),
+            "item_type": (Word(TYPE_CHARACTERS), True),
+            "role": (Word(WORD_CHARACTERS), True),
+            "status": (Word(WORD_CHARACTERS), True),
             "doc": document,
             "document_bytes": number,
             "refs": number,
@@ -102,14 +109,14 @@ def _kinds_of_responses() -> Mapping[str, Mapping[str, Kind]]:
             "depth": number,
             "status": (String(16), False),
             "background": (SmallInteger(), False),
-            "model": (Word(256), True),
+            "model": (Word(NAME_CHARACTERS), True),
             "created_at": time,
             "completed_at": _never(),
             "input": document,
             "raw_response": document,
             "document_bytes": number,
             "safety_identifier": (Word(KEY_CHARS), True),
-            "owner_node": (Word(256), True),
+            "owner_node": (Word(NAME_CHARACTERS), True),
             "lease_token": (BigInteger(), False),
             "lease_until": _never(),
             "cancel_requested": (SmallInteger(), False),

@@ -20,6 +20,7 @@ from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import DOCUMENT_BYTES_MAX, NEVER_US
+from smg_storage.text_limits import check_text
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -108,9 +109,9 @@ class Word(TypeDecorator[str]):
         self.length = length
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Return what the driver takes. TOO_LARGE for a longer one, also where the database would not mind."""
-        if value and self.length is not None and len(value) > self.length:
-            raise StoreError(StoreErrorKind.TOO_LARGE, f"a name of {len(value)} characters")
+        """Return what the driver takes; errors as `check_text`, also where the database would not mind."""
+        if value:
+            check_text(value, self.length)
         return value or None
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str:

@@ -106,6 +106,19 @@ def test_any_object_is_read_or_refused(row: dict[str, Any]) -> None:
     assert all(item_of(item.document) == item for item in items)
 
 
+@pytest.mark.parametrize("role", [5, None, "r" * 100, "a\0b", ["user"], {"a": 1}])
+def test_the_role_of_what_is_no_message_is_one_more_key(role: Any) -> None:
+    row = {"type": "function_call_output", "call_id": "c", "output": "o", "role": role}
+    item = one(row)
+    assert item.values()["role"] == role
+    assert item_of(item.document) == item
+
+
+def test_a_type_of_another_vendor_has_at_most_64_characters() -> None:
+    assert one({"type": "acme:" + "n" * 59}).type == "acme:" + "n" * 59
+    assert refused({"type": "acme:" + "n" * 60}) == ("input[0].type", "unsupported_item_type")
+
+
 # ── Ids ──────────────────────────────────────────────────────────────────────
 
 

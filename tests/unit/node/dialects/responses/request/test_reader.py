@@ -209,6 +209,8 @@ def test_hints_without_effect_are_named() -> None:
         ({"metadata": {"k": "v" * 513}}, "metadata.k", "invalid_value"),
         ({"metadata": {"k": 5}}, "metadata.k", "invalid_type"),
         ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "invalid_value"),
+        ({"safety_identifier": "a\0b"}, "safety_identifier", "invalid_value"),
+        ({"safety_identifier": "a" * 129}, "safety_identifier", "invalid_value"),
         ({"max_output_tokens": 0}, "max_output_tokens", "invalid_value"),
         ({"max_tool_calls": 0}, "max_tool_calls", "invalid_value"),
         ({"temperature": 3}, "temperature", "invalid_value"),
