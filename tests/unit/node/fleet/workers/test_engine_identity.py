@@ -120,7 +120,7 @@ async def test_a_row_too_many_says_so_and_takes_over_when_the_other_is_down(
         first.up = False
         rows[1].suspect()
         async with asyncio.timeout(5):
-            while not rows[1].routable:  # noqa: ASYNC110 - as above
+            while not rows[1].routable:
                 rows[1].suspect()
                 await asyncio.sleep(0.005)
         first.up = True
