@@ -104,6 +104,8 @@ class FakeEngine:
         self.bundle = TokenizerBundle({"tokenizer.json": b"{}"}, "0" * 64, "a test")
         self.up = True
         self.tokenizer_error: SmgError | None = None
+        self.tokenizers = 0
+        """How often its tokenizer was fetched."""
         self.requests: list[EngineRequest] = []
         self.prefill_script: PrefillScript = hands_over()
         self.prefilled: list[EngineRequest] = []
@@ -137,6 +139,7 @@ class FakeEngine:
         return self.model_card
 
     async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
+        self.tokenizers += 1
         if self.tokenizer_error is not None:
             raise self.tokenizer_error
         return self.bundle

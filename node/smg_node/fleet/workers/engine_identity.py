@@ -48,6 +48,10 @@ class EngineClaims:
         self._claims: dict[str, dict[WorkerId, Worker]] = {}
         self._held: dict[WorkerId, frozenset[str]] = {}
 
+    async def check_free(self, worker: Worker, card: ModelCard) -> None:
+        """Raise a CONFLICT if a claim for this worker would be refused, before more is done for it."""
+        self._check(worker, await self._keys_of(worker.url, card))
+
     async def claim(self, worker: Worker, card: ModelCard) -> None:
         """Claim the engine of a worker that is about to be ready. CONFLICT if another one has it.
 

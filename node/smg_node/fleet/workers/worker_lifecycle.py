@@ -189,6 +189,7 @@ class WorkerLifecycle:
         self._tell(up=True, reason=mark_of(card))
         if trouble := misfit(worker.url, card):
             raise SmgError(ErrorKind.CONFLICT, trouble)
+        await ground.claims.check_free(worker, card)
         model = await self._adopted(engine, card)
         await ground.claims.claim(worker, card)
         worker.serve(model)

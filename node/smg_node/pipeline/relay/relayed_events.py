@@ -12,6 +12,7 @@ What comes before the first word of an answer is held back: until then another w
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -78,6 +79,8 @@ class RelayedEvents:
         """Return the whole events that may pass now, up to the `failure` if there is one."""
         if self._stopped:
             return b""
+        if self.begun and not self._held and _is_one_event(piece):
+            return piece if self._passes(piece[:-2]) else b""
         self._size += len(piece)
         if self._size > EVENT_MAX_BYTES:
             self.failure = _broken(f"the worker sent an event of more than {EVENT_MAX_BYTES} bytes")
@@ -110,10 +113,9 @@ class RelayedEvents:
 
     def _events(self, data: bytes) -> tuple[bytes, int]:
         """Read the whole events of `data`; return what passes of them, and where they end."""
-        start, passed = 0, []
-        for border in _BORDER.finditer(data):
-            event, end = data[start : border.start()], border.end()
-            if self._passes(event):
+        start, passed = 0, list[bytes]()
+        for stop, end in _borders(data):
+            if self._passes(data[start:stop]):
                 passed.append(data[start:end])
             start = end
             if self._stopped:
@@ -122,8 +124,10 @@ class RelayedEvents:
             return b"", start
         if not self.begun:
             self._kept += passed
+            passed = []
             self.begun = sum(map(len, self._kept)) > KEPT_MAX_BYTES
-            return b"", start
+            if not self.begun:
+                return b"", start
         told = b"".join((*self._kept, *passed))
         self._kept = []
         return told, start
@@ -202,6 +206,26 @@ def _has_words(choice: dict[str, Any]) -> bool:
         if isinstance(part, dict) and any(value for name, value in part.items() if name != "role"):
             return True
     return bool(choice.get("text") or choice.get("finish_reason"))
+
+
+def _is_one_event(piece: bytes) -> bool:
+    """Whether a piece is an event as nearly all are: whole, alone, and with plain ends of lines."""
+    return (
+        piece.find(b"\n\n") == len(piece) - 2
+        and b"\r" not in piece
+        and 2 <= len(piece) <= EVENT_MAX_BYTES
+    )
+
+
+def _borders(data: bytes) -> Iterable[tuple[int, int]]:
+    """Yield where each event of `data` ends, without and with the blank line after it."""
+    if b"\r" in data:
+        yield from (border.span() for border in _BORDER.finditer(data))
+        return
+    at = data.find(b"\n\n")
+    while at >= 0:
+        yield at, at + 2
+        at = data.find(b"\n\n", at + 2)
 
 
 def _read(event: bytes) -> tuple[bytes, bytes]:

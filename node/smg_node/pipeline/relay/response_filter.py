@@ -38,7 +38,8 @@ class UsageReader:
         held = self._held + data if self._held else data
         while True:
             if not self._open:
-                found = _START.search(held)
+                # The expression looks behind itself, which is slow; the key is rare, and found fast.
+                found = _START.search(held) if _KEY in held else None
                 if found is None:
                     self._held = held[-_TAIL_BYTES:]
                     return

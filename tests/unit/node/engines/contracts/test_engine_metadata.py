@@ -284,3 +284,20 @@ def test_the_standard_health_messages_are_what_protobuf_makes_of_them() -> None:
         assert health_status(response.SerializeToString()) == status
     for garbage in (b"\x08", b"\xff\xff", b"\x08\x81\x01", b"\x0a\x01"):
         assert health_status(garbage) == 0
+
+
+@pytest.mark.parametrize("contract", [Contract.SGLANG, Contract.TOKENSPEED])
+def test_a_process_is_known_by_its_start_and_the_seed_it_drew(contract: Contract) -> None:
+    server = PB[contract].GetServerInfoResponse()
+    server.start_time.seconds = 1_795_790_987
+    for seed, told in ((770_123_456, "1795790987.0 770123456"), (42, "")):
+        server.server_args.update({"random_seed": seed})
+        assert WIRES[contract]().card(b"", server.SerializeToString()).instance == told
+
+
+def test_a_vllm_is_known_by_the_name_it_drew() -> None:
+    for name in ("3f2b8c1e-9d4a-4c6b-8e1f-0a1b2c3d4e5f", ""):
+        server = PB[Contract.VLLM].GetServerInfoResponse(kv_engine_id=name)
+        assert WIRES[Contract.VLLM]().card(b"", server.SerializeToString()).instance == name
+    given = PB[Contract.VLLM].GetServerInfoResponse(kv_engine_id="decode-0")
+    assert WIRES[Contract.VLLM]().card(b"", given.SerializeToString()).instance == ""

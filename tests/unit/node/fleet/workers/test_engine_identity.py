@@ -115,6 +115,19 @@ async def test_a_row_too_many_says_so_and_takes_over_when_the_other_is_down(
         assert rows[1].reason == refused(rows[0])
         assert fleet.serving(rows[0].model or pytest.fail("it serves"))[0].routable
         assert [row.routable for row in rows] == [True, False]
+        assert alias.tokenizers + one.tokenizers <= 2, "a row too many fetches nothing again"
+        first = {"one": one, "alias": alias}[rows[0].url.host]
+        first.up = False
+        rows[1].suspect()
+        async with asyncio.timeout(5):
+            while not rows[1].routable:
+                rows[1].suspect()
+                await asyncio.sleep(0.005)
+        first.up = True
+        async with asyncio.timeout(5):
+            while not rows[0].routable or rows[1].routable:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.005)
+        assert rows[1].reason == refused(rows[0])
 
 
 @pytest.mark.parametrize(
