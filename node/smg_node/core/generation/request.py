@@ -254,9 +254,6 @@ class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
     What follows from that may be kept: such requests differ in their turns only.
     """
 
-    scored: bool = False
-    """Whether each token of an answer has its log probability told, also one that ends it or is cut off."""
-
     @property
     def choices(self) -> int:
         """How many answers this request has in all."""
