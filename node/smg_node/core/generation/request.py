@@ -256,9 +256,6 @@ class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
     polled: bool = False
     """Whether its client may look at the answer before it is whole, though it does not stream."""
 
-    scored: bool = False
-    """Whether each token of an answer has its log probability told, also one that ends it or is cut off."""
-
     @property
     def choices(self) -> int:
         """How many answers this request has in all."""

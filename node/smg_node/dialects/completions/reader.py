@@ -75,7 +75,6 @@ def _settle(draft: Draft, cursor: Cursor) -> None:
     if "max_tokens" not in drawn:
         drawn["max_tokens"] = max(MAX_TOKENS_DEFAULT, drawn.get("min_tokens", 0))
     settle_sampling(draft, cursor)
-    wanted["scored"] = "logprobs" in drawn
     choices = len(wanted.get("prompts", ())) * drawn.get("n", 1)
     limit = draft.options.choices_max
     if choices > limit:

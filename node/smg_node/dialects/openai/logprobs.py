@@ -59,8 +59,8 @@ def prompt_rows(tokens: Sequence[TokenLogprob]) -> list[dict[str, Any] | None]:
     The first token of a prompt has none. The rank of a drawn token outside the best is not known.
     """
     rows: list[dict[str, Any] | None] = []
-    for token in tokens:
-        if token.logprob is None:
+    for at, token in enumerate(tokens):
+        if not at or token.logprob is None:
             rows.append(None)
             continue
         row = {str(token.token_id): _prompt_row(token.logprob, None, token.token)}
@@ -95,6 +95,9 @@ class OldShape:
     def echo(self, text: str, tokens: Sequence[TokenLogprob]) -> dict[str, Any]:
         """Return the lists for an echoed prompt; what follows starts where `text` ends."""
         rows = self.rows(tokens, text)
+        if tokens:
+            # Nothing is before the first token, so it has no probability, whatever an engine says.
+            rows["token_logprobs"][0] = rows["top_logprobs"][0] = None
         self._offset, self._text, self._taken, self._partial = len(text), "", 0, b""
         return rows
 

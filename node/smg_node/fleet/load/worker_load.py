@@ -376,14 +376,13 @@ class WorkerLoad:
 
     def _judge(self, backlog: int) -> None:
         """Say whether it can take more. What turned on turns off only when there is some room again."""
-        options = self.options
+        options, waiting, kv = self.options, self._waiting, self._kv
         full = backlog >= max(1, options.backlog_max * (0.5 if self.full else 1.0))
-        waiting, kv = self._waiting, self._kv
-        # Not either-or: with a limit of 0, half of it is below what turned it on, and every look would turn it over.
+        # Not either-or: half of a limit of 0 is no less than it, and every look would turn it over.
         overloaded = waiting >= options.waiting_max or kv >= options.kv_max
         if self.overloaded and not overloaded:
-            relieved = max(options.kv_max - _KV_RELIEF, options.kv_max / 2)
-            overloaded = waiting > options.waiting_max / 2 or kv > relieved
+            overloaded = waiting > options.waiting_max / 2
+            overloaded = overloaded or kv > options.kv_max - min(_KV_RELIEF, options.kv_max / 2)
         overloaded, stuck = overloaded or full, self._silent or self._quiet
         self._easy = 0 if overloaded or stuck else self.capacity - self._foreign_requests
         self._calm = min(self._calm, self._easy)

@@ -26,7 +26,7 @@ _NOTHING: Final = Markers(())
 class Scanner:
     """Reads one choice; see `Parser`. `reader` is shown for `calm`, `notes` and the count of calls."""
 
-    __slots__ = ("_machine", "_restful", "marks", "reader", "thinks")
+    __slots__ = ("_form", "_machine", "_restful", "reader")
 
     def __init__(
         self,
@@ -44,11 +44,20 @@ class Scanner:
         self._machine = _whole(self.reader, form, asked, start, calls)
         # Between the markers of such an answer nothing waits for its end.
         self._restful = isinstance(form, AnswerFormat)
-        self.thinks = not isinstance(form, AnswerFormat) or form.thinks
-        """Whether an answer may have thoughts."""
-        self.marks = form.beginnings if isinstance(form, AnswerFormat) else None
-        """What may stand before an answer and is no part of it; None where only its parser can tell."""
+        self._form = form
         next(self._machine)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether an answer may have thoughts."""
+        form = self._form
+        return not isinstance(form, AnswerFormat) or form.thinks
+
+    @property
+    def marks(self) -> Markers | None:
+        """What may stand before an answer and is no part of it; None where only its parser can tell."""
+        form = self._form
+        return form.beginnings if isinstance(form, AnswerFormat) else None
 
     def begin(self) -> None:
         """Read up to where the first text is needed: then `reader` tells what that will be."""

@@ -178,7 +178,7 @@ def _planned(
     ]
     drawn_so = answering[0].sampling
     answers = sampling.n
-    streams = _streams(answering, request, terms)
+    streams = _streams(answering, answers, terms, whole=not request.stream)
     echoes = _echoes(request, answering, model)
     assert len(streams) == len(answering) * answers
     assert not echoes or len(echoes) == len(answering)
@@ -267,23 +267,14 @@ def _answering(
 
 
 def _streams(
-    answering: Sequence[_Answering], request: GenerateRequest, terms: RequestBounds
+    answering: Sequence[_Answering], answers: int, terms: RequestBounds, *, whole: bool
 ) -> list[AnyStream]:
     streams: list[AnyStream] = []
     for each in answering:
         ends = terms.ends(each.sampling, each.listener.ends)
-        for _ in range(request.sampling.n):
+        for _ in range(answers):
             listener, sampling = each.listener, each.sampling
-            streams.append(
-                listener.stream(
-                    len(streams),
-                    sampling,
-                    each.ids,
-                    ends,
-                    whole=not request.stream,
-                    scored=request.scored,
-                )
-            )
+            streams.append(listener.stream(len(streams), sampling, each.ids, ends, whole=whole))
     return streams
 
 

@@ -8,7 +8,7 @@ its occurrence starts, also across token borders, even if the engine goes on. To
 the chunks alone: servicers differ in what their last message repeats.
 
 A log probability travels with the text that holds its token's first character; tokens cut off by a
-stop string lose theirs, and so do those of markers (see `token_attribution`).
+stop string lose theirs unless the choice is scored, and so do those of markers (`token_attribution`).
 
 The source of the ids does not matter. A stream keeps every id it has taken, so that another engine
 can be given them behind the prompt and continue; its ids are fed to the same stream, in which held
@@ -50,7 +50,7 @@ class ChoiceStream:
         """Begin a choice; with `single` it is over with its first complete call.
 
         With `whole` it is only read when it is over, and tokens that came together are one delta. With
-        `scored` every id has its log probability shown, also one that ends the choice or is cut off.
+        `scored` every id has its log probability told, also one that ends it; UPSTREAM_FAILED at its end if not.
         """
         assert sampling.max_tokens is not None, "prepare decides how long an answer may be"
         self._framer = Framer(choice)
@@ -67,7 +67,7 @@ class ChoiceStream:
         self._stop = stop_of(sampling, parser)
         # Where one call may end the choice, it ends with the call's last token and not with its last packet.
         self._whole = whole and not single
-        self._scored = scored and sampling.logprobs is not None
+        self._scored, self._lacks_rows = scored and sampling.logprobs is not None, False
         self._quick = self._stop is None and sampling.logprobs is None
         # Tokens that began and are not known to be said, each with the offset of its first character.
         self._waiting: deque[tuple[int, TokenLogprob | None]] = deque()
@@ -132,6 +132,7 @@ class ChoiceStream:
     def cut(self, out: list[Event]) -> None:
         """End a choice here: it may not have more ids, whatever was allowed when it began."""
         if not self.over:
+            self._lacks_rows = False
             self._end(out, "length", None)
 
     def abandon(self, out: list[Event]) -> None:
@@ -241,8 +242,6 @@ class ChoiceStream:
             self._spoken.tokens(self._silent)
             self._silent = 0
         end = None
-        if self._scored and chunk.ids and not chunk.logprobs:
-            raise missing_logprobs("the answer")
         if chunk.ids:
             free, text, end = self._read(chunk)
             if free:
@@ -279,7 +278,7 @@ class ChoiceStream:
                 part = free if len(self.ids) <= self._generated_min else texts
                 part.append(self._print(token_id, chunk.logprobs[at] if chunk.logprobs else None))
             elif self._scored:
-                self._wait(chunk.logprobs[at])
+                self._wait(chunk.logprobs[at] if chunk.logprobs else None)
             if end is not None:
                 break
         self._tokens += taken
@@ -306,6 +305,7 @@ class ChoiceStream:
     def _wait(self, logprob: IdLogprob | None) -> None:
         """Note a token that begins with the next text, if there is any."""
         spelled = None if logprob is None else spell_logprob(logprob, self._tokenizer)
+        self._lacks_rows = self._lacks_rows or (self._scored and spelled is None)
         self._waiting.append((self._printed, spelled))
 
     def _pass(self, text: str, out: list[Event]) -> None:
@@ -393,6 +393,8 @@ class ChoiceStream:
         self._close(out, reason, matched)
 
     def _close(self, out: list[Event], reason: FinishReason, matched: str | int | None) -> None:
+        if self._lacks_rows:
+            raise missing_logprobs("the answer")
         self._framer.rest(out, self._tokens, tuple(self._ids), tuple(self._spoken.rest))
         self._framer.finish(out, reason, matched)
         self.over = True

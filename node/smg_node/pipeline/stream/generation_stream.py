@@ -254,10 +254,11 @@ class GenerationStream(msgspec.Struct, eq=False):
             raise missing_logprobs("the prompt")
 
     def _rows_of(self, echo: Echo, rows: Sequence[IdLogprob]) -> tuple[TokenLogprob, ...]:
-        """Return a row for each of a prompt's ids; the first has none before it, so no probability."""
+        """Return a row for each of a prompt's ids. An engine may leave out the first, of which there is
+        nothing to tell.
+        """
         missing = len(echo.ids) - len(rows)
         if missing not in (0, 1):
             raise missing_logprobs("the prompt")
-        first = IdLogprob(echo.ids[0], None)
-        whole = (first, *(rows if missing else rows[1:]))
+        whole = (IdLogprob(echo.ids[0], None), *rows) if missing else rows
         return tuple([spell_logprob(row, self.tokenizer) for row in whole])

@@ -270,45 +270,6 @@ def test_log_probabilities_travel_with_their_text() -> None:
     assert answer["choices"][0]["logprobs"] == {"content": [ROW, ROW], "refusal": None}
 
 
-THOUGHT_ROW = {"token": "h", "logprob": -0.5, "bytes": [104], "top_logprobs": []}
-MIXED: list[Event] = [
-    BEGIN,
-    BlockStart(0, 0, "reasoning"),
-    Delta(0, 0, "h", 1, (TokenLogprob(5, "h", b"h", -0.5, ()),), (5,)),
-    BlockEnd(0, 0, "reasoning", "h"),
-    BlockStart(0, 1, "text"),
-    Delta(0, 1, "é", 1, (TOKEN,), (9,)),
-    BlockEnd(0, 1, "text", "é"),
-    BlockStart(0, 2, "call", "find", "call_1"),
-    Delta(0, 2, "{}", 1, (TokenLogprob(6, "{}", b"{}", -0.5, ()),), (6,)),
-    BlockEnd(0, 2, "call", "{}", "find", "call_1"),
-    Finish(0, "tool_calls"),
-    Usage(3, 3, 0, 1),
-    End(),
-]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "content", "thought"),
-    [
-        ({}, [ROW], [THOUGHT_ROW]),
-        ({"stream_reasoning": False}, [ROW], [THOUGHT_ROW]),
-        ({"separate_reasoning": False}, [THOUGHT_ROW, ROW], None),
-    ],
-)
-def test_tokens_of_content_thoughts_and_calls_are_not_mixed(
-    parameters: dict[str, Any], content: list[Any], thought: list[Any] | None
-) -> None:
-    chunks, answer = presented(MIXED, logprobs=True, top_logprobs=2, **parameters)
-    whole: dict[str, Any] = {"content": [], "refusal": None}
-    for chunk in chunks:
-        for name, rows in (chunk["choices"][0]["logprobs"] or {}).items():
-            if name != "refusal":
-                whole[name] = whole.get(name, []) + rows
-    assert whole == answer["choices"][0]["logprobs"]
-    assert (whole["content"], whole.get("reasoning_content")) == (content, thought)
-
-
 def test_tokens_may_be_named_by_id() -> None:
     _, answer = presented(LOGPROBS, logprobs=True, return_tokens_as_token_ids=True)
     row = answer["choices"][0]["logprobs"]["content"][0]

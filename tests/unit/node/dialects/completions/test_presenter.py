@@ -158,6 +158,14 @@ def test_offsets_are_places_in_the_text_that_is_returned() -> None:
     assert [at for rows in streamed if rows for at in rows["text_offset"]] == offsets
 
 
+def test_the_first_token_of_a_prompt_has_no_probability_whatever_an_engine_says() -> None:
+    events = spoken(PromptEcho(0, ": hi", (2, 4), (SECOND, THIRD)), (THIRD,))
+    _, answer = presented(events, echo=True, logprobs=2)
+    rows = answer["choices"][0]["logprobs"]
+    assert rows["token_logprobs"] == [None, -2.0, -2.0]
+    assert rows["top_logprobs"][0] is None
+
+
 def test_a_drawn_part_of_a_character_does_not_hide_a_better_one() -> None:
     best = TopLogprob(8, "\ufffd", b"\xe2", -0.25)
     drawn = TokenLogprob(9, "\ufffd", b"\xf0", -2.0, (best, TopLogprob(9, "\ufffd", b"\xf0", -2.0)))
