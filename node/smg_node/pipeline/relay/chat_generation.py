@@ -14,7 +14,12 @@ from typing import Final
 import msgspec
 
 from smg_node.admission.ticket import Ticket
-from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, says_too_long
+from smg_node.core.context_limit import (
+    TOO_LONG_CODE,
+    excess_in,
+    is_too_long_message,
+    prompt_too_long,
+)
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
@@ -348,7 +353,7 @@ def _understood() -> Iterator[None]:
 
 def too_long(said: WorkerError, where: str | None) -> SmgError | None:
     """Return the error for a prompt that a worker finds too long; None for any other of its words."""
-    if said.code != TOO_LONG_CODE and not says_too_long(said.message):
+    if said.code != TOO_LONG_CODE and not is_too_long_message(said.message):
         return None
     excess = excess_in(said.message)
     if excess is not None:
