@@ -71,7 +71,7 @@ def prompt_too_long(
     )
 
 
-def says_too_long(words: str) -> bool:
+def is_too_long_message(words: str) -> bool:
     """Whether an engine's or a server's words tell of a prompt that is too long."""
     return _SIGNS.search(words[:_READ_CHARACTERS].lower()) is not None
 

@@ -23,7 +23,7 @@ def other_forms(messages: list[Message], facts: TemplateFacts) -> Iterator[list[
     place for a thought and for what is said before a call; some take one call a message, or know none.
     """
     yield from _roles_mended(messages)
-    apart = calls_apart(messages, facts.nothing())
+    apart = one_call_each(messages, facts.nothing())
     for base in (apart, messages if facts.knows_calls else calls_as_text(messages)):
         if base is not messages:
             yield base
@@ -41,7 +41,7 @@ def _roles_mended(messages: list[Message]) -> Iterator[list[Message]]:
         yield changed
 
 
-def calls_apart(messages: list[Message], nothing: Any) -> list[Message]:
+def one_call_each(messages: list[Message], nothing: Any) -> list[Message]:
     """Return the messages with one call each, followed by its results; `nothing` is what a mere caller says.
 
     The very same list if no message has several calls.
@@ -59,14 +59,14 @@ def calls_apart(messages: list[Message], nothing: Any) -> list[Message]:
         results = messages[at:end]
         calls = message.get("tool_calls", ())
         if len(calls) > 1:
-            apart += _apart(message, calls, results, nothing)
+            apart += _one_call_each(message, calls, results, nothing)
             at = end
         else:
             apart.append(message)
     return apart
 
 
-def _apart(
+def _one_call_each(
     message: Message, calls: Sequence[Message], results: Sequence[Message], nothing: Any
 ) -> list[Message]:
     """Return a message and its results, call by call; results of no call of it come last."""

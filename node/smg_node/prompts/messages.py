@@ -17,7 +17,7 @@ from smg_node.core.generation.call_arguments import (
 from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
 from smg_node.prompts.analysis.template_facts import ContentForm, TemplateFacts
 from smg_node.prompts.jinja.symbolic_text import Notes, Place, SymbolicText
-from smg_node.prompts.message_forms import RESULT_ROLES, Message, as_parts, calls_apart
+from smg_node.prompts.message_forms import RESULT_ROLES, Message, as_parts, one_call_each
 
 
 class Warn(Protocol):
@@ -65,7 +65,7 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
         messages.append(message)
     if has_results:
         messages = _in_call_order(messages)
-    return calls_apart(messages, facts.nothing()) if facts.one_call else messages
+    return one_call_each(messages, facts.nothing()) if facts.one_call else messages
 
 
 def symbolic_messages(

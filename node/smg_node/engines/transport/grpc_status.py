@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, says_too_long
+from smg_node.core.context_limit import (
+    TOO_LONG_CODE,
+    excess_in,
+    is_too_long_message,
+    prompt_too_long,
+)
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.engines.transport.transport import StatusCode, TransportError
 
@@ -115,7 +120,7 @@ def smg_error(error: TransportError) -> SmgError:
     """Return the error that callers of a failed call get; chain `error` to it when raising."""
     meaning = _meaning(error)
     message = meaning.message
-    if meaning.relayed and says_too_long(error.message):
+    if meaning.relayed and is_too_long_message(error.message):
         return _too_long(error.message)
     if meaning.relayed and error.message:
         message = f"{message}: {cut(error.message)}"

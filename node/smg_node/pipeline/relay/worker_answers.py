@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, says_too_long
+from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, is_too_long_message
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.dialects.chat.listener import NO_REASONS
 from smg_node.dialects.worker_errors import WorkerError, error_of, refusal_of
@@ -72,7 +72,7 @@ def refused(said: WorkerError, status: int, api: Api | None) -> SmgError:
     of the mistake is none in the client's request.
     """
     where = said.param if api is not None else ""
-    if said.code == TOO_LONG_CODE or says_too_long(said.message):
+    if said.code == TOO_LONG_CODE or is_too_long_message(said.message):
         return _too_long(said, where or (_TRANSLATED_INPUT if api is None else _INPUTS[api.name]))
     large = status == 413
     return SmgError(

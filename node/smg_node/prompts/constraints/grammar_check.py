@@ -3,7 +3,7 @@
 Engines take two notations: EBNF (`root ::= "a" | b`, as xgrammar and llama.cpp have it) and Lark
 (`start: "a" | b`, as llguidance has it; vLLM rewrites simple ones). What a text is meant to be is seen
 by its definitions. Refused is what all of them refuse: no rule, a string, set or group that is not
-closed, a rule without a body, nothing to repeat, a name that no rule has. What only one of them knows
+closed, a grammar without any text, nothing to repeat, a name that no rule has. What only one of them knows
 (macros, attributes, parameters, nested grammars) is passed over. One step per token, no backtracking.
 """
 
@@ -29,7 +29,7 @@ _LITERALS: Final = r"""(?P<space>[ \t\r\n\f]+|\#[^\n]*|//[^\n]*)
     |(?P<name>[A-Za-z_.][A-Za-z0-9_.-]*)
     |(?P<assign>::=)"""
 _EBNF_TOKEN: Final = re.compile(
-    _LITERALS + r"|(?P<set>\[\^?(?:\\.|[^\]\\\n])*\])|(?P<other>.)", re.VERBOSE | re.DOTALL
+    _LITERALS + r"|(?P<set>\[\^?(?:\\.|[^\]\\])*\])|(?P<other>.)", re.VERBOSE | re.DOTALL
 )
 _LARK_TOKEN: Final = re.compile(
     _LITERALS + r"|(?P<regex>/(?:\\.|[^/\\\n])+/[imslux]*)|(?P<other>.)", re.VERBOSE | re.DOTALL
@@ -113,6 +113,8 @@ def _check_ebnf(text: str) -> None:
         name = tokens[start].value
         defined.add(name)
         body = _Body(name)
+        if name == "root" and tokens[-1].value == "::=" and len(starts) == 1:
+            raise GrammarError("the rule 'root' is empty, so no text is allowed")
         body.read(tokens[_after_assign(tokens, start) : after])
         used |= body.names
     if "root" not in defined:
@@ -209,8 +211,6 @@ class _Body:
         self._before = ""
 
     def read(self, tokens: "list[_Token]") -> None:
-        if not tokens:
-            raise GrammarError(f"there is nothing{self._place}")
         for at, (kind, value) in enumerate(tokens):
             if kind == "name":
                 opens = at + 1 < len(tokens) and tokens[at + 1].value == "("

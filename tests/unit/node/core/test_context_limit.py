@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.core.context_limit import excess_in, prompt_too_long, says_too_long
+from smg_node.core.context_limit import excess_in, is_too_long_message, prompt_too_long
 from smg_node.core.errors import Excess
 
 
@@ -80,7 +80,7 @@ def test_the_error_has_the_words_that_clients_look_for_and_its_numbers() -> None
 def test_engines_words_are_known_with_their_numbers(
     words: str, numbers: tuple[int, int] | None
 ) -> None:
-    assert says_too_long(words)
+    assert is_too_long_message(words)
     expected = None if numbers is None else Excess(*numbers, numbers[1])
     assert excess_in(words) == expected
 
@@ -98,10 +98,10 @@ def test_engines_words_are_known_with_their_numbers(
     ],
 )
 def test_other_refusals_are_not_taken_for_it(words: str) -> None:
-    assert not says_too_long(words)
+    assert not is_too_long_message(words)
 
 
 def test_very_long_words_are_read_in_part_only() -> None:
-    assert not says_too_long("x" * 5_000 + "prompt is too long")
-    assert says_too_long("prompt is too long" + "(" * 1_000_000)
+    assert not is_too_long_message("x" * 5_000 + "prompt is too long")
+    assert is_too_long_message("prompt is too long" + "(" * 1_000_000)
     assert excess_in("prompt is too long: " + "9" * 100 + " tokens > 1 maximum") is None

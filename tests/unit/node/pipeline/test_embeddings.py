@@ -125,7 +125,9 @@ async def test_what_no_engine_should_be_sent_is_refused_before(tmp_path: Path) -
         assert not b.embedder.takes("nobody")
 
 
-async def test_many_inputs_are_looked_at_some_at_a_time(tmp_path: Path) -> None:
+async def test_many_inputs_are_looked_at_some_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = engine(context=64)
     rounds = [0]
     begun: list[int] = []
@@ -142,7 +144,7 @@ async def test_many_inputs_are_looked_at_some_at_a_time(tmp_path: Path) -> None:
             begun.append(rounds[0])
             return await before(request)
 
-        one.embed = embed  # type: ignore[method-assign]
+        monkeypatch.setattr(one, "embed", embed)
         prompts = [TokenPrompt(token_ids([at % 9 + 1]), f"input[{at}]") for at in range(500)]
         async with asyncio.TaskGroup() as group:
             counting = group.create_task(count())

@@ -6,9 +6,9 @@ from smg_node.core.generation.request import ToolCall, Turn
 from smg_node.prompts.analysis.template_facts import TemplateFacts
 from smg_node.prompts.message_forms import (
     Message,
-    calls_apart,
     calls_as_text,
     neighbours_merged,
+    one_call_each,
     other_forms,
     systems_first,
     thoughts_joined,
@@ -43,7 +43,7 @@ def result(call_id: str, content: str = "done") -> Message:
 def test_several_calls_become_messages_of_one_call_each_followed_by_its_result() -> None:
     asked, two = {"role": "user", "content": "q"}, caller("a", "b", content="Let me see.")
     messages = [asked, two, result("a"), result("b"), {"role": "assistant", "content": "So."}]
-    assert calls_apart(messages, None) == [
+    assert one_call_each(messages, None) == [
         asked,
         only(two, 0),
         result("a"),
@@ -55,26 +55,26 @@ def test_several_calls_become_messages_of_one_call_each_followed_by_its_result()
 
 def test_thoughts_and_words_stay_with_the_first_of_several_calls() -> None:
     two = caller("a", "b", content="Let me see.", reasoning_content="Hm.", name="me")
-    first, second = calls_apart([two], "")
+    first, second = one_call_each([two], "")
     assert first == only(two, 0)
     assert second == {"role": "assistant", "content": "", "tool_calls": [two["tool_calls"][1]]}
 
 
 def test_no_result_is_lost_when_calls_come_apart() -> None:
     two, strange = caller("a", "b"), result("z", "of nobody")
-    assert calls_apart([two, result("b"), strange], "")[1:] == [
+    assert one_call_each([two, result("b"), strange], "")[1:] == [
         only(two, 1),
         result("b"),
         strange,
     ]
     same = caller("a", "a")
     first, second = result("a", "1"), result("a", "2")
-    assert calls_apart([same, first, second], "") == [only(same, 0), first, only(same, 1), second]
+    assert one_call_each([same, first, second], "") == [only(same, 0), first, only(same, 1), second]
 
 
 def test_messages_of_one_call_each_stay_the_very_same() -> None:
     messages = [caller("a"), result("a"), {"role": "user", "content": "q"}]
-    assert calls_apart(messages, "") is messages
+    assert one_call_each(messages, "") is messages
 
 
 def test_calls_and_results_become_text_for_a_template_that_knows_no_tools() -> None:
@@ -101,7 +101,7 @@ def test_what_changes_the_least_is_tried_first() -> None:
     plain = [{"role": "user", "content": "q"}]
     assert list(other_forms(plain, TemplateFacts())) == []
     messages = [*plain, caller("a", "b"), result("a"), result("b")]
-    apart = calls_apart(messages, "")
+    apart = one_call_each(messages, "")
     assert list(other_forms(messages, TemplateFacts())) == [apart]
     first, text, merged = other_forms(messages, TemplateFacts(knows_calls=False))
     assert first == apart

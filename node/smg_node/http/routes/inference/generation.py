@@ -15,8 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
+from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import End, Event, Fail, Finish
+from smg_node.core.generation.request import Sampling
 from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
 from smg_node.dialects.json_body import LARGE_BYTES
 from smg_node.http.http_parts import HttpParts
@@ -33,6 +35,8 @@ from smg_node.http.routes.inference.relay_answers import Relaying
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 
 _ENDS: Final = (End, Fail)
+_ROW_BYTES: Final = 64
+"""A token of a list of log probabilities, as JSON."""
 
 _log = logging.getLogger("smg_node.http")
 
@@ -84,7 +88,13 @@ class GenerationRoutes:
         if wish.stream:
             return await self._stream(answering, presenter)
         try:
-            said = presenter.answer(await run.answer())
+            answer = await run.answer()
+            sampling = wish.sampling
+            if sampling.logprobs is None and sampling.prompt_logprobs is None:
+                said = presenter.answer(answer)
+            else:
+                size = _size(answer, sampling)
+                said = await self._bodies.large.made(size, lambda: presenter.answer(answer))
         except BaseException:
             # Whatever it is answered with says how far it came.
             answering.over()
@@ -138,6 +148,13 @@ class GenerationRoutes:
             stream.break_off()
             return
         stream.end(frames)
+
+
+def _size(answer: Answer, sampling: Sampling) -> int:
+    """Return about how many bytes the log probabilities of an answer take."""
+    most = max(sampling.logprobs or 0, sampling.prompt_logprobs or 0)
+    usage = answer.usage
+    return (usage.prompt_tokens + usage.completion_tokens) * (most + 1) * _ROW_BYTES
 
 
 class _Shown(msgspec.Struct, eq=False):

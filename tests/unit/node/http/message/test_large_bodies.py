@@ -13,6 +13,7 @@ from smg_node.dialects.embeddings.reader import EmbeddingsBody, read_embeddings
 from smg_node.dialects.json_body import LARGE_BYTES
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.message.large_bodies import LargeBodies, release_numbers
+from smg_node.pipeline.prompt.preparation import token_count
 
 
 def thread_of(_body: Any) -> str:
@@ -82,7 +83,7 @@ async def test_the_loop_does_next_to_nothing_of_the_work_of_a_large_body() -> No
     body = await large.decoded(raw)
     found = await large.read(raw, body, reader)
     here = time.thread_time() - began
-    assert [len(prompt.ids) for prompt in found.prompts] == [2_000] * 200  # type: ignore[union-attr]  # ids
+    assert [token_count(prompt) for prompt in found.prompts] == [2_000] * 200
     assert body["input"] == [[]] * 200
     # Processor time, which does not depend on who else is on the machine.
     assert here < spent[0] / 4

@@ -19,7 +19,7 @@ from smg_node.system_clock import SystemClock
 from support.answers.responses import ask_of
 
 PATTERN = {"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}
-NAMES = {"patternProperties": {"(": {}}}
+NAMES: dict[str, Any] = {"patternProperties": {"(": {}}}
 BROKEN = "properties.a.pattern"
 NAMED = "patternProperties['(']"
 LONG = "root ::= " + " | ".join(f'"{at}"' for at in range(500)) + " | missing"
