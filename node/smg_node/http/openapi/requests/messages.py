@@ -56,6 +56,10 @@ _FILE_PART: Final = keyed(
 )
 
 
+def _is(key: str) -> Schema:
+    return {"required": [key], "properties": {key: {"const": True}}}
+
+
 def _content(*parts: Schema) -> Schema:
     return either({"type": "string"}, array(either(*parts), 1, required=True))
 
@@ -85,28 +89,50 @@ _OUTPUT: Final[Mapping[str, Schema]] = {
     "partial": told(FLAG, "Another name of `prefix`."),
 }
 
+# Only an answer with text, and nothing else, can be gone on from.
+_UNCONTINUED: Final[Schema] = {
+    "allOf": [
+        {"anyOf": [_is("prefix"), _is("partial")]},
+        {
+            "anyOf": [
+                {"properties": {"content": {"enum": ["", None]}}},
+                {"required": ["tool_calls"], "properties": {"tool_calls": {"minItems": 1}}},
+            ]
+        },
+    ]
+}
+_NO_PREFIX: Final[Mapping[str, Schema]] = dict.fromkeys(
+    ("prefix", "partial"), only(False, why="Of an assistant's message.")
+)
+
 MESSAGE: Final[Schema] = {
     "oneOf": [
         keyed(
             ("role", "content"),
             role={"enum": ["system", "developer"]},
+            **_NO_PREFIX,
             content=_content(_TEXT_PART),
             name=_NAME,
         ),
         keyed(
             ("role", "content"),
             role={"const": "user"},
+            **_NO_PREFIX,
             content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
             name=_NAME,
         ),
-        keyed(
-            ("role", "content"),
-            **{**_OUTPUT, "content": _content(_TEXT_PART, _REFUSAL_PART)},
-        ),
+        {
+            **keyed(
+                ("role", "content"),
+                **{**_OUTPUT, "content": _content(_TEXT_PART, _REFUSAL_PART)},
+            ),
+            "not": _UNCONTINUED,
+        },
         keyed(
             ("role", "tool_calls"),
             **{
                 **_OUTPUT,
+                **_NO_PREFIX,
                 "content": {"type": "null"},
                 "tool_calls": array(_CALL, 1, 1_024, required=True),
             },
@@ -114,6 +140,7 @@ MESSAGE: Final[Schema] = {
         keyed(
             ("role", "content", "tool_call_id"),
             role={"const": "tool"},
+            **_NO_PREFIX,
             content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
             tool_call_id=text(1, 256, required=True),
             name=_NAME,
@@ -121,6 +148,7 @@ MESSAGE: Final[Schema] = {
         keyed(
             ("role", "name"),
             role={"const": "function"},
+            **_NO_PREFIX,
             content=optional(_content(_TEXT_PART)),
             name=text(1, 128, required=True),
         ),
