@@ -117,7 +117,7 @@ CONSTRAINT_SCHEMAS: Final[Mapping[str, Schema]] = {
     "guided_whitespace_pattern": _HINT,
 }
 
-_NOTHING: Final = (False, 0, "", [], {})
+_NOTHING: Final[tuple[object, ...]] = (False, 0, "", [], {})
 _LABEL: Final = text(0, 128)
 _GATEWAYS: Final = only(why="Decided by the gateway.")
 
