@@ -26,7 +26,7 @@ from smg_node.http.openapi.requests.makers import (
     integer,
     only,
     text,
-    told,
+    described,
     word,
 )
 from smg_node.http.openapi.requests.messages import (
@@ -178,7 +178,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
             **TEMPLATE_SCHEMAS,
             **TOOL_SCHEMAS,
             "logprobs": FLAG,
-            "top_logprobs": told(integer(0, 20), "Only with `logprobs`."),
+            "top_logprobs": described(integer(0, 20), "Only with `logprobs`."),
             "modalities": {"enum": [["text"], None]},
             "audio": only(why="Engines answer in text."),
             "echo": only(False, why="Not in Chat Completions."),
@@ -218,7 +218,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
                 array(TOKEN_IDS, 1, embeddings.INPUTS_MAX, required=True),
             ),
             "encoding_format": word("float", "base64"),
-            "dimensions": told(integer(1), "Only where the model's workers shorten vectors."),
+            "dimensions": described(integer(1), "Only where the model's workers shorten vectors."),
             "user": text(),
         },
         ("model", "input"),

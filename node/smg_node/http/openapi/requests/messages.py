@@ -19,7 +19,7 @@ from smg_node.http.openapi.requests.makers import (
     only,
     optional,
     text,
-    told,
+    described,
     word,
 )
 
@@ -85,8 +85,8 @@ _OUTPUT: Final[Mapping[str, Schema]] = {
     "refusal": TEXT,
     "tool_calls": array(_CALL, 0, 1_024),
     "audio": only(why="No engine here remembers spoken answers."),
-    "prefix": told(FLAG, "In the last message, with text: the answer goes on from it."),
-    "partial": told(FLAG, "Another name of `prefix`."),
+    "prefix": described(FLAG, "In the last message, with text: the answer goes on from it."),
+    "partial": described(FLAG, "Another name of `prefix`."),
 }
 
 # Only an answer with text, and nothing else, can be gone on from.
@@ -162,7 +162,7 @@ _FUNCTION: Final = keyed(
     ("name",),
     name={"type": "string", "pattern": NAME_PATTERN},
     description=TEXT,
-    parameters=told(OBJECT, "A JSON Schema."),
+    parameters=described(OBJECT, "A JSON Schema."),
     strict=FLAG,
 )
 _TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=_FUNCTION)
@@ -170,17 +170,17 @@ _NAMED: Final = keyed(("name",), name={"type": "string"})
 
 TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
     "tools": {
-        **told(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
+        **described(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
         "uniqueItems": True,
     },
     "functions": {
-        **told(
+        **described(
             array(_FUNCTION, 0, _LIMITS.tools_max),
             "As `tools`, in their older form; not with them.",
         ),
         "uniqueItems": True,
     },
-    "tool_choice": told(
+    "tool_choice": described(
         either(
             word("none", "auto", "required"),
             keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
@@ -200,7 +200,7 @@ TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
         ),
         "Needs `tools`, and names one of them.",
     ),
-    "function_call": told(
+    "function_call": described(
         either(word("none", "auto"), _NAMED), "As `tool_choice`, for `functions`."
     ),
     "parallel_tool_calls": FLAG,
@@ -209,7 +209,7 @@ TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
 _OWNED: Final = "Not what the gateway itself sets, such as `messages`."
 
 VARIABLE_SCHEMAS: Final[Mapping[str, Schema]] = {
-    "chat_template_kwargs": {**told(OBJECT, _OWNED), "maxProperties": 64},
+    "chat_template_kwargs": {**described(OBJECT, _OWNED), "maxProperties": 64},
     "reasoning_effort": either(word(*get_args(Effort)), number(0, 1e9)),
     "enable_thinking": FLAG,
     "thinking": either(
@@ -217,7 +217,7 @@ VARIABLE_SCHEMAS: Final[Mapping[str, Schema]] = {
         keyed(
             ("type",),
             type={"enum": ["enabled", "disabled", "adaptive"]},
-            budget_tokens=told(integer(1_024), "Less than the answer may have."),
+            budget_tokens=described(integer(1_024), "Less than the answer may have."),
         ),
     ),
     "verbosity": word("low", "medium", "high"),
@@ -228,7 +228,7 @@ TEMPLATE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "chat_template": only(why="A template, where `templates.allow_from_request` is on."),
     "documents": array({"type": "object"}, 0, 1_024),
     "add_generation_prompt": FLAG,
-    "continue_final_message": told(FLAG, "Needs a last message of the assistant, with text."),
+    "continue_final_message": described(FLAG, "Needs a last message of the assistant, with text."),
     "add_special_tokens": FLAG,
     **VARIABLE_SCHEMAS,
 }
