@@ -31,10 +31,10 @@ def nearest_route(method: str, path: str, templates: Sequence[Template]) -> str:
     spellings = list(_spellings(segments))
     for misspelled in (0, 1):
         found = [
-            (methods, "/" + "/".join(meant))
+            (methods, "/" + "/".join(near))
             for spelling in spellings
             for template, methods in templates
-            if (meant := _meant(template, spelling, misspelled)) is not None
+            if (near := _meant(template, spelling, misspelled)) is not None
         ]
         found = [(methods, meant) for methods, meant in found if meant != path]
         for methods, meant in found:

@@ -75,9 +75,9 @@ def settle_prompt(draft: Draft, cursor: Cursor) -> None:
 def _prefix(cursor: Cursor) -> str:
     """Return the path of the switch by which the last message says that the answer goes on from it; "" for none."""
     messages = cursor.values.get("messages")
-    last = messages[-1] if type(messages) is list and messages else None
-    if type(last) is not dict:
+    if type(messages) is not list or not messages or type(messages[-1]) is not dict:
         return ""
+    last = messages[-1]
     found = [key for key in PREFIXES if last.get(key) is True]
     return f"{cursor.path('messages', len(messages) - 1)}.{found[0]}" if found else ""
 

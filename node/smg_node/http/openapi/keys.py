@@ -39,6 +39,7 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
                 "maximum": EXPIRES_IN_MAX_S,
             },
         },
+        "additionalProperties": False,
         # A key of a user belongs to a tenant.
         "anyOf": [
             {"required": ["tenant"], "properties": {"tenant": _TEXT}},

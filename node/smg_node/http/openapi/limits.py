@@ -71,9 +71,16 @@ LIMIT_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "LimitRequest": {
         "type": "object",
         "properties": {
-            "amounts": _list(_all({"unit": _UNIT, "amount": _COUNT, "window": _TEXT})),
-            **_WISH,
+            "amounts": {
+                "type": ["array", "null"],
+                "items": {
+                    **_all({"unit": _UNIT, "amount": _COUNT, "window": _TEXT}),
+                    "additionalProperties": False,
+                },
+            },
+            **{key: {"anyOf": [schema, {"type": "null"}]} for key, schema in _WISH.items()},
         },
+        "additionalProperties": False,
     },
     "Limit": _all(
         {

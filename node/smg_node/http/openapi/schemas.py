@@ -28,6 +28,11 @@ def _object(required: str = "", /, **properties: Mapping[str, Any]) -> dict[str,
     return schema
 
 
+def _closed(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has no other keys."""
+    return {**schema, "additionalProperties": False}
+
+
 def _list(items: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": dict(items)}
 
@@ -100,7 +105,7 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
         members=_ANY,
         settings=_list(_reference("Setting")),
     ),
-    "SettingRequest": _object("value", value={"not": {"type": "null"}}),
+    "SettingRequest": _closed(_object("value", value={"not": {"type": "null"}})),
     "SettingDifferences": _object(
         "node with differences",
         **{"node": _TEXT, "with": _TEXT},
@@ -133,15 +138,15 @@ _SHARED: Final[Mapping[str, Mapping[str, Any]]] = {
             )
         ),
     ),
-    "SettingValues": _object(
-        "settings", settings={"type": "object", "minProperties": 1, "maxProperties": 1024}
+    "SettingValues": _closed(
+        _object("settings", settings={"type": "object", "minProperties": 1, "maxProperties": 1024})
     ),
     "Validation": _object(
         "valid problems",
         valid=_FLAG,
         problems=_list(_object("key message where", key=_TEXT, message=_TEXT, where=_TEXT)),
     ),
-    "RollbackRequest": _object(change=_TEXT, to=_TEXT, force=_FLAG),
+    "RollbackRequest": _closed(_object(change=_TEXT, to=_TEXT, force=_FLAG)),
     "Restored": _object("restored", restored=_list(_reference("Setting"))),
     "AuditRow": _object(
         "id time_ms node who address action subject before after request_id",
@@ -296,24 +301,28 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     ),
     "MemberList": _object("node members", node=_TEXT, members=_list(_reference("Member"))),
     "Forgotten": _object("name members", name=_TEXT, members=_ANY),
-    "JoinRequest": _object(
-        "peers",
-        peers={
-            "type": "array",
-            "items": {"type": "string", "minLength": 1, "maxLength": 300},
-            "minItems": 1,
-            "maxItems": 256,
-        },
+    "JoinRequest": _closed(
+        _object(
+            "peers",
+            peers={
+                "type": "array",
+                "items": {"type": "string", "minLength": 1, "maxLength": 300},
+                "minItems": 1,
+                "maxItems": 256,
+            },
+        )
     ),
     "Joining": _object("status peers", status=_TEXT, peers=_list(_TEXT)),
     "Leaving": _object("status node", status=_TEXT, node=_TEXT),
     "EventList": _object("node boot events", node=_TEXT, boot=_NUMBER, events=_list(_ANY)),
     "Keyring": _object("primary keys members", primary=_TEXT, keys=_list(_ANY), members=_ANY),
-    "KeyringRequest": _object(
-        "operation key",
-        operation={"enum": ["install", "use", "remove"]},
-        key={"type": "string", "minLength": 1, "maxLength": 128},
-        force={"type": ["boolean", "null"]},
+    "KeyringRequest": _closed(
+        _object(
+            "operation key",
+            operation={"enum": ["install", "use", "remove"]},
+            key={"type": "string", "minLength": 1, "maxLength": 128},
+            force={"type": ["boolean", "null"]},
+        )
     ),
     "Version": _object("name version commit", name=_TEXT, version=_TEXT, commit=_TEXT, wire={}),
     "Document": _object("openapi info paths", openapi=_TEXT, info=_ANY, paths=_ANY),

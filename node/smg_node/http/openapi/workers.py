@@ -57,6 +57,7 @@ WORKER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "WorkerPatch": {
         **_object(status={"enum": ["draining", "ready", None]}, **_WORKER_SPEC),
         "minProperties": 1,
+        "additionalProperties": False,
     },
     "Worker": _object(
         "id url status",

@@ -26,7 +26,7 @@ from smg_node.http.openapi.requests.makers import (
     integer,
     only,
     text,
-    told,
+    described,
     word,
 )
 from smg_node.http.openapi.requests.messages import (
@@ -133,13 +133,24 @@ _CONTRADICTIONS: Final[Sequence[Schema]] = (
     _both(stream=_TRUE, prompt_logprobs={"not": NULL}),
     _without("stream_options", "stream", _TRUE),
 )
+_BEGUN: Final = {
+    "required": ["role", "content"],
+    "properties": {
+        "role": {"const": "assistant"},
+        "content": {"type": "string", "minLength": 1},
+    },
+}
+_UNCONTINUED: Final[Sequence[Schema]] = (
+    _both(continue_final_message=_TRUE, add_generation_prompt=_TRUE),
+    _unmet("continue_final_message", _TRUE, "messages", {"type": "array", "contains": _BEGUN}),
+)
 _UNMET_CHOICES: Final[Sequence[Schema]] = (
     *_two_of(("tools", "functions")),
     _unmet("tool_choice", {"not": {"enum": ["none", "auto", None]}}, "tools", _SOME),
     _unmet("tool_choice", {"const": "auto"}, "tools", _ANY_LIST),
     _unmet("function_call", {"not": {"enum": ["none", "auto", None]}}, "functions", _SOME),
     _unmet("function_call", {"const": "auto"}, "functions", _ANY_LIST),
-    _both(continue_final_message=_TRUE, add_generation_prompt=_TRUE),
+    *_UNCONTINUED,
     _both(include_reasoning=_FALSE, logprobs=_TRUE),
     _both(include_reasoning=_FALSE, return_token_ids=_TRUE),
 )
@@ -167,7 +178,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
             **TEMPLATE_SCHEMAS,
             **TOOL_SCHEMAS,
             "logprobs": FLAG,
-            "top_logprobs": told(integer(0, 20), "Only with `logprobs`."),
+            "top_logprobs": described(integer(0, 20), "Only with `logprobs`."),
             "modalities": {"enum": [["text"], None]},
             "audio": only(why="Engines answer in text."),
             "echo": only(False, why="Not in Chat Completions."),
@@ -207,7 +218,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
                 array(TOKEN_IDS, 1, embeddings.INPUTS_MAX, required=True),
             ),
             "encoding_format": word("float", "base64"),
-            "dimensions": told(integer(1), "Only where the model's workers shorten vectors."),
+            "dimensions": described(integer(1), "Only where the model's workers shorten vectors."),
             "user": text(),
         },
         ("model", "input"),
@@ -225,6 +236,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
         (
             *_two_of(("prompt", "messages")),
             {"not": {"anyOf": [_given("prompt"), _given("messages")]}},
+            *_UNCONTINUED,
             *_two_of(("tools", "functions")),
         ),
     ),

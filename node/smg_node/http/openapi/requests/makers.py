@@ -67,7 +67,7 @@ def optional(schema: Schema) -> Schema:
     return {"anyOf": [schema, NULL]}
 
 
-def told(schema: Schema, description: str) -> Schema:
+def described(schema: Schema, description: str) -> Schema:
     """Return a schema with words for people."""
     return {**schema, "description": description}
 

@@ -19,7 +19,7 @@ from smg_node.http.openapi.requests.makers import (
     only,
     optional,
     text,
-    told,
+    described,
     word,
 )
 
@@ -56,6 +56,10 @@ _FILE_PART: Final = keyed(
 )
 
 
+def _is(key: str) -> Schema:
+    return {"required": [key], "properties": {key: {"const": True}}}
+
+
 def _content(*parts: Schema) -> Schema:
     return either({"type": "string"}, array(either(*parts), 1, required=True))
 
@@ -81,32 +85,54 @@ _OUTPUT: Final[Mapping[str, Schema]] = {
     "refusal": TEXT,
     "tool_calls": array(_CALL, 0, 1_024),
     "audio": only(why="No engine here remembers spoken answers."),
-    "prefix": told(FLAG, "In the last message, with text: the answer goes on from it."),
-    "partial": told(FLAG, "Another name of `prefix`."),
+    "prefix": described(FLAG, "In the last message, with text: the answer goes on from it."),
+    "partial": described(FLAG, "Another name of `prefix`."),
 }
+
+# Only an answer with text, and nothing else, can be gone on from.
+_UNCONTINUED: Final[Schema] = {
+    "allOf": [
+        {"anyOf": [_is("prefix"), _is("partial")]},
+        {
+            "anyOf": [
+                {"properties": {"content": {"enum": ["", None]}}},
+                {"required": ["tool_calls"], "properties": {"tool_calls": {"minItems": 1}}},
+            ]
+        },
+    ]
+}
+_NO_PREFIX: Final[Mapping[str, Schema]] = dict.fromkeys(
+    ("prefix", "partial"), only(False, why="Of an assistant's message.")
+)
 
 MESSAGE: Final[Schema] = {
     "oneOf": [
         keyed(
             ("role", "content"),
             role={"enum": ["system", "developer"]},
+            **_NO_PREFIX,
             content=_content(_TEXT_PART),
             name=_NAME,
         ),
         keyed(
             ("role", "content"),
             role={"const": "user"},
+            **_NO_PREFIX,
             content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
             name=_NAME,
         ),
-        keyed(
-            ("role", "content"),
-            **{**_OUTPUT, "content": _content(_TEXT_PART, _REFUSAL_PART)},
-        ),
+        {
+            **keyed(
+                ("role", "content"),
+                **{**_OUTPUT, "content": _content(_TEXT_PART, _REFUSAL_PART)},
+            ),
+            "not": _UNCONTINUED,
+        },
         keyed(
             ("role", "tool_calls"),
             **{
                 **_OUTPUT,
+                **_NO_PREFIX,
                 "content": {"type": "null"},
                 "tool_calls": array(_CALL, 1, 1_024, required=True),
             },
@@ -114,6 +140,7 @@ MESSAGE: Final[Schema] = {
         keyed(
             ("role", "content", "tool_call_id"),
             role={"const": "tool"},
+            **_NO_PREFIX,
             content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
             tool_call_id=text(1, 256, required=True),
             name=_NAME,
@@ -121,6 +148,7 @@ MESSAGE: Final[Schema] = {
         keyed(
             ("role", "name"),
             role={"const": "function"},
+            **_NO_PREFIX,
             content=optional(_content(_TEXT_PART)),
             name=text(1, 128, required=True),
         ),
@@ -134,7 +162,7 @@ _FUNCTION: Final = keyed(
     ("name",),
     name={"type": "string", "pattern": NAME_PATTERN},
     description=TEXT,
-    parameters=told(OBJECT, "A JSON Schema."),
+    parameters=described(OBJECT, "A JSON Schema."),
     strict=FLAG,
 )
 _TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=_FUNCTION)
@@ -142,17 +170,17 @@ _NAMED: Final = keyed(("name",), name={"type": "string"})
 
 TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
     "tools": {
-        **told(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
+        **described(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
         "uniqueItems": True,
     },
     "functions": {
-        **told(
+        **described(
             array(_FUNCTION, 0, _LIMITS.tools_max),
             "As `tools`, in their older form; not with them.",
         ),
         "uniqueItems": True,
     },
-    "tool_choice": told(
+    "tool_choice": described(
         either(
             word("none", "auto", "required"),
             keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
@@ -172,7 +200,7 @@ TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
         ),
         "Needs `tools`, and names one of them.",
     ),
-    "function_call": told(
+    "function_call": described(
         either(word("none", "auto"), _NAMED), "As `tool_choice`, for `functions`."
     ),
     "parallel_tool_calls": FLAG,
@@ -181,7 +209,7 @@ TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
 _OWNED: Final = "Not what the gateway itself sets, such as `messages`."
 
 VARIABLE_SCHEMAS: Final[Mapping[str, Schema]] = {
-    "chat_template_kwargs": {**told(OBJECT, _OWNED), "maxProperties": 64},
+    "chat_template_kwargs": {**described(OBJECT, _OWNED), "maxProperties": 64},
     "reasoning_effort": either(word(*get_args(Effort)), number(0, 1e9)),
     "enable_thinking": FLAG,
     "thinking": either(
@@ -189,7 +217,7 @@ VARIABLE_SCHEMAS: Final[Mapping[str, Schema]] = {
         keyed(
             ("type",),
             type={"enum": ["enabled", "disabled", "adaptive"]},
-            budget_tokens=told(integer(1_024), "Less than the answer may have."),
+            budget_tokens=described(integer(1_024), "Less than the answer may have."),
         ),
     ),
     "verbosity": word("low", "medium", "high"),
@@ -200,7 +228,7 @@ TEMPLATE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "chat_template": only(why="A template, where `templates.allow_from_request` is on."),
     "documents": array({"type": "object"}, 0, 1_024),
     "add_generation_prompt": FLAG,
-    "continue_final_message": told(FLAG, "Needs a last message of the assistant, with text."),
+    "continue_final_message": described(FLAG, "Needs a last message of the assistant, with text."),
     "add_special_tokens": FLAG,
     **VARIABLE_SCHEMAS,
 }

@@ -22,7 +22,7 @@ from smg_node.http.openapi.requests.makers import (
     only,
     optional,
     text,
-    told,
+    described,
     word,
 )
 
@@ -154,7 +154,7 @@ _FUNCTION: Final = keyed(
     type={"const": "function"},
     name={"type": "string", "pattern": NAME_PATTERN},
     description=TEXT,
-    parameters=told(OBJECT, "A JSON Schema."),
+    parameters=described(OBJECT, "A JSON Schema."),
     strict=FLAG,
 )
 _CUSTOM: Final = keyed(
@@ -173,7 +173,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "input": either({"type": "string"}, array(_ITEM, 0, _LIMITS.messages_max)),
     "instructions": TEXT,
     "max_output_tokens": integer(1),
-    "previous_response_id": told(
+    "previous_response_id": described(
         {"type": ["string", "null"], "pattern": ID_PATTERN}, "Not with `conversation`."
     ),
     "conversation": either(text(1), keyed(("id",), id=text(1, required=True))),
@@ -207,11 +207,11 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
         )
     ),
     "include": array({"enum": list(INCLUDABLE)}, 0, 64),
-    "top_logprobs": told(integer(0, 20), "More than 0 needs log probabilities in `include`."),
+    "top_logprobs": described(integer(0, 20), "More than 0 needs log probabilities in `include`."),
     "store": FLAG,
-    "background": told(FLAG, "Only with `store`."),
+    "background": described(FLAG, "Only with `store`."),
     "stream": FLAG,
-    "stream_options": told(optional(keyed(include_obfuscation=FLAG)), "Only with `stream`."),
+    "stream_options": described(optional(keyed(include_obfuscation=FLAG)), "Only with `stream`."),
     "truncation": word("disabled", "auto"),
     "safety_identifier": text(0, 128),
     "user": text(0, 512),
@@ -223,10 +223,12 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "prompt": only(why="This gateway stores no prompt templates."),
     "n": only(1, why="One answer."),
     "tools": {
-        **told(array(either(_FUNCTION, _CUSTOM), 0, _LIMITS.tools_max), "No two have one name."),
+        **described(
+            array(either(_FUNCTION, _CUSTOM), 0, _LIMITS.tools_max), "No two have one name."
+        ),
         "uniqueItems": True,
     },
-    "tool_choice": told(
+    "tool_choice": described(
         either(
             word("none", "auto", "required"),
             _NAMED,

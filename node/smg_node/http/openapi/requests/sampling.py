@@ -19,7 +19,7 @@ from smg_node.http.openapi.requests.makers import (
     only,
     optional,
     text,
-    told,
+    described,
     word,
 )
 
@@ -30,35 +30,35 @@ _KEY_IS_ID: Final = (
     "|42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5])$"
 )
 
-JSON_SCHEMA: Final[Schema] = told(
+JSON_SCHEMA: Final[Schema] = described(
     keyed(type=either({"enum": sorted(TYPES)}, array({"enum": sorted(TYPES)}, 1, required=True))),
     "A JSON Schema.",
 )
 """A schema's own schema, to its first level; the rest is checked by the same rules."""
 _SCHEMA: Final = {"$ref": "#/components/schemas/JsonSchema"}
-_SPELLED_SCHEMA: Final = told(optional(_SCHEMA), "A JSON Schema, or its JSON text.")
+_SPELLED_SCHEMA: Final = described(optional(_SCHEMA), "A JSON Schema, or its JSON text.")
 
 SAMPLING_SCHEMAS: Final[Mapping[str, Schema]] = {
     "max_completion_tokens": integer(1),
-    "max_tokens": told(integer(1), "`max_completion_tokens` goes before it."),
+    "max_tokens": described(integer(1), "`max_completion_tokens` goes before it."),
     "temperature": number(0, 2),
     "top_p": number(0, 1, low_excluded=True),
-    "top_k": told(integer(-1, INT32_MAX), "-1 and 0 are off."),
+    "top_k": described(integer(-1, INT32_MAX), "-1 and 0 are off."),
     "min_p": number(0, 1),
     "frequency_penalty": number(-2, 2),
     "presence_penalty": number(-2, 2),
     "repetition_penalty": number(0, 2, low_excluded=True),
     "n": integer(1, _LIMITS.n_max),
     "seed": integer(-(2**63), 2**63 - 1),
-    "stop": told(
+    "stop": described(
         either(text(1), array(text(1, required=True), 0, _LIMITS.stop_max, required=True)),
         f"At most {_LIMITS.stop_max_bytes} bytes each.",
     ),
     "stop_token_ids": array(TOKEN_ID, 0, 1_024),
     "ignore_eos": FLAG,
-    "min_tokens": told(integer(0, INT32_MAX), "At most `max_tokens`."),
+    "min_tokens": described(integer(0, INT32_MAX), "At most `max_tokens`."),
     "no_stop_trim": FLAG,
-    "include_stop_str_in_output": told(FLAG, "Another name of `no_stop_trim`."),
+    "include_stop_str_in_output": described(FLAG, "Another name of `no_stop_trim`."),
     "skip_special_tokens": FLAG,
     "spaces_between_special_tokens": FLAG,
     "logit_bias": {
@@ -68,15 +68,15 @@ SAMPLING_SCHEMAS: Final[Mapping[str, Schema]] = {
         "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100},
         "maxProperties": _LIMITS.logit_bias_max,
     },
-    "prompt_logprobs": told(integer(0, 20), "Not with `stream`."),
+    "prompt_logprobs": described(integer(0, 20), "Not with `stream`."),
     "lora_path": text(1, 256),
-    "lora_id": told(text(1, 256), "Another name of `lora_path`."),
+    "lora_id": described(text(1, 256), "Another name of `lora_path`."),
 }
 
 _PATTERN: Final[Schema] = {"type": ["string", "null"], "minLength": 1, "format": "regex"}
-_GRAMMAR: Final[Schema] = told(text(1), "A grammar in GBNF or Lark form.")
+_GRAMMAR: Final[Schema] = described(text(1), "A grammar in GBNF or Lark form.")
 _CHOICE: Final = array(text(required=True), 1)
-_TAG: Final = told(OBJECT, "A structural tag, or its JSON text.")
+_TAG: Final = described(OBJECT, "A structural tag, or its JSON text.")
 _HINT: Final[Schema] = {"description": "Has no effect, and is named as ignored."}
 
 _FORMAT: Final = either(
@@ -98,7 +98,7 @@ _FORMAT: Final = either(
 
 CONSTRAINT_SCHEMAS: Final[Mapping[str, Schema]] = {
     "response_format": _FORMAT,
-    "structured_outputs": told(
+    "structured_outputs": described(
         optional(keyed(regex=_PATTERN, choice=_CHOICE, json_object=FLAG)),
         "One of `json`, `regex`, `choice`, `grammar`, `json_object` and `structural_tag`.",
     ),
@@ -117,7 +117,7 @@ CONSTRAINT_SCHEMAS: Final[Mapping[str, Schema]] = {
     "guided_whitespace_pattern": _HINT,
 }
 
-_NOTHING: Final = (False, 0, "", [], {})
+_NOTHING: Final[tuple[object, ...]] = (False, 0, "", [], {})
 _LABEL: Final = text(0, 128)
 _GATEWAYS: Final = only(why="Decided by the gateway.")
 
@@ -169,7 +169,7 @@ EXTRA_SCHEMAS: Final[Mapping[str, Schema]] = {
 
 STREAM_SCHEMAS: Final[Mapping[str, Schema]] = {
     "stream": FLAG,
-    "stream_options": told(
+    "stream_options": described(
         optional(keyed(include_usage=FLAG, continuous_usage_stats=FLAG, include_obfuscation=FLAG)),
         "Only with `stream`.",
     ),

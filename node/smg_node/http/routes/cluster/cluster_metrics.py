@@ -28,7 +28,7 @@ class NumberRoutes:
         """Show the metrics in `?names=`, separated by commas, or an operator's default set, of
         every node.
         """
-        names = _names(request.query.get("names", ""))
+        names = _names(request.query.get("names"))
         members = self._cluster.members()
         said = await self._desk.numbers(names)
         nodes = []
@@ -76,13 +76,15 @@ def _declared(names: Collection[str]) -> Mapping[str, Any]:
     }
 
 
-def _names(said: str) -> Collection[str]:
-    """Return the requested metrics; INVALID_REQUEST for an unknown one, or too many."""
-    if not said:
+def _names(said: str | None) -> Collection[str]:
+    """Return the requested metrics; INVALID_REQUEST for an unknown one, none, or too many."""
+    if said is None:
         return [metric.name for metric in WATCHED]
     names = {word.strip() for word in said[:_TEXT_CHARACTERS_MAX].split(",")} - {""}
     if len(said) > _TEXT_CHARACTERS_MAX or len(names) > METRIC_NAMES_MAX:
         raise invalid(f"names has more than {METRIC_NAMES_MAX} of them", "names")
+    if not names:
+        raise invalid("names must be names of metrics, with commas between them", "names")
     for name in sorted(names - KNOWN.keys()):
         hint = did_you_mean(name, KNOWN) or "; deploy/reference/metrics.md lists them"
         raise invalid(f"there is no metric {name[:100]!r}{hint}", "names")

@@ -51,9 +51,10 @@ class LimitRoutes:
 
         With `?rows=true` also the books of the nodes; with `?brief=true` no node is asked.
         """
-        scope, rows = request.values["scope"], query_switch(request, "rows")
+        scope = request.values["scope"]
+        rows, brief = query_switch(request, "rows"), query_switch(request, "brief")
         view = self._limits.limit(scope)
-        if query_switch(request, "brief"):
+        if brief:
             said = LimitUses(uses=(), exact=False)
         else:
             said = await self._limits.use(scope, rows=rows)

@@ -118,7 +118,10 @@ def test_a_wrong_schema_beside_the_type_is_refused(schema: Any, where: str, code
         ({"type": "text", "schema": {}}, ("response_format.schema",)),
         ({"type": "json_object", "foo": 1, "bar": None}, ("response_format.foo",)),
         (
-            {**NAMED, "json_schema": {**NAMED["json_schema"], "description": "x", "foo": 1}},  # type: ignore[dict-item]
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "x", "schema": SCHEMA, "description": "x", "foo": 1},
+            },
             ("response_format.json_schema.foo", "response_format.json_schema.description"),
         ),
     ],

@@ -24,7 +24,8 @@ ASKED = tuple(
     for route in ROUTES
     if route.query
     and route.method == "GET"
-    and route.action not in ("response", "input_items", "items")
+    # Those of histories need a store, and a tenant's own sums a key; they read like the others.
+    and route.action not in ("response", "input_items", "items", "own_usage")
 )
 
 
@@ -48,7 +49,7 @@ async def test_a_value_is_promised_exactly_if_it_is_taken(route: Route) -> None:
         path = path.replace(each, "x")
     async with node() as served:
         for name, schema in QUERY_SCHEMAS[route.action].items():
-            promised = jsonschema_rs.validator_for(schema, validate_formats=True)
+            promised = jsonschema_rs.validator_for(dict(schema), validate_formats=True)
             for spelled in PROBES:
                 if (route.action, name) in NAMING or (route.action, name, spelled) == (
                     "events",
