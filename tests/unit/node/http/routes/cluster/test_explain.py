@@ -127,7 +127,7 @@ def test_the_route_is_for_operators_and_in_the_document() -> None:
     ("path", "body", "dialect", "code", "says"),
     [
         ("/v1/chat/completions", b"{", "chat", "invalid_json", "JSON"),
-        ("/v1/chat/completions", b"[]", "chat", "invalid_type", "object"),
+        ("/v1/chat/completions", b"[]", "chat", "invalid_json", "object"),
         ("/v1/chat/completions", b'{"model": "m", "messages": 5}', "chat", None, "messages"),
         ("/v1/completions", b'{"model": "m"}', "completions", None, "prompt"),
         ("/v1/embeddings", b'{"model": "m", "input": {}}', "embeddings", None, "input"),
