@@ -132,6 +132,7 @@ def test_the_route_is_for_operators_and_in_the_document() -> None:
         ("/v1/completions", b'{"model": "m"}', "completions", None, "prompt"),
         ("/v1/embeddings", b'{"model": "m", "input": {}}', "embeddings", None, "input"),
         ("/v1/tokenize", b'{"model": 5}', "tokenize", None, "model"),
+        ("/rerank", b'{"model": 5}', "rerank", None, "model"),
     ],
 )
 async def test_the_id_of_a_refused_request_tells_why(
