@@ -1,5 +1,7 @@
 """`smg-node --demo`: what it prints can be pasted, works, and nothing is left behind."""
 
+import json
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.processes.node import running_node
 from support.processes.process import running
 
 pytestmark = pytest.mark.integration
@@ -58,3 +61,39 @@ def test_engines_end_with_a_demo_that_is_killed(tmp_path: Path) -> None:
                 break
             time.sleep(0.05)
         assert not Path(f"/proc/{engines}").exists()
+
+
+# Gives a program a terminal, and passes on what it writes there.
+_ON_A_TERMINAL = "import pty, sys; pty.spawn(sys.argv[1:])"
+_LOGGED = re.compile(r"\d\d:\d\d:\d\d\.\d{3} (?:info|warning) +[a-z_.]+: \S")
+
+
+@pytest.mark.parametrize("format_of", ["auto", "json"])
+def test_a_terminal_gets_lines_for_people_unless_it_is_told_otherwise(
+    tmp_path: Path, format_of: str
+) -> None:
+    program = Path(sys.executable).with_name("smg-node")
+    flags = ("--demo", "--telemetry.log-format", format_of)
+    begin = (sys.executable, "-c", _ON_A_TERMINAL, program)
+    with running_node(tmp_path, flags=flags, command=begin) as node:
+        assert node.status("/v1/models") == 200
+        node.process.wait_for(r"/v1/models", 60)
+        node.process.wait_for("Ctrl-C ends it", 60)
+        node.process.wait_for(r"is ready: demo(?s:.*)is ready: demo", 60)
+        said = node.process.said().replace("\r", "")
+    banner, printed, rest = re.split(
+        r"(?ms)^The demo is up(.*)^Ctrl-C ends it\.$", said, maxsplit=1
+    )
+    assert "smg-admin" in printed
+    logged = [line for line in (*banner.splitlines(), *rest.splitlines()) if line]
+    if format_of == "json":
+        assert {
+            type(json.loads(line)["level" if "level" in line else "log"]) for line in logged
+        } == {str}
+        return
+    assert logged[0].startswith("smg-node ")
+    facts = [line for line in logged if line.startswith("  ")]
+    assert any(line.split()[:2] == ["workers", "two"] for line in facts)
+    lines = [line for line in logged[1:] if not line.startswith("  ")]
+    assert [line for line in lines if not _LOGGED.match(line)] == []
+    assert sum(" access: GET /v1/models 200 " in line for line in lines) == 1

@@ -123,7 +123,7 @@ def test_a_reserved_port_is_given_to_nobody_else_and_can_be_served_on() -> None:
 
 
 # An engine as some are: its worker leaves the session, forgets its parent and ignores SIGTERM.
-ENGINE = """
+ENGINE = r"""
 import os, signal, subprocess, sys, time
 worker = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
 worker += "os.write(1, b'worker %d\\n' % os.getpid()); time.sleep(600)"

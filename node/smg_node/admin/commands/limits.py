@@ -148,7 +148,6 @@ def set_limit(
     """Set a limit on every node, in place of the one that its scope has; it holds for all of them together.
 
     Which requests has to be said; all those of the whole cluster together are `global`.
-
     Windows are second, minute, hour, day, or such as 10s, 5m, 2h, 7d; days are those of UTC.
 
     \b

@@ -272,7 +272,7 @@ class Middleware:
         if route is not None and _is_work(route) and error.status not in _NOT_ADMITTED:
             self._parts.refusals.add(
                 request.request_id,
-                route.dialect or route.action,
+                route.dialect or route.path.rpartition("/")[2],
                 request.model,
                 error,
                 began_ms=request.received_ms,

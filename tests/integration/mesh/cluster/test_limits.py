@@ -44,7 +44,7 @@ def defined(node: MeshNode) -> dict[str, Any]:
 
 
 def test_what_is_spent_anywhere_is_added_up_everywhere(trio: Trio) -> None:
-    view = limits(trio["a"], "set", "--requests", "100000/hour", "--concurrency", "90")
+    view = limits(trio["a"], "set", "global", "--requests", "100000/hour", "--concurrency", "90")
     trio.on_all(lambda node: defined(node) == {"global": view}, "following")
     done: Counter[str] = Counter()
     for node in trio.living:

@@ -369,7 +369,6 @@ def test_a_node_that_was_killed_returns_at_once_at_another_address_by_its_data_d
             a.awaits("seeing it", lambda: a.rows()["web"]["address"] == after.mesh)
             a.awaits_states(web="alive")
             assert after.process.ended() is None
-        assert "member_down" not in a.story("web")
 
 
 def test_a_port_that_is_taken_is_one_line_that_names_the_knob(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -234,7 +235,7 @@ async def test_the_same_name_returns_at_another_port_and_was_never_dead(tmp_path
 async def test_a_stranger_under_a_name_that_is_taken_is_told_and_starts_in_vain_again_and_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, *, encrypted: bool
 ) -> None:
-    keys = {"key_file": key_file(tmp_path)} if encrypted else {}
+    keys: dict[str, Any] = {"key_file": key_file(tmp_path)} if encrypted else {}
     async with cluster() as nodes, asyncio.TaskGroup() as group:
         a = await nodes.add("a", **keys)
         first = await nodes.add("twin", a, **keys)

@@ -31,7 +31,7 @@ def test_tables_are_looked_at_made_and_found_up_to_date(run: RunAdmin, tmp_path:
     assert again == (0, "", "there is nothing to do\nthe tables are of revision 0001\n")
     assert dict(line.split(maxsplit=1) for line in table[1].splitlines()) == {
         "store": store,
-        "said": "by  flag --store",
+        "said": "by   flag --store",
         "revision": "0001",
         "needed": "0001",
         "tables": "up to date",

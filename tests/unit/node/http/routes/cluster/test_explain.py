@@ -127,11 +127,12 @@ def test_the_route_is_for_operators_and_in_the_document() -> None:
     ("path", "body", "dialect", "code", "says"),
     [
         ("/v1/chat/completions", b"{", "chat", "invalid_json", "JSON"),
-        ("/v1/chat/completions", b"[]", "chat", "invalid_type", "object"),
+        ("/v1/chat/completions", b"[]", "chat", "invalid_json", "object"),
         ("/v1/chat/completions", b'{"model": "m", "messages": 5}', "chat", None, "messages"),
         ("/v1/completions", b'{"model": "m"}', "completions", None, "prompt"),
         ("/v1/embeddings", b'{"model": "m", "input": {}}', "embeddings", None, "input"),
         ("/v1/tokenize", b'{"model": 5}', "tokenize", None, "model"),
+        ("/rerank", b'{"model": 5}', "rerank", None, "model"),
     ],
 )
 async def test_the_id_of_a_refused_request_tells_why(
