@@ -10,7 +10,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from smg_node.core.context_limit import TOO_LONG_CODE, excess_in, prompt_too_long, is_too_long_message
+from smg_node.core.context_limit import (
+    TOO_LONG_CODE,
+    excess_in,
+    is_too_long_message,
+    prompt_too_long,
+)
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.dialects.chat.listener import NO_REASONS
 from smg_node.dialects.worker_errors import WorkerError, error_of, refusal_of

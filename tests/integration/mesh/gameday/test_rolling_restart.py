@@ -9,9 +9,10 @@ from smg_chaos.gameday.rolling.scenario import FLAGS, PLACES, rolling
 from smg_chaos.gameday.stage import Stage
 from support.processes.lab import nodes
 
-pytestmark = [pytest.mark.integration, pytest.mark.long]
+pytestmark = pytest.mark.integration
 
 
+@pytest.mark.long
 async def test_nodes_are_restarted_in_turn_and_no_stream_is_cut_or_refused(tmp_path: Path) -> None:
     async with nodes(tmp_path, "n0", "n1", "n2", flags=FLAGS, more_places=PLACES) as cluster:
         stage = Stage(cluster, 4.0, 1, Random(1), print, streams=20, engines=1)
