@@ -228,12 +228,11 @@ class GenerationRun(GenerationContext, eq=False):
             generation_id=context.token or parts.ids.new(""),
             created_s=journey.began_ms // 1000,
             new_id=self._new_call_id,
-            # Who may need more rights than he has is looked at as it goes.
+            # Who may need more rights is looked at as it goes.
             silent=self._silent and (ticket is None or not ticket.watched),
             scored=self.dialect == SCORED,
         )
-        self.story = story = planned.story
-        self._keeping = keeping = planned.keeping
+        self.story, self._keeping = story, keeping = planned.story, planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = story.begin.id
