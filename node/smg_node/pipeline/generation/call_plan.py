@@ -97,10 +97,12 @@ def plan(
     created_s: int,
     new_id: NewId,
     silent: bool = False,
+    scored: bool = False,
 ) -> Plan:
     """Return the plan for engines like `hold`'s; INVALID_REQUEST if one of them would reject it.
 
-    A `silent` one may have a stream that yields no events before its end.
+    A `silent` one may have a stream that yields no events before its end. Log probabilities of a `scored` one
+    are for all ids of its answers, if any are wanted.
     """
     drawn = None
     if request.alike:
@@ -109,7 +111,7 @@ def plan(
     ids = prompt.ids
     # One that a template was asked too much for has something to tell.
     if drawn is None or not 0 < len(ids) <= drawn.longest or prompt.ignored:
-        return _planned(request, prepared, model, hold, generation_id, created_s, new_id)
+        return _planned(request, prepared, model, hold, generation_id, created_s, new_id, scored)
     # It differs from one before it in its prompt only.
     terms, sampling, ends = drawn.terms, drawn.sampling, drawn.ends
     tokenizer, plain, whole = terms.tokenizer, None, None
@@ -168,6 +170,7 @@ def _planned(
     generation_id: str,
     created_s: int,
     new_id: NewId,
+    scored: bool,
 ) -> Plan:
     """Return a plan made from scratch."""
     sampling, terms, abilities = request.sampling, request_bounds(model, hold.card), hold.abilities
@@ -178,7 +181,7 @@ def _planned(
     ]
     drawn_so = answering[0].sampling
     answers = sampling.n
-    streams = _streams(answering, answers, terms, whole=not request.stream)
+    streams = _streams(answering, answers, terms, whole=not request.stream, scored=scored)
     echoes = _echoes(request, answering, model)
     assert len(streams) == len(answering) * answers
     assert not echoes or len(echoes) == len(answering)
@@ -267,14 +270,20 @@ def _answering(
 
 
 def _streams(
-    answering: Sequence[_Answering], answers: int, terms: RequestBounds, *, whole: bool
+    answering: Sequence[_Answering],
+    answers: int,
+    terms: RequestBounds,
+    *,
+    whole: bool,
+    scored: bool,
 ) -> list[AnyStream]:
     streams: list[AnyStream] = []
     for each in answering:
         ends = terms.ends(each.sampling, each.listener.ends)
         for _ in range(answers):
             listener, sampling = each.listener, each.sampling
-            streams.append(listener.stream(len(streams), sampling, each.ids, ends, whole=whole))
+            at, ids = len(streams), each.ids
+            streams.append(listener.stream(at, sampling, ids, ends, whole=whole, scored=scored))
     return streams
 
 

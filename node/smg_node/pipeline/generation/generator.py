@@ -52,6 +52,8 @@ _log = logging.getLogger("smg_node.pipeline")
 
 _NOTHING_USED: Final = Usage(0, 0, 0)
 _NO_ODDITIES: Final[Mapping[str, int]] = {}
+SCORED: Final = "completions"
+"""The dialect that scorers use: of its answers they count the rows."""
 LEGS_AT_ONCE: Final = 16
 """Engine calls of one request at a time; a request may have 128 and must not take the fleet alone."""
 
@@ -226,11 +228,11 @@ class GenerationRun(GenerationContext, eq=False):
             generation_id=context.token or parts.ids.new(""),
             created_s=journey.began_ms // 1000,
             new_id=self._new_call_id,
-            # Who may need more rights than he has is looked at as it goes.
+            # Who may need more rights is looked at as it goes.
             silent=self._silent and (ticket is None or not ticket.watched),
+            scored=self.dialect == SCORED,
         )
-        self.story = story = planned.story
-        self._keeping = keeping = planned.keeping
+        self.story, self._keeping = story, keeping = planned.story, planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
         journey.answer = story.begin.id

@@ -109,11 +109,12 @@ class OutputReader:
         ends: Ends,
         *,
         whole: bool = False,
+        scored: bool = False,
     ) -> ChoiceStream | PlainStream:
         """Return the stream of answer `choice`, to the prompt `ids`, drawn with `sampling` and over
         at `ends`.
 
-        `whole` answers are only read at their end.
+        `whole` answers are only read at their end; `scored` ones have a log probability for each id.
         """
         tokenizer, prompt = self.tokenizer, self.prompt
         parser, self._first = self._first, None
@@ -133,8 +134,7 @@ class OutputReader:
             parser=self.parser() if parser is None else parser,
             single=isinstance(prompt, ChatPrompt) and not prompt.choice.parallel,
             whole=whole,
-            # Completions are for scorers: they have a row for each id.
-            scored=not isinstance(prompt, ChatPrompt),
+            scored=scored,
         )
 
     def parser(self) -> Parser:
