@@ -134,9 +134,10 @@ class _Reader:
         self._at = end
         if self._pattern.startswith("?", end):
             self._at += 1
-        elif self._pattern.startswith("+", end):
+        elif self._pattern.startswith("+", end) and not self._in_schema:
             raise PatternError("a possessive repeat is not possible in a constraint")
-        self._last = None
+        # To some a repeat can be repeated.
+        self._last = self._last * times if self._in_schema else None
 
     def _atom(self, character: str) -> None:
         if character == "\\":
