@@ -17,6 +17,7 @@ from smg_node.http.message.request_head import FramingError
 
 _JSON_TYPES: Final = frozenset({"", "application/json", "text/json"})
 _WINDOW_BITS: Final = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+_JOINED_BYTES: Final = 1_048_576
 _INFLATE_STEP_BYTES: Final = 262_144
 _INFLATE_RATIO_MAX: Final = 200
 _INFLATE_FREE_BYTES: Final = 1_048_576
@@ -100,7 +101,10 @@ class BodyReader:
                 async with asyncio.timeout(self._stall_s):
                     part = await body.more()
                 if not part:
-                    return b"".join(parts)
+                    if size <= _JOINED_BYTES:
+                        return b"".join(parts)
+                    # Without the interpreter's lock, from this size on.
+                    return await self.large.made(size, lambda: b"".join(parts))
                 size += len(part)
                 if size > self._max_bytes:
                     raise self._too_large()

@@ -9,7 +9,7 @@ closed, a grammar without any text, nothing to repeat, a name that no rule has. 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from smg_node.prompts.constraints.regex_size import PatternError, pattern_states
@@ -32,7 +32,7 @@ _EBNF_TOKEN: Final = re.compile(
     _LITERALS + r"|(?P<set>\[\^?(?:\\.|[^\]\\])*\])|(?P<other>.)", re.VERBOSE | re.DOTALL
 )
 _LARK_TOKEN: Final = re.compile(
-    _LITERALS + r"|(?P<regex>/(?:\\.|[^/\\\n])+/[imslux]*)|(?P<other>.)", re.VERBOSE | re.DOTALL
+    _LITERALS + r"|(?P<regex>/(?:\\.|[^/\\])+/[imslux]*)|(?P<other>.)", re.VERBOSE | re.DOTALL
 )
 # Signs that no notation of EBNF has outside of strings and sets.
 _NO_EBNF: Final = frozenset(";:\\/$")
@@ -153,15 +153,18 @@ def _check_lark(text: str) -> None:
     body = _Body("")
     body.read(list(_tokens(whole, _LARK_TOKEN, _UNCLOSED_LARK)))
     if not scoped:
-        _check_names(body.names, defined)
+        # To some, a name ends where its case changes.
+        _check_names([name for name in body.names if name in (name.lower(), name.upper())], defined)
 
 
 # ── Both ─────────────────────────────────────────────────────────────────────
 
 
-def _check_names(used: dict[str, None], defined: set[str]) -> None:
+def _check_names(used: Iterable[str], defined: set[str]) -> None:
     for name in used:
-        if name not in defined and name.strip("."):
+        # A dot may be a name's own or any character.
+        parts = (name,) if name in defined else [part for part in name.split(".") if part]
+        if not all(part in defined or part.isdecimal() for part in parts):
             raise GrammarError(f"it has no rule {_shown(name)}")
 
 

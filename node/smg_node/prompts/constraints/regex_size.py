@@ -25,10 +25,10 @@ _ESCAPE: Final = re.compile(
     r"|u(?:\{[0-9a-fA-F]{1,6}\}|[0-9a-fA-F]{4})|[^pPxu1-9k])",
     re.DOTALL,
 )
-_ECMA_ESCAPE: Final = re.compile(r"\\(?:[1-9][0-9]*|k<[^>]+>)")
+_ANY_ESCAPE: Final = re.compile(r"\\(?:[1-9][0-9]*|k<[^>]+>|.)", re.DOTALL)
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _RANGE: Final = re.compile(r"([A-Za-z0-9])-([A-Za-z0-9])")
-_AROUND: Final = re.compile(r"\(\?<?[=!]")
+_LOOSE_GROUP: Final = re.compile(r"\(\?(?:<?[=!]|P?<[^>]*>)")
 _CANNOT: Final = (
     ("(?=", "looking ahead"),
     ("(?!", "looking ahead"),
@@ -80,9 +80,9 @@ class _Reader:
         return self._sums[0]
 
     def _open(self) -> None:
-        around = _AROUND.match(self._pattern, self._at) if self._in_schema else None
-        if around is not None:
-            self._enter(around.end())
+        loose = _LOOSE_GROUP.match(self._pattern, self._at) if self._in_schema else None
+        if loose is not None:
+            self._enter(loose.end())
             return
         for start, what in _CANNOT:
             if self._pattern.startswith(start, self._at):
@@ -134,15 +134,16 @@ class _Reader:
         self._at = end
         if self._pattern.startswith("?", end):
             self._at += 1
-        elif self._pattern.startswith("+", end):
+        elif self._pattern.startswith("+", end) and not self._in_schema:
             raise PatternError("a possessive repeat is not possible in a constraint")
-        self._last = None
+        # To some a repeat can be repeated.
+        self._last = self._last * times if self._in_schema else None
 
     def _atom(self, character: str) -> None:
         if character == "\\":
             found = _ESCAPE.match(self._pattern, self._at)
             if found is None and self._in_schema:
-                found = _ECMA_ESCAPE.match(self._pattern, self._at)
+                found = _ANY_ESCAPE.match(self._pattern, self._at)
             if found is None:
                 raise PatternError("a backreference or a broken escape is not possible here")
             self._at = found.end()

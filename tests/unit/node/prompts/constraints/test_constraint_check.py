@@ -186,7 +186,7 @@ def test_a_grammar_that_cannot_be_used_is_refused(grammar: str) -> None:
 
 
 PATTERNS_OF_SCHEMAS = [
-    "", "^a+$", "^(?=a)b", "(?<!x)y", r"(a)\1", r"(?<n>a)\k<n>", r"^\p{L}[\w-]*$", "a{,3}", "[]a]", "a-z",
+    "", "^a+$", "^(?=a)b", "(?<!x)y", r"(a)\1", r"(?<n>a)\k<n>", r"^\p{L}[\w-]*$", "a{,3}", "[]a]", "a-z", r"\x4", "(?<a-b>c)", "a++", "(ab){2}{3}",
     r"^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$", r"^\d{4}-\d{2}-\d{2}$", r"[\]\-z]", "[[:alpha:]]",
 ]  # fmt: skip
 MALFORMED = [
