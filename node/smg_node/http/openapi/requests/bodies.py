@@ -22,11 +22,11 @@ from smg_node.http.openapi.requests.makers import (
     TOKEN_IDS,
     Schema,
     array,
+    described,
     either,
     integer,
     only,
     text,
-    described,
     word,
 )
 from smg_node.http.openapi.requests.messages import (

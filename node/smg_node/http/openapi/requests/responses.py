@@ -16,13 +16,13 @@ from smg_node.http.openapi.requests.makers import (
     TEXT,
     Schema,
     array,
+    described,
     either,
     integer,
     keyed,
     only,
     optional,
     text,
-    described,
     word,
 )
 

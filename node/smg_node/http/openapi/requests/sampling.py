@@ -12,6 +12,7 @@ from smg_node.http.openapi.requests.makers import (
     TOKEN_ID,
     Schema,
     array,
+    described,
     either,
     integer,
     keyed,
@@ -19,7 +20,6 @@ from smg_node.http.openapi.requests.makers import (
     only,
     optional,
     text,
-    described,
     word,
 )
 
