@@ -93,10 +93,6 @@ def _unmet(choice: str, wanted: Schema, tools: str, declared: Schema) -> Schema:
     return {**_both(**{choice: wanted}), "not": _both(**{tools: declared})}
 
 
-def _below(limit: int) -> Schema:
-    return {"type": "integer", "exclusiveMaximum": limit}
-
-
 def _names(known: Mapping[str, Sequence[str]]) -> list[str]:
     """Return the names of parsers, and those they have elsewhere."""
     return sorted({*known, *(label for labels in known.values() for label in labels)})
@@ -129,17 +125,6 @@ _ONE_OR_MORE: Final[Schema] = {"type": "integer", "minimum": 1}
 _SOME: Final[Schema] = {"type": "array", "minItems": 1}
 _ANY_LIST: Final[Schema] = {"type": "array"}
 # Two names of one parameter agree, and what depends on others is of use with them only.
-# No schema compares two values: these are the pairs with a power of two between them.
-_TOO_SHORT: Final[Sequence[Schema]] = tuple(
-    {
-        **_both(
-            min_tokens={"type": "integer", "minimum": 1 << power}, **{name: _below(1 << power)}
-        ),
-        **({"not": _given("max_completion_tokens")} if name == "max_tokens" else {}),
-    }
-    for name in ("max_completion_tokens", "max_tokens", "max_output_tokens")
-    for power in range(1, 31)
-)
 _CONTRADICTIONS: Final[Sequence[Schema]] = (
     _both(no_stop_trim=_TRUE, include_stop_str_in_output=_FALSE),
     _both(no_stop_trim=_FALSE, include_stop_str_in_output=_TRUE),
@@ -147,7 +132,6 @@ _CONTRADICTIONS: Final[Sequence[Schema]] = (
     _both(best_of={"const": 1}, n={"type": "integer", "minimum": 2}),
     _both(stream=_TRUE, prompt_logprobs={"not": NULL}),
     _without("stream_options", "stream", _TRUE),
-    *_TOO_SHORT,
 )
 _BEGUN: Final = {
     "required": ["role", "content"],
