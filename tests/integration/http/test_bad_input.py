@@ -198,7 +198,6 @@ MALFORMED = {
     "infinite": GOOD[:-1] + b', "temperature": Infinity}',
     "beyond a double": GOOD[:-1] + b', "temperature": 1e999}',
     "comment": GOOD + b"// please",
-    "byte order mark": b"\xef\xbb\xbf" + GOOD,
     "utf-16": GOOD.decode().encode("utf-16"),
     "latin-1": b'{"model": "tiny", "messages": [{"role": "user", "content": "caf\xe9"}]}',
     "cut character": b'{"model": "tiny", "messages": [{"role": "user", "content": "\xf0\x9f\x99"}]}',
@@ -213,6 +212,11 @@ MALFORMED = {
 async def test_what_is_no_json_is_called_that(port: int, name: str) -> None:
     answer = await ask(port, "POST", CHAT, MALFORMED[name], JSON)
     refused(answer, status=400, code="invalid_json")
+
+
+async def test_a_byte_order_mark_before_a_body_is_skipped(port: int) -> None:
+    answer = await ask(port, "POST", CHAT, b"\xef\xbb\xbf" + GOOD, JSON)
+    assert answer.status == 200
 
 
 @pytest.mark.parametrize("body", [b"null", b"5", b'"x"', b"[]", b"[1]", b"true"])

@@ -168,14 +168,16 @@ _FUNCTION: Final = keyed(
 _TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=_FUNCTION)
 _NAMED: Final = keyed(("name",), name={"type": "string"})
 
+_TOOLS: Final = f"At most {_LIMITS.tools_max}; no two have one name."
+
 TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
     "tools": {
-        **described(array(_TOOL, 0, _LIMITS.tools_max), "No two have one name."),
+        **described(array(_TOOL), _TOOLS),
         "uniqueItems": True,
     },
     "functions": {
         **described(
-            array(_FUNCTION, 0, _LIMITS.tools_max),
+            array(_FUNCTION),
             "As `tools`, in their older form; not with them.",
         ),
         "uniqueItems": True,

@@ -110,7 +110,13 @@ QUERY_SCHEMAS: Final[Mapping[str, Mapping[str, Schema]]] = {
     "revoke_key": {"force": _SWITCH},
     "limits": {"use": _SWITCH},
     "limit": {"rows": _SWITCH, "brief": _SWITCH},
-    "numbers": {"names": {**_list_of(tuple(KNOWN)), "minItems": 1, "maxItems": METRIC_NAMES_MAX}},
+    "numbers": {
+        "names": {
+            **_list_of(tuple(KNOWN)),
+            "minItems": 1,
+            "description": f"At most {METRIC_NAMES_MAX}.",
+        }
+    },
     "audit": {
         **dict.fromkeys(("before", "after", "action", "subject", "who", "node"), _WORD),
         "limit": _number(1, AUDIT_ROWS_MAX),

@@ -224,7 +224,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "n": only(1, why="One answer."),
     "tools": {
         **described(
-            array(either(_FUNCTION, _CUSTOM), 0, _LIMITS.tools_max), "No two have one name."
+            array(either(_FUNCTION, _CUSTOM)), f"At most {_LIMITS.tools_max}; no two have one name."
         ),
         "uniqueItems": True,
     },

@@ -80,10 +80,11 @@ def _names(said: str | None) -> Collection[str]:
     """Return the requested metrics; INVALID_REQUEST for an unknown one, none, or too many."""
     if said is None:
         return [metric.name for metric in WATCHED]
-    names = {word.strip() for word in said[:_TEXT_CHARACTERS_MAX].split(",")} - {""}
-    if len(said) > _TEXT_CHARACTERS_MAX or len(names) > METRIC_NAMES_MAX:
+    words = [word.strip() for word in said[:_TEXT_CHARACTERS_MAX].split(",")]
+    if len(said) > _TEXT_CHARACTERS_MAX or len(words) > METRIC_NAMES_MAX:
         raise invalid(f"names has more than {METRIC_NAMES_MAX} of them", "names")
-    if not names:
+    names = set(words)
+    if "" in names:
         raise invalid("names must be names of metrics, with commas between them", "names")
     for name in sorted(names - KNOWN.keys()):
         hint = did_you_mean(name, KNOWN) or "; deploy/reference/metrics.md lists them"

@@ -163,7 +163,7 @@ def test_a_whole_rule_is_read() -> None:
         ({"amounts": [{**REQUESTS, "window": "month"}]}, "amounts[0].window"),
         ({"amounts": [{**REQUESTS, "per": "minute"}]}, "amounts[0].per"),
         ({"amounts": [REQUESTS], "concurrency": -1}, "concurrency"),
-        ({"amounts": [REQUESTS], "concurrency": 2.0}, "concurrency"),
+        ({"amounts": [REQUESTS], "concurrency": 2.5}, "concurrency"),
         ({"amounts": [REQUESTS], "mode": "lax"}, "mode"),
         ({"amounts": [REQUESTS], "standing": 1.1}, "standing"),
         ({"amounts": [REQUESTS], "standing": float("nan")}, "standing"),

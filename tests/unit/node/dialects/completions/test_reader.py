@@ -54,7 +54,7 @@ def test_a_prompt_has_four_forms(prompt: Any, prompts: Any) -> None:
         (["a", 1], "prompt[1]", "invalid_type"),
         ([1, "a"], "prompt[1]", "invalid_type"),
         ([1, True], "prompt[1]", "invalid_type"),
-        ([1, 1.0], "prompt[1]", "invalid_type"),
+        ([1, 1.5], "prompt[1]", "invalid_type"),
         ([1, -1], "prompt[1]", "invalid_value"),
         ([2**32], "prompt[0]", "invalid_value"),
         ([[1], []], "prompt[1]", "invalid_value"),
@@ -91,7 +91,7 @@ def test_log_probabilities_are_a_number(logprobs: int | None, expected: int | No
     assert read(logprobs=logprobs).sampling.logprobs == expected
 
 
-@pytest.mark.parametrize("logprobs", [-1, 6, True, 1.0])
+@pytest.mark.parametrize("logprobs", [-1, 6, True, 1.5])
 def test_only_so_many_alternatives_exist(logprobs: Any) -> None:
     assert refusal(logprobs=logprobs).where == "logprobs"
 

@@ -147,3 +147,17 @@ def test_metadata_is_replaced_or_cleared() -> None:
 )
 def test_what_is_wrong_is_named(read: Any, body: Any, where: str, code: str) -> None:
     assert refused(read, body) == (where, code)
+
+
+def test_what_has_no_effect_in_a_conversation_is_named() -> None:
+    reader = ConversationsReader(ReaderOptions())
+    part = {"type": "input_text", "text": "hi", "prompt_cache_breakpoint": {"mode": "explicit"}}
+    reader.new({"items": [{"role": "user", "content": [part]}], "colour": "red"})
+    assert reader.ignored == ("colour", "items[0].content[0].prompt_cache_breakpoint")
+    other = ConversationsReader(ReaderOptions())
+    other.metadata({"metadata": {"a": "b"}, "items": None})
+    assert other.ignored == ()
+    with pytest.raises(SmgError, match="there is no parameter of this name"):
+        ConversationsReader(ReaderOptions(unknown_parameters="reject")).items(
+            {"items": [{"role": "user", "content": "hi"}], "colour": "red"}
+        )

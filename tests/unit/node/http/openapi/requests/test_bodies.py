@@ -175,6 +175,8 @@ def test_what_cannot_go_together_is_not_promised(name: str, more: dict[str, Any]
         ),
         ("ChatRequest", {"messages": [HI, {"role": "assistant", "content": "so", "prefix": True}]}),
         ("CompletionRequest", {"prompt": [1.0, 2.0]}),
+        ("CompletionRequest", {"min_tokens": 100}),
+        ("ChatRequest", {"min_tokens": 100, "max_completion_tokens": 500, "max_tokens": 5}),
         ("ResponseRequest", {"include": ["message.output_text.logprobs"], "top_logprobs": 2}),
         ("ResponseRequest", {"text": {"verbosity": "low"}, "regex": "x"}),
         ("ResponseRequest", {"previous_response_id": "resp_1", "input": []}),
