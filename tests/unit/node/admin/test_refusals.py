@@ -1,3 +1,4 @@
+import re
 import socket
 from typing import Any
 
@@ -145,3 +146,40 @@ def test_completion_prints_a_script_for_the_shell(run: RunAdmin, shell: str) -> 
     assert code == 0
     assert "smg-admin" in out
     assert "_SMG_ADMIN_COMPLETE" in out
+
+
+def test_a_url_without_a_scheme_is_one_of_http(
+    run: RunAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with admin_api(_no_workers) as api:
+        bare = api.url.removeprefix("http://")
+        assert run("--url", bare, "workers", "list")[0] == 0
+        assert run("--url", f"{bare}/", "workers", "list")[0] == 0
+        monkeypatch.setenv("SMG_ADMIN_URL", bare)
+        assert run("workers", "list")[0] == 0
+        assert len(api.asked) == 3
+    assert f"no node answers at {api.url};" in run("--url", bare, "status")[2]
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        [],
+        *([one] for one in ("workers", "cluster", "config", "db", "keys", "limits", "models")),
+        ["sessions"],
+        ["cluster", "keyring"],
+        ["db", "dead"],
+    ],
+    ids=" ".join,
+)
+def test_help_lists_commands_with_whole_sentences(
+    run: RunAdmin, monkeypatch: pytest.MonkeyPatch, group: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, said, _ = run(*group, "--help")
+    listed = said.partition("Commands:\n")[2].partition("\n\n")[0]
+    rows = re.split(r"\n(?=  \S)", listed.rstrip())
+    assert code == 0
+    assert listed
+    assert [row for row in rows if not row.endswith(".") or row.endswith("...")] == []
+    assert max(map(len, said.splitlines())) <= 80

@@ -41,8 +41,25 @@ def test_what_people_write_is_understood(text: str, place: Place) -> None:
     ],
 )  # fmt: skip
 def test_nonsense_is_refused_with_its_own_words(text: str) -> None:
-    with pytest.raises(ValueError, match=r"names no host|neither|port|IPv4"):
+    with pytest.raises(ValueError, match=r"names no host|neither|port|IPv4|is a URL"):
         parse_place(text, default_port=7946)
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("http://seed:1", "seed:1"),
+        ("https://[fd00::1]:7946/v1", "[fd00::1]:7946"),
+        ("grpc://", "HOST:PORT"),
+    ],
+)
+def test_a_url_is_told_what_to_leave_out(text: str, bare: str) -> None:
+    scheme = text.partition(":")[0]
+    with pytest.raises(ValueError, match="is a URL") as caught:
+        parse_place(text, default_port=7946)
+    assert str(caught.value) == (
+        f"{text!r} is a URL: write the address without {scheme}://, as in {bare}"
+    )
 
 
 @given(st.text(max_size=40))
