@@ -73,13 +73,16 @@ ASSUMED = frozenset(
     }
 )
 
+# Secrets of a hosted tool, which are repeated to nobody; the tool that is left out is named itself.
+SECRETS = frozenset({"tools[](Mcp).authorization", "tools[](Mcp).headers"})
+
 
 @pytest.mark.parametrize("api", ["chat", "completions", "embeddings", "responses"])
 def test_no_key_of_the_official_client_is_dropped_without_a_word(api: str) -> None:
     dropped = {
         case.path
         for name, read, case in CASES
-        if name == api and not _told(read, case) and case.path not in ASSUMED
+        if name == api and not _told(read, case) and case.path not in ASSUMED | SECRETS
     }
     assert dropped == set()
 

@@ -202,6 +202,7 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
             "add_special_tokens": FLAG,
             "echo": FLAG,
             "logprobs": integer(0, 5),
+            "max_tokens": described(integer(0), "0: only the prompt, with `echo`."),
             "suffix": only("", why="No model here is known to fill in the middle."),
         },
         ("model", "prompt"),

@@ -5,6 +5,7 @@ from typing import Final, get_args
 
 from smg_node.core.generation.request import Effort
 from smg_node.dialects.openai.functions import NAME_PATTERN
+from smg_node.dialects.openai.hosted_tools import HOSTED
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.openapi.requests.makers import (
     FLAG,
@@ -168,11 +169,20 @@ _FUNCTION: Final = keyed(
 _TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=_FUNCTION)
 _NAMED: Final = keyed(("name",), name={"type": "string"})
 
+HOSTED_TOOL: Final = keyed(
+    ("type",),
+    type={
+        "type": "string",
+        "pattern": rf"^({'|'.join(sorted(HOSTED))})(_\d{{4}}_\d{{2}}_\d{{2}})?$",
+        "description": "A tool that no engine here can execute: it is left out, and named as ignored.",
+    },
+)
+
 _TOOLS: Final = f"At most {_LIMITS.tools_max}; no two have one name."
 
 TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
     "tools": {
-        **described(array(_TOOL), _TOOLS),
+        **described(array(either(_TOOL, HOSTED_TOOL)), _TOOLS),
         "uniqueItems": True,
     },
     "functions": {

@@ -25,6 +25,7 @@ from smg_node.http.openapi.requests.makers import (
     text,
     word,
 )
+from smg_node.http.openapi.requests.messages import HOSTED_TOOL
 
 _LIMITS: Final = ReaderOptions()
 ID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$"
@@ -162,10 +163,33 @@ _CUSTOM: Final = keyed(
     type={"const": "custom"},
     name={"type": "string", "pattern": NAME_PATTERN},
     description=TEXT,
-    format=optional(keyed(("type",), type={"const": "text"})),
+    format=optional(
+        either(
+            keyed(("type",), type={"const": "text"}),
+            keyed(
+                ("type", "syntax", "definition"),
+                type={"const": "grammar"},
+                syntax={"enum": ["lark", "regex"]},
+                definition=text(1, required=True),
+            ),
+        )
+    ),
 )
-_NAMED: Final = keyed(
-    ("type", "name"), type={"enum": ["function", "custom"]}, name={"type": "string"}
+_NAMESPACE: Final = keyed(
+    ("type", "name", "tools"),
+    type={"const": "namespace"},
+    name=text(1, 128, required=True),
+    description=TEXT,
+    tools=array(either(_FUNCTION, _CUSTOM, HOSTED_TOOL), required=True),
+)
+_NAMED: Final = either(
+    keyed(
+        ("type", "name"),
+        type={"enum": ["function", "custom"]},
+        name={"type": "string"},
+        namespace=text(1),
+    ),
+    keyed(("type", "name"), type={"const": "namespace"}, name={"type": "string"}),
 )
 _JSON: Final = {"$ref": "#/components/schemas/JsonSchema"}
 
@@ -224,7 +248,8 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "n": only(1, why="One answer."),
     "tools": {
         **described(
-            array(either(_FUNCTION, _CUSTOM)), f"At most {_LIMITS.tools_max}; no two have one name."
+            array(either(_FUNCTION, _CUSTOM, _NAMESPACE, HOSTED_TOOL)),
+            f"At most {_LIMITS.tools_max}; no two have one name.",
         ),
         "uniqueItems": True,
     },

@@ -148,7 +148,9 @@ EXTRA_SCHEMAS: Final[Mapping[str, Schema]] = {
     "return_token_ids": FLAG,
     "return_tokens_as_token_ids": FLAG,
     "moderation": only(why="Cannot be honoured here."),
-    "web_search_options": only(why="The engines cannot search the web."),
+    "web_search_options": described(
+        OBJECT, "The engines cannot search the web: it is named as ignored."
+    ),
     "return_hidden_states": only(*_NOTHING, why=_REASON),
     "bad_words": only(*_NOTHING, why=_REASON),
     "allowed_token_ids": only(why=_REASON),

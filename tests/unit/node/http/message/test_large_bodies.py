@@ -21,13 +21,14 @@ def thread_of(_body: Any) -> str:
 
 
 async def test_a_small_body_needs_no_thread() -> None:
+    before = threading.enumerate()
     large, raw = LargeBodies(), b'{"a":1}'
     here = threading.current_thread().name
     body = await large.decoded(raw)
     assert body == {"a": 1}
     assert await large.read(raw, body, thread_of) == here
     assert await large.made(LARGE_BYTES, lambda: thread_of(None)) == here
-    assert not [one for one in threading.enumerate() if one.name.startswith("smg-bodies")]
+    assert threading.enumerate() == before
 
 
 async def test_large_bodies_are_read_in_one_thread_one_after_the_other() -> None:

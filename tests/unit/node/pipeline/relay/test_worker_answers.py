@@ -233,7 +233,7 @@ async def test_a_large_answer_is_judged_by_how_it_begins_and_ends(
             400,
             "context_length_exceeded",
             "messages",
-            "maximum context length is 8 tokens",
+            "prompt is too long for the worker: maximum context length is 8 tokens",
         ),
     ],
 )
