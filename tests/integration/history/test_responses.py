@@ -167,7 +167,7 @@ def served(client: OpenAI, asked: dict[str, Any], *, streamed: bool) -> tuple[Re
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_coding_agent_is_served_as_it_comes(client: OpenAI, *, streamed: bool) -> None:
     made, ignored = served(client, UNKNOWN_MODEL, streamed=streamed)
-    assert ignored == "client_metadata, tools[2].web_search"
+    assert ignored == "client_metadata, tools[2].web_search, reasoning.summary"
     assert '"exec_command"' in made.output_text
     assert '"multi_agent_v1__close_agent"' in made.output_text
     assert "multi_agent_v1: Other agents." in made.output_text

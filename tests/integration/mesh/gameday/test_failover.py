@@ -10,9 +10,10 @@ from support.processes.lab import played
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("topology", "counts", "untouched_max"),
-    [("alone", 4, 0), pytest.param("pairs", 9, 2, marks=pytest.mark.long)],
+    [("alone", 4, 0), ("pairs", 9, 2)],
 )
 async def test_streams_survive_kill_stall_and_removal_and_end_clearly_with_nobody_left(
     tmp_path: Path, topology: str, counts: int, untouched_max: int

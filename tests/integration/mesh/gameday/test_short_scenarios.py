@@ -29,6 +29,7 @@ def in_time(figure: Figure) -> None:
     assert figure.value <= figure.limit + SLACK_S, figure
 
 
+@pytest.mark.long
 async def test_a_crash_is_known_everywhere_soon_and_nobody_else_is_declared_dead(
     tmp_path: Path,
 ) -> None:

@@ -12,6 +12,7 @@ from support.processes.lab import nodes
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.long
 async def test_all_ten_end_well(tmp_path: Path) -> None:
     async with nodes(tmp_path, "n0", "n1", "n2", flags=FLAGS, more_places=PLACES) as cluster:
         figures = await ten(Stage(cluster, 4.0, 1, Random(1), print))
