@@ -134,7 +134,10 @@ def test_log_probabilities_have_the_old_shape(
     answer = client.completions.create(model="tiny", prompt=PROMPT, max_tokens=ENOUGH, logprobs=2)
     rows = answer.choices[0].logprobs
     assert rows is not None
-    count = len(engine.script.ids)
+    assert answer.usage is not None
+    # A row for each token that usage counts, the last one too, which ends the text.
+    count = answer.usage.completion_tokens
+    assert count == len(engine.script.ids) + 1
     assert rows.tokens is not None
     assert rows.token_logprobs is not None
     assert rows.top_logprobs is not None

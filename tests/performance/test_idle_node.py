@@ -179,13 +179,13 @@ def test_the_names_of_our_own_modules_are_right() -> None:
 
 
 def test_an_idle_node_is_small(tmp_path: Path) -> None:
-    with running_node(tmp_path) as node:
+    with running_node(tmp_path, forked=False) as node:
         time.sleep(1)  # for whatever wakes up after the start and is touched then
         assert status(node.process.pid, "VmRSS") < RESIDENT_MAX_KB
 
 
 def test_an_idle_node_sleeps(tmp_path: Path) -> None:
-    with running_node(tmp_path) as node:
+    with running_node(tmp_path, forked=False) as node:
         time.sleep(1)
         tasks = [int(path.name) for path in Path(f"/proc/{node.process.pid}/task").iterdir()]
         began_s = time.monotonic()

@@ -19,7 +19,6 @@ from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import Prompt
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.embeddings.dimensions import check_dimensions, shortened
 from smg_node.engines.engine import Embedded, EmbedRequest
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.transport.grpc_status import DEADLINE_CODE
@@ -146,6 +145,8 @@ class EmbedRun:
         wanted = self._dimensions
         if wanted is None:
             return
+        from smg_node.dialects.embeddings.dimensions import check_dimensions  # few ask for it
+
         for worker in self._parts.fleet.serving(model):
             if embeds(worker):
                 card = worker.card
@@ -178,11 +179,7 @@ class EmbedRun:
                     await self._preparer.pace()
                 one = await self._one(at, text, model, journey)
                 # Each as it comes: all of a large request at once would hold up everybody else.
-                found[at] = (
-                    one
-                    if self._dimensions is None
-                    else replace(one, vector=shortened(one.vector, self._dimensions))
-                )
+                found[at] = one if self._dimensions is None else _shortened(one, self._dimensions)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -320,6 +317,12 @@ class EmbedRun:
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
         return ("ok", "", 200) if self._over else ("client_gone", "client_gone", 499)
+
+
+def _shortened(one: Embedded, dimensions: int) -> Embedded:
+    from smg_node.dialects.embeddings.dimensions import shortened  # few ask for it
+
+    return replace(one, vector=shortened(one.vector, dimensions))
 
 
 def _check_length(prepared: Prepared, contexts: Sequence[int | None]) -> None:

@@ -56,8 +56,11 @@ def running_node(
     workers: Sequence[str] = (),
     flags: Sequence[str] = (),
     command: Sequence[str | Path] = (),
+    forked: bool = True,
 ) -> Iterator[RunningNode]:
     """Run `smg-node`, or `command`, in front of `workers` (URLs); everything it writes stays below `scratch`.
+
+    `forked` is as in `running`.
 
     With workers, it is ready when all of them are.
     """
@@ -69,7 +72,8 @@ def running_node(
     known = [word for url in workers for word in ("--worker", url)]
     enough = ("--readiness.min-workers", str(max(len(workers), 1)), "--drain.settle-s", "0")
     folder = ("--data-dir", str(scratch / "data"))
-    with running([*begin, *listen, *known, *enough, *folder, *flags], folder=scratch) as process:
+    words = [*begin, *listen, *known, *enough, *folder, *flags]
+    with running(words, folder=scratch, forked=forked) as process:
         node = RunningNode(_url(process, _LISTENING), _url(process, _METRICS), process)
         if workers:
             process.wait_until(lambda: node.status("/readiness") == 200, "ready", _READY_S)
