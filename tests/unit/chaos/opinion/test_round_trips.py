@@ -43,10 +43,15 @@ def test_what_a_template_shows_comes_back() -> None:
     assert thought.heard["arguments"] == [{"port": "Brest"}]
 
 
-def test_what_a_template_does_not_show_is_noted() -> None:
+def test_a_template_that_shows_the_first_call_of_a_message_is_shown_one_after_the_other() -> None:
     found = travel("any", FIRST, {})
-    assert found.verdict == "equal"
-    assert found.notes == ("shows no second call [two calls]",)
+    assert (found.verdict, found.notes) == ("equal", ())
+    two = next(trip for trip in found.trips if trip.kind == "two calls")
+    assert two.heard is not None
+    assert len(two.heard["arguments"]) == 2
+
+
+def test_a_template_that_shows_no_call_is_told_apart() -> None:
     assert travel("any", SILENT, {}).verdict == "no calls"
 
 
