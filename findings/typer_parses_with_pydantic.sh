@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # typer 0.29.2 (2026): options are parsed by pydantic's type adapters.
 # Expected: a command with one option imports typer and its copy of click, as earlier releases did.
-# Seen: calling it imports pydantic and pydantic_core as well, more than twice the modules of `import typer`.
+# Seen: calling it imports pydantic and pydantic_core as well, 257 modules instead of 142.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
