@@ -216,7 +216,7 @@ def test_a_form_is_kept_behind_a_thought() -> None:
     [
         ("json_object", "", {"type": "json_schema", "json_schema": {"type": "object"}}),
         ("regex", "a+", {"type": "regex", "pattern": "a+"}),
-        ("ebnf", "root ::= a", {"type": "grammar", "grammar": "root ::= a"}),
+        ("ebnf", 'root ::= "a"', {"type": "grammar", "grammar": 'root ::= "a"'}),
         ("choice", '["a"]', {"type": "const_string", "value": "a"}),
         (
             "choice",
