@@ -13,6 +13,8 @@ from typing import Any, Final
 from support.clients.recorded_client import Exchange
 from support.clients.stream_judge import DONE
 
+_SERVED: Final = re.compile(r"served are .*")
+"""The models of a node, which are its own."""
 _ID: Final = re.compile(r"\b(resp|conv|msg|rs|fc|fco|ctc|ctco|cmp|ext|[a-z]{2,4})_[0-9a-f]{48}\b")
 _TIMES: Final = ("created_at", "completed_at")
 _SEALED: Final = "encrypted_content"
@@ -60,7 +62,7 @@ class Retelling:
         return self._plain(value)
 
     def _text(self, text: str) -> str:
-        return _ID.sub(self._named, text)
+        return _SERVED.sub("served are some", _ID.sub(self._named, text))
 
     def _named(self, found: re.Match[str]) -> str:
         return self._names.setdefault(found[0], f"{found[1]}_{len(self._names)}")
