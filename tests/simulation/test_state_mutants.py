@@ -1,6 +1,6 @@
 """Would the simulator notice? Real replicas that are broken on purpose, each in one place."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -79,22 +79,23 @@ def _does_not_witness_other_clocks(broken: pytest.MonkeyPatch) -> None:
     broken.setattr(HybridClock, "witness", lambda self, hlc, wall_ms: True)
 
 
-MUTATIONS: tuple[Mutation, ...] = (
-    _forgets_removals_at_once,
-    _ignores_boots,
-    _forgets_to_adopt,
-    _resurrects_after_an_epoch,
-    _loses_what_an_epoch_did_not_carry,
-    _loses_its_disk,
-    _sends_half_of_what_it_holds,
-    _never_says_that_it_changed,
-    _does_not_witness_other_clocks,
-)
+MUTATIONS: Mapping[Mutation, int] = {
+    _forgets_removals_at_once: 0,
+    _ignores_boots: 0,
+    _forgets_to_adopt: 8,
+    _resurrects_after_an_epoch: 1,
+    _loses_what_an_epoch_did_not_carry: 1,
+    _loses_its_disk: 0,
+    _sends_half_of_what_it_holds: 0,
+    _never_says_that_it_changed: 0,
+    _does_not_witness_other_clocks: 4,
+}
+"""Each with a seed that has caught it, which is tried first."""
 
 
-def broken_promises(seeds: int) -> Iterator[tuple[int, str]]:
+def broken_promises(seeds: Iterable[int]) -> Iterator[tuple[int, str]]:
     """Yield seeds of small clusters that broke a promise, and the first one each broke."""
-    for seed in range(seeds):
+    for seed in seeds:
         task = Task(seed=seed, nodes=5, profile="lan", scenario="state-weather")
         outcome = run_task(task)
         if outcome.broken:
@@ -104,7 +105,8 @@ def broken_promises(seeds: int) -> Iterator[tuple[int, str]]:
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutate: mutate.__name__.strip("_"))
 def test_a_broken_replica_is_noticed(mutate: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate(monkeypatch)
-    assert next(broken_promises(SEEDS), None) is not None
+    seeds = [MUTATIONS[mutate], *range(SEEDS)]
+    assert next(broken_promises(seeds), None) is not None
 
 
 def test_a_replica_that_repairs_no_gap_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
