@@ -49,9 +49,9 @@ test: setup mlx check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test-long: setup mlx ## Longer histories than `make test` has time for; ARGS="tests/simulation" for one room
+test-long: setup mlx ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
 	@echo "── long tests: what they cover"
-	@$(PYTEST) -q -p no:cacheprovider --long --collect-only $(ARGS)
+	@$(PYTEST) -qq -p no:cacheprovider --long --collect-only $(ARGS) | sed -n '/ ([0-9]*): /p'
 	@echo "── long tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder --long --timeout 1800 $(ARGS)
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from support.processes.mlx_engine import MlxEngine, MlxEngines
+from support.tools.example_counts import LONG_VARIABLE, example_count
 from support.tools.transcripts import REWRITE_VARIABLE
 
 ENGINES: Final = Path(__file__).parent / "engines"
@@ -27,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long",
         action="store_true",
-        help="run the tests that are marked as long, and no others",
+        help="run the tests that are marked as long and all examples of property tests, and no others",
     )
 
 
@@ -35,8 +36,14 @@ def pytest_configure(config: pytest.Config) -> None:
     # The contract of stores is written in support, and says what differs like any other test.
     pytest.register_assert_rewrite("support.store_contract")
     # How long an example takes says more of the machine than of the code.
+    if config.getoption("--long"):
+        os.environ[LONG_VARIABLE] = "1"
     settings.register_profile(
-        "house", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+        "house",
+        settings(),
+        deadline=None,
+        max_examples=example_count(settings().max_examples),
+        suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("house")
     # An environment variable, because the runner is called far from any fixture; removed first,
@@ -58,14 +65,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = bool(config.getoption("--long"))
-    others = [item for item in items if bool(item.get_closest_marker("long")) is not wanted]
+    is_wanted = _is_for_long_runs if config.getoption("--long") else _is_for_each_change
+    others = [item for item in items if not is_wanted(item)]
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if bool(item.get_closest_marker("long")) is wanted]
+        items[:] = [item for item in items if is_wanted(item)]
     # Files that start servers or live through hours of virtual time come first: a long file that
     # is begun last is a time in which one core waits for the other.
     items.sort(key=lambda item: not {"integration", "simulation"} & set(item.path.parts))
+
+
+def _is_for_each_change(item: pytest.Item) -> bool:
+    return item.get_closest_marker("long") is None
+
+
+def _is_for_long_runs(item: pytest.Item) -> bool:
+    is_property = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return is_property or not _is_for_each_change(item)
 
 
 def pytest_report_collectionfinish(
@@ -82,7 +98,7 @@ def pytest_report_collectionfinish(
 
 
 def _first_line(path: Path) -> str:
-    return (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(path.read_bytes())) or "").strip().partition("\n")[0]
 
 
 @pytest.fixture(scope="session")

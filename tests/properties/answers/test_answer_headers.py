@@ -17,6 +17,7 @@ from smg_node.http.message.request_head import Head
 from smg_node.http.message.response_writer import Wire
 from smg_node.http.middleware.caller_context import head_hints
 from smg_node.http.routes.inference.answer_headers import Answering
+from support.tools.example_counts import example_count
 
 NAMES = st.sampled_from(["x-ratelimit-limit-requests", "x-smg-limit", "x-%s", "x-smg-limit-state"])
 VALUES = st.text("a1% é", max_size=4)
@@ -122,7 +123,7 @@ class Door:
         return transport.got
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(st.lists(ANSWERS, min_size=1, max_size=6), PAGES, st.sampled_from([True, True, False]))
 def test_both_say_the_same(
     answers: list[dict[str, Any]], page: dict[str, str], exposed: bool

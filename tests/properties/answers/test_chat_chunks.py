@@ -18,6 +18,7 @@ from support.answers.chat_chunks import (
     read,
     used,
 )
+from support.tools.example_counts import example_count
 
 WORDS = st.text(st.characters(codec="utf-8"), max_size=6)
 SAID = st.one_of(
@@ -84,7 +85,7 @@ def test_calls_are_told_whole_in_whatever_order_their_pieces_come(
 
 
 @given(st.lists(SAID, max_size=4), st.binary(max_size=60), st.data())
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 def test_garbage_is_an_error_or_nothing_and_never_out_of_order(
     said: list[bytes], garbage: bytes, data: st.DataObject
 ) -> None:
@@ -109,7 +110,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=5))
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 def test_chunks_of_any_shape_are_an_error_or_understood(values: list[object]) -> None:
     pieces = [b"data: " + json.dumps({"choices": [value]}).encode() + b"\n\n" for value in values]
     pieces += [b"data: " + json.dumps(value).encode() + b"\n\n" for value in values]

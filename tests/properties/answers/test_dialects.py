@@ -27,6 +27,7 @@ from smg_node.dialects.tokenize.reader import (
 )
 from support.answers.grammatical_streams import streams
 from support.answers.sse_client import assemble_chat, read_frames
+from support.tools.example_counts import example_count
 
 T = TypeVar("T")
 OPTIONS = ReaderOptions()
@@ -92,7 +93,7 @@ def understood(dialect: Dialect, body: dict[str, Any]) -> ParsedBody[Any] | None
 
 
 @given(bodies(CHAT_PARAMETERS))
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 def test_any_chat_body_is_read_or_refused(body: dict[str, Any]) -> None:
     for dialects in (DIALECTS, REJECTING):
         reading = understood(dialects.get(CHAT), body)
@@ -103,7 +104,7 @@ def test_any_chat_body_is_read_or_refused(body: dict[str, Any]) -> None:
 
 
 @given(bodies(COMPLETIONS_PARAMETERS))
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 def test_any_completions_body_is_read_or_refused(body: dict[str, Any]) -> None:
     for dialects in (DIALECTS, REJECTING):
         reading = understood(dialects.get(COMPLETIONS), body)
@@ -112,7 +113,7 @@ def test_any_completions_body_is_read_or_refused(body: dict[str, Any]) -> None:
 
 
 @given(st.sampled_from(sorted(CHAT_PARAMETERS)), values)
-@settings(max_examples=400)
+@settings(max_examples=example_count(400))
 def test_any_value_of_a_known_parameter_is_read_or_refused(name: str, value: Any) -> None:
     understood(DIALECTS.get(CHAT), {**WHOLE, name: value})
     understood(DIALECTS.get(COMPLETIONS), {**WHOLE, name: value})
@@ -130,7 +131,7 @@ messages_lists = st.lists(
 
 
 @given(messages_lists)
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 def test_any_messages_are_read_or_refused_at_a_path_inside_them(messages: list[Any]) -> None:
     result = attempt(lambda: DIALECTS.get(CHAT).read({"model": "m", "messages": messages}))
     if isinstance(result, SmgError):
@@ -138,7 +139,7 @@ def test_any_messages_are_read_or_refused_at_a_path_inside_them(messages: list[A
 
 
 @given(bodies(["model", "prompt", "messages", "tools", "tokens", "skip_special_tokens"]))
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 def test_any_tokenize_body_is_read_or_refused(body: dict[str, Any]) -> None:
     readers: list[Callable[..., TokenizeBody | DetokenizeBody]] = [read_tokenize, read_detokenize]
     for read in readers:
@@ -149,7 +150,7 @@ def test_any_tokenize_body_is_read_or_refused(body: dict[str, Any]) -> None:
 @given(
     st.binary(max_size=60) | st.text(alphabet='{}[]",:\\u0d8 1eE.-tfn', max_size=40).map(str.encode)
 )
-@settings(max_examples=500)
+@settings(max_examples=example_count(500))
 def test_any_bytes_give_an_object_or_a_refusal(body: bytes) -> None:
     result = attempt(lambda: read_json(body))
     if isinstance(result, SmgError):
@@ -230,7 +231,7 @@ def chats(draw: st.DrawFn, *, failing: bool = False) -> tuple[dict[str, Any], li
 
 
 @given(chats(), st.lists(st.integers(0, 4), max_size=12), st.sampled_from(["reasoning", "both"]))
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 def test_a_streamed_chat_adds_up_to_the_answer(
     chat: tuple[dict[str, Any], list[Event]], cuts: list[int], field: Any
 ) -> None:
@@ -261,7 +262,7 @@ def test_a_streamed_chat_adds_up_to_the_answer(
 
 
 @given(chats(failing=True))
-@settings(max_examples=100)
+@settings(max_examples=example_count(100))
 def test_a_broken_chat_ends_with_an_error_and_without_done(
     chat: tuple[dict[str, Any], list[Event]],
 ) -> None:
@@ -295,7 +296,7 @@ def completions(draw: st.DrawFn) -> tuple[dict[str, Any], list[Event]]:
 
 
 @given(completions(), st.lists(st.integers(0, 4), max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 def test_a_streamed_completion_adds_up_to_the_answer(
     completion: tuple[dict[str, Any], list[Event]], cuts: list[int]
 ) -> None:

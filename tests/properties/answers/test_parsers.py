@@ -26,6 +26,7 @@ from support.answers.parser_cases import (
     pieces_of,
     shown,
 )
+from support.tools.example_counts import example_count
 
 TOOLS: Final = sorted(known_tools())
 THOUGHTS: Final = sorted(known_thoughts())
@@ -119,7 +120,7 @@ GARBAGE: Final = soup(MARKS, BROKEN, SYNTAX, PROSE)
 # ── Total, and the same in every cutting ─────────────────────────────────────
 
 
-@settings(max_examples=600)
+@settings(max_examples=example_count(600))
 @given(
     st.sampled_from(TOOLS),
     st.sampled_from(["", *THOUGHTS, "think+implicit+trim", "think+line", "think+interleaved"]),
@@ -141,7 +142,7 @@ def test_any_text_says_something_and_the_same_however_it_is_cut(
         read(replace(case, text=text[:end]))
 
 
-@settings(max_examples=400)
+@settings(max_examples=example_count(400))
 @given(st.sampled_from(JOINT), st.sampled_from(["auto", "none"]), GARBAGE)
 def test_any_text_says_something_in_a_joint_format_too(joint: str, choice: str, text: str) -> None:
     case = case_of({"joint": joint, "choice": choice, "newline": ""}, text)
@@ -181,7 +182,7 @@ def test_nothing_is_too_deep_for_any_format(name: str) -> None:
 # ── Nothing lost ─────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=600)
+@settings(max_examples=example_count(600))
 @given(st.sampled_from(TOOLS), soup(TOOL_MARKS, BROKEN, PROSE, SYNTAX, [CONTROL]))
 def test_an_answer_without_a_call_comes_back_less_its_tokens(tools: str, text: str) -> None:
     pieces = read(case_of({"tools": tools, "controls": CONTROL, "newline": ""}, text))
@@ -190,7 +191,7 @@ def test_an_answer_without_a_call_comes_back_less_its_tokens(tools: str, text: s
         assert said(pieces) == re.sub("|".join(map(re.escape, dropped)), "", text)
 
 
-@settings(max_examples=400)
+@settings(max_examples=example_count(400))
 @given(st.sampled_from(THOUGHTS), st.sampled_from(["", "<think>"]), GARBAGE)
 def test_no_thought_loses_or_turns_round_what_is_no_marker(
     thoughts: str, tail: str, text: str
@@ -228,7 +229,7 @@ def _prose(draw: st.DrawFn) -> str:
 PROSE_TEXT: Final = st.composite(_prose)()
 
 
-@settings(max_examples=400)
+@settings(max_examples=example_count(400))
 @given(st.sampled_from(TOOLS), st.sampled_from(THOUGHTS), PROSE_TEXT)
 def test_of_prose_no_more_is_held_than_could_be_a_marker(
     tools: str, thoughts: str, text: str

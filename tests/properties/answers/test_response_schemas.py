@@ -14,6 +14,7 @@ from support.answers.responses import ask_of, teller_of, told_whole
 from support.clients.open_responses_schema import wrong_with
 from support.clients.sdk_validation import opinion_of_response
 from support.clients.stream_judge import wrong_with_stream
+from support.tools.example_counts import example_count
 
 SCHEMA = {"type": "object", "properties": {}, "additionalProperties": False}
 FORMATS: list[Any] = [
@@ -65,7 +66,7 @@ asks = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 @given(asks)
 def test_what_is_repeated_of_any_request_is_right(parameters: dict[str, Any]) -> None:
     teller = teller_of(ask_of(**parameters))

@@ -25,6 +25,7 @@ from smg_storage.records import (
 )
 from support.store_contract.stage import Stage, ids
 from support.stores.memory_rows import assert_sound, shelf_of, stage_with
+from support.tools.example_counts import example_count
 
 
 @dataclass(slots=True)
@@ -154,7 +155,7 @@ ACTIONS: Final[Sequence[Callable[[Known, int], Awaitable[object]]]] = (
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(
     steps=st.lists(
         st.tuples(st.sampled_from(range(len(ACTIONS))), st.integers(0, 3), st.integers(0, 400)),

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.state.hint_world import HintNet, HintNode
+from support.tools.example_counts import example_count
 
 NAMES = ("a", "b", "c")
 name = st.sampled_from(NAMES)
@@ -39,7 +40,7 @@ def do(net: HintNet, what: str, *rest: Any) -> None:
         getattr(node, what)(rest[1], *rest[2])
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(st.lists(step, max_size=30), st.integers(0, 1 << 32))
 def test_in_the_end_all_hold_what_all_have(steps: list[tuple[Any, ...]], seed: int) -> None:
     net = HintNet(*NAMES, seed=seed)
@@ -58,7 +59,7 @@ def test_in_the_end_all_hold_what_all_have(steps: list[tuple[Any, ...]], seed: i
     assert all(node.talk.refused == 0 for node in net.nodes.values())
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(st.binary(max_size=300))
 def test_any_bytes_are_answered(data: bytes) -> None:
     net = HintNet("a", "b")

@@ -9,6 +9,7 @@ from smg_mesh.crdt.hints.hint_messages import HintError, decode_word, encode_wor
 from smg_mesh.crdt.hints.hint_publisher import HintStream
 from smg_mesh.crdt.hints.hint_reader import HintReader
 from support.state.hint_world import DictStore, HintLink, Publisher
+from support.tools.example_counts import example_count
 
 subject = st.sampled_from(["w1", "w2", "w3"])
 hashes = st.lists(st.integers(0, 12), min_size=1, max_size=6)
@@ -37,7 +38,7 @@ def do(link: HintLink, what: str, *rest: Any) -> None:
         getattr(link.publisher, what)(rest[0], *rest[1])
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(st.lists(step, max_size=40), st.integers(0, 1 << 32), st.sampled_from([300, 65_536]))
 def test_a_reader_ends_up_with_what_was_published(
     steps: list[tuple[Any, ...]], seed: int, bytes_per_s: int
@@ -58,7 +59,7 @@ def test_a_reader_ends_up_with_what_was_published(
         assert count == len(link.publisher.hashes[name])
 
 
-@settings(max_examples=500)
+@settings(max_examples=example_count(500))
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
     reader = HintReader(DictStore(), wanted=lambda *_: True)
@@ -71,7 +72,7 @@ def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
         assert encode_word(decode_word(data))
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(st.data())
 def test_damaged_messages_never_do_more_than_be_refused(data: st.DataObject) -> None:
     publisher = Publisher()

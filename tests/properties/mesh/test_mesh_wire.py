@@ -9,6 +9,7 @@ from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.swim import wire
 from smg_mesh.swim.messages import Address, Claim, News, Packet, Ping, Rank
 from support.mesh.mesh_packets import claims, packets
+from support.tools.example_counts import example_count
 
 KEY = RingKey(bytes(range(32)))
 SAMPLE = wire.encode(
@@ -76,7 +77,7 @@ def test_nothing_may_follow_a_packet(one: Packet, other: Packet, more: bytes) ->
 
 
 @given(st.binary(max_size=1500))
-@settings(max_examples=1000)
+@settings(max_examples=example_count(1000))
 def test_any_bytes_give_a_packet_or_a_refusal(data: bytes) -> None:
     outcome(data)
     outcome(SAMPLE[:32] + data)
@@ -95,7 +96,7 @@ _msgpack = st.recursive(
 
 
 @given(st.lists(_msgpack, min_size=4, max_size=6) | _msgpack)
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 def test_any_message_of_any_shape_gives_a_packet_or_a_refusal(body: object) -> None:
     outcome(SAMPLE[:32] + msgspec.msgpack.encode(body))
 
@@ -142,7 +143,7 @@ def test_a_datagram_may_not_end_early_or_go_on(sealed: bool) -> None:
 
 
 @given(st.binary(max_size=1500), st.booleans())
-@settings(max_examples=500)
+@settings(max_examples=example_count(500))
 def test_any_bytes_are_refused_by_a_ring(datagram: bytes, sealed: bool) -> None:
     _, theirs = rings(sealed=sealed)
     start = SAMPLE[:3] + bytes([not sealed]) + (KEY.id if sealed else bytes(4))

@@ -19,6 +19,7 @@ from support.models.vocabulary import (
     small,
     small_reference,
 )
+from support.tools.example_counts import example_count
 
 QWEN_IDS = 151_646
 DOCUMENTS = list(documents(160, seed=11))
@@ -48,7 +49,7 @@ def qwen_ids() -> st.SearchStrategy[list[int]]:
     return st.lists(one, max_size=40)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=example_count(400))
 @given(ids=qwen_ids(), skip=st.booleans(), tail=st.lists(st.integers(0, 255), max_size=8))
 def test_any_ids_of_a_real_vocabulary_print_what_the_reference_prints(
     ids: list[int], skip: bool, tail: list[int]
@@ -58,7 +59,7 @@ def test_any_ids_of_a_real_vocabulary_print_what_the_reference_prints(
     assert qwen().decode(ids, skip_special_tokens=skip) == wanted
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=example_count(200))
 @given(ids=qwen_ids(), skip=st.booleans())
 def test_any_ids_of_a_ranks_file_print_the_bytes_that_the_file_says(
     ids: list[int], skip: bool
@@ -88,7 +89,7 @@ def test_documents_come_back_as_they_were_and_never_by_half_characters(
             assert len(piece.encode()) >= len(tokenizer.token_bytes(token_id)) - 3
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(data=st.data(), skip=st.booleans())
 def test_a_cut_text_ends_in_at_most_one_broken_character(data: st.DataObject, skip: bool) -> None:
     text = data.draw(st.sampled_from(DOCUMENTS))
@@ -124,7 +125,7 @@ llama_ids = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=example_count(500))
 @given(ids=llama_ids, skip=st.booleans())
 def test_byte_fallback_prints_whole_characters_and_marks_every_broken_byte(
     ids: list[int], skip: bool
@@ -136,7 +137,7 @@ def test_byte_fallback_prints_whole_characters_and_marks_every_broken_byte(
     assert small("llama2").decode(ids, skip_special_tokens=skip) == wanted
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(text=st.text(max_size=60), cut=st.integers(0, 20), skip=st.booleans())
 def test_byte_fallback_prints_a_text_as_the_reference_does_also_after_a_prompt(
     text: str, cut: int, skip: bool
@@ -152,7 +153,7 @@ def test_byte_fallback_prints_a_text_as_the_reference_does_also_after_a_prompt(
         assert found == whole[len(before) :]
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(data=st.data(), skip=st.booleans())
 @pytest.mark.parametrize("family", ["unigram", "wordpiece"])
 def test_any_ids_of_a_vocabulary_without_a_table_print_what_the_reference_prints(

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from smg_node.tokens.decoding.stop_strings import StopMachine
 from support.models.vocabulary import qwen
+from support.tools.example_counts import example_count
 
 few = st.text(alphabet="ab\n<", max_size=30)
 stops = st.lists(st.text(alphabet="ab\n<", min_size=1, max_size=5), min_size=1, max_size=6)
@@ -33,7 +34,7 @@ def could_grow(text: str, strings: list[str]) -> int:
     )
 
 
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=example_count(1500))
 @given(text=few, strings=stops, keep=st.booleans(), data=st.data())
 def test_every_cutting_ends_where_a_naive_search_says(
     text: str, strings: list[str], keep: bool, data: st.DataObject
@@ -64,7 +65,7 @@ def test_every_cutting_ends_where_a_naive_search_says(
         assert said == (text[: start + len(string)] if keep else text[:start])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=example_count(150))
 @given(
     text=st.text(max_size=80),
     strings=st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=4),

@@ -10,6 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from smg_node.prompts.jinja.chat_template import TemplateError
 from support.models.prompt_corpus import compiled
+from support.tools.example_counts import example_count
 
 
 def _printed(text: str, variables: dict[str, Any]) -> str | TemplateError:
@@ -206,7 +207,7 @@ LINES = st.one_of(
 @given(st.lists(LINES, min_size=1, max_size=2).map("\n".join))
 @example("{{ ('aB c' ~ [1]) * 2 }}{{ '%s-%05d' % ('a', 7) }}")
 @example("{{ [1, 2, 1]|sort(reverse=true) }}{{ ('<a>'|safe) + '<b>' }}")
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=example_count(400), deadline=None)
 def test_what_the_reference_prints_we_print(text: str) -> None:
     """Wherever Jinja's own sandbox makes a text, so do we, and the same.
 

@@ -14,6 +14,7 @@ from smg_node.prompts.constraints.constraint_check import check_constraint
 from smg_node.prompts.constraints.regex_size import PatternError, pattern_states
 from smg_node.prompts.jinja.chat_template import TemplateError
 from support.models.prompt_corpus import NAMES, NOW, compiled, renderer, source
+from support.tools.example_counts import example_count
 
 T = TypeVar("T")
 
@@ -177,7 +178,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=25).map("".join))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=example_count(400), deadline=None)
 def test_any_text_as_a_template_gives_a_text_or_a_template_error(text: str) -> None:
     variables = {"messages": [{"role": "user", "content": "x"}], "x": "x"}
     printed = _printed(text, variables, output_max_bytes=1 << 16, render_max_s=0.5)
@@ -194,7 +195,7 @@ CONSTRAINTS = st.builds(
 
 
 @given(CONSTRAINTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 def test_any_constraint_passes_or_is_our_error_at_its_path(constraint: Constraint) -> None:
     error = _outcome(lambda: check_constraint(constraint))
     if error is not None:
@@ -239,7 +240,7 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 def test_any_schema_passes_or_is_our_error(schema: Any) -> None:
     constraint = Constraint("json_schema", json.dumps(schema), "here")
     error = _outcome(lambda: check_constraint(constraint))
@@ -247,7 +248,7 @@ def test_any_schema_passes_or_is_our_error(schema: Any) -> None:
 
 
 @given(st.text("ab()[]{}|*+?\\^$.-,:=!<>P0123", max_size=30))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=example_count(500), deadline=None)
 def test_any_pattern_is_counted_or_refused(pattern: str) -> None:
     try:
         states = pattern_states(pattern)

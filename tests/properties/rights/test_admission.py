@@ -10,6 +10,7 @@ from smg_node.admission.limit_errors import LimitedError
 from smg_node.admission.ticket import Ticket
 from smg_node.core.request_context import RequestContext
 from support.rights.fake_rights import FakeShare, LimitWorld, door_of, limit
+from support.tools.example_counts import example_count
 
 CONTEXT = RequestContext("r", 0.0, 600.0, tenant="acme")
 STEPS = st.lists(
@@ -151,7 +152,7 @@ class Scene:
         assert self.door.tallies.open == len(self.open)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=example_count(150))
 @given(
     STEPS,
     st.sampled_from(["worst_case", "estimate"]),

@@ -8,6 +8,7 @@ from smg_mesh.state.limits.limit_rule import Amount, LimitRule, fewer, read_reco
 from smg_mesh.state.limits.limit_scope import Scope, is_instance, patterns, read_scope
 from smg_mesh.state.limits.limits_view import LimitsView
 from support.state.fake_namespace import FakeNamespaces
+from support.tools.example_counts import example_count
 
 KEY = "tenant=t#requests/1000"
 SCOPES = ("t", "*")
@@ -65,7 +66,7 @@ REMOVED_TWICE = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(steps, st.integers(1, 7))
 @example(REMOVED_TWICE, 1)
 def test_room_is_left_for_what_others_may_go_by(
@@ -105,7 +106,7 @@ def test_room_is_left_for_what_others_may_go_by(
     assert matched == ({KEY} if limit is not None else set())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_any_text_is_a_scope_or_says_why_not(tenant: str, key: str, model: str) -> None:
     for text in (tenant, f"tenant={tenant}", f"tenant={tenant},key={key},model={model}"):
@@ -122,7 +123,7 @@ def test_any_text_is_a_scope_or_says_why_not(tenant: str, key: str, model: str) 
 names = st.one_of(st.text(min_size=1, max_size=256).filter(lambda name: name != "*"), st.just(""))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(names, names, names)
 def test_a_rule_for_each_speaks_of_everybody_by_name(tenant: str, key: str, model: str) -> None:
     try:
@@ -137,7 +138,7 @@ def test_a_rule_for_each_speaks_of_everybody_by_name(tenant: str, key: str, mode
     assert len(set(found)) == len(found) == 2 ** len(Scope(tenant, key, model).named)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_record_or_none(data: bytes) -> None:
     try:

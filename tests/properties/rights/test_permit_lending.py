@@ -12,6 +12,7 @@ from smg_mesh.escrow.messages.messages import LoanMessage, Minted, decode, encod
 from smg_mesh.escrow.permits.concurrency_permits import OVER_MS
 from smg_mesh.escrow.permits.permit_exchange import Lending
 from support.rights.rights_world import Defined
+from support.tools.example_counts import example_count
 
 KEY = "tenant=t#concurrent/0"
 AMOUNT = 7
@@ -217,7 +218,7 @@ def test_never_more_are_open_than_there_are_in_long_weather(seed: int) -> None:
         world.check()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=example_count(150), deadline=None)
 @given(steps)
 def test_never_more_are_open_than_there_are(steps: list[tuple[Any, ...]]) -> None:
     world = World()

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.rights.lending_world import LIMITS, LendingWorld
+from support.tools.example_counts import example_count
 
 STEPS = [
     *(["ask"] * 10),
@@ -69,7 +70,7 @@ def disturb(world: LendingWorld, what: str, name: str, much: int) -> None:
             world.restart_control()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=example_count(150), deadline=None)
 @given(st.integers(0, 1 << 32), st.integers(1, 400), st.integers(1, 3), st.sampled_from([0, 5, 20]))
 def test_no_more_is_spent_than_the_node_may_and_what_is_not_used_comes_back(
     seed: int, steps: int, processes: int, pooled: int

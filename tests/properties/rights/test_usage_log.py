@@ -17,6 +17,7 @@ from smg_node.admission.usage_book import UsageBook, merged
 from smg_node.cluster.usage import usage_log
 from smg_node.cluster.usage.usage_log import UsageLog
 from support.http.request_usage import MIDNIGHT, Wall, outcome
+from support.tools.example_counts import example_count
 
 STEPS = st.lists(
     st.one_of(
@@ -67,7 +68,7 @@ def room_for(size: int) -> Iterator[None]:
 
 
 @given(STEPS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=example_count(150), deadline=None)
 def test_what_was_written_is_never_lost_and_nothing_counts_twice(
     steps: list[tuple[str, float]],
 ) -> None:

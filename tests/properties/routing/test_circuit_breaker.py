@@ -16,6 +16,7 @@ from smg_node.fleet.health.circuit_breaker import (
     BreakerOptions,
     State,
 )
+from support.tools.example_counts import example_count
 
 OPTIONS = BreakerOptions(
     window_s=10.0, samples_min=4, connect_failures=3, open_s=2.0, open_max_s=9.0
@@ -165,7 +166,7 @@ def world(seed: int) -> World:
     return found
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=example_count(500), deadline=None)
 @given(acts=ACTS, seed=st.integers(0, 2**16))
 def test_it_opens_by_the_rules_only_with_one_probe_at_a_time(
     acts: Sequence[tuple[str, float, int]], seed: int
@@ -176,7 +177,7 @@ def test_it_opens_by_the_rules_only_with_one_probe_at_a_time(
         scene.act(word, place)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(acts=ACTS, seed=st.integers(0, 2**16))
 def test_what_is_not_told_to_one_without_trouble_would_have_changed_nothing(
     acts: Sequence[tuple[str, float, int]], seed: int
@@ -208,7 +209,7 @@ FULL_WHEN_TRIED = [
 ]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @example(acts=FULL_WHEN_TRIED, seed=0, looks=False)
 @given(acts=ACTS, seed=st.integers(0, 2**16), looks=st.booleans())
 def test_after_anything_it_can_be_used_again_within_a_known_time(
@@ -234,7 +235,7 @@ def test_after_anything_it_can_be_used_again_within_a_known_time(
     assert one.state(scene.now_s) is State.CLOSED
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(acts=ACTS, seed=st.integers(0, 2**16))
 def test_whoever_looks_again_only_when_told_or_when_it_is_time_misses_nothing(
     acts: Sequence[tuple[str, float, int]], seed: int
@@ -263,7 +264,7 @@ def test_whoever_looks_again_only_when_told_or_when_it_is_time_misses_nothing(
             until_s = min(until_s, one.next_s(scene.now_s))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(acts=ACTS, seed=st.integers(0, 2**16))
 def test_the_same_words_and_the_same_chance_give_the_same_breaker(
     acts: Sequence[tuple[str, float, int]], seed: int

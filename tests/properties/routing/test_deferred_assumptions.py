@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from smg_node.engines.kv_events import Tier
 from smg_node.routing.kv_index.block_hash import chain, root_of
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
+from support.tools.example_counts import example_count
 
 BLOCK = 2
 ROOT = root_of("m", "d", seed=1)
@@ -79,7 +80,7 @@ def act(index: PrefixIndex, what: str, worker: str, hashes: list[int], now_s: fl
             index.tick(now_s)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(st.data())
 def test_late_is_as_good_as_at_once(data: st.DataObject) -> None:
     late, at_once, now_s = PrefixIndex(block=BLOCK), PrefixIndex(block=BLOCK), 0.0

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from smg_node.core.journey import Journey
 from smg_node.pipeline.observability.journey_log import SAME_ID_MAX, Journal, ended_as
 from support.http.journeys import broke, chosen, outcome
+from support.tools.example_counts import example_count
 
 ENTRIES = 5
 IDS = ("r", "s", "cmpl-r", "0", "")
@@ -27,7 +28,7 @@ def expected(open_ones: list[Journey], kept: list[Journey], wanted: str) -> list
 
 
 @given(STEPS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 def test_it_tells_what_a_list_would(steps: list[Step]) -> None:
     journal = Journal("a", entries_max=ENTRIES)
     open_ones: list[Journey] = []

@@ -28,6 +28,7 @@ from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from support.fleet.naive_caches import NaiveCache, Path
 from support.fleet.naive_index import ASSUMED, CONFIRMED, NaiveIndex
 from support.tools.compiled_forms import twins
+from support.tools.example_counts import example_count
 
 BLOCK = 6
 ROOT = root_of("m", "d", seed=1)
@@ -94,7 +95,7 @@ def _has(cache: NaiveCache, prompt: Path, blocks: int) -> bool:
     return not blocks or prompt[: blocks * cache.size] in cache.copies
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.data(), st.sampled_from([1, 3, 4, 6, 12]))
 def test_events_in_any_order_lead_to_no_more_than_is_held(data: st.DataObject, size: int) -> None:
     """Children before parents, removals of what waits, batches that never arrive."""
@@ -311,7 +312,7 @@ BATCHES = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 @given(
     st.lists(
         st.one_of(BATCHES, st.sampled_from([CURSOR_CODE, LOST_CODE, "other", "closed"])),

@@ -14,6 +14,7 @@ from smg_node.engines.load import Load
 from smg_node.fleet.load.rank_load import TIE_S, TIE_SHARE, Pace, Ranks, rank_of
 from smg_node.fleet.load.worker_load import WorkerLoad
 from support.fleet.worker_loads import IDLE
+from support.tools.example_counts import example_count
 
 # ── Counts ───────────────────────────────────────────────────────────────────
 
@@ -178,7 +179,7 @@ def ranks_of(naive: list[NaiveRank]) -> Ranks:
     return made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(
     RANKS,
     st.dictionaries(st.integers(0, 8), st.floats(0, 5000), max_size=4),

@@ -14,6 +14,7 @@ from support.state.document_world import (
     expected_conflicts,
     expected_winner,
 )
+from support.tools.example_counts import example_count
 
 NAMES = ["a", "b", "c", "d"]
 KEYS = ["x", "y", "z"]
@@ -106,7 +107,7 @@ def same(world: DocumentWorld) -> Node:
     return first
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(histories, st.integers(0, 2**32))
 @example([("remove", "a", "x"), ("remove", "b", "x")], 0)
 def test_all_replicas_end_equal_and_nothing_held_is_lost_or_comes_back(
@@ -140,7 +141,7 @@ def test_all_replicas_end_equal_and_nothing_held_is_lost_or_comes_back(
         assert not peer.registers._holding.crowded
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=example_count(150), deadline=None)
 @given(histories, st.integers(0, 2**32), st.lists(st.tuples(names, st.integers(1, 4)), max_size=12))
 def test_garbage_and_mutated_updates_raise_one_error_and_leave_replicas_that_agree(
     history: list[Step], seed: int, mutations: list[tuple[str, int]]
@@ -176,7 +177,7 @@ def hear_mutated(world: DocumentWorld, name: str, count: int, rng: Random) -> No
         pass
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(
     st.binary(max_size=300),
     st.integers(-3, 2**50),

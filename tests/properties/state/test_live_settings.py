@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from smg_node.config.schema.live_settings import LiveError, LiveTable, live_knobs, plain
 from smg_node.config.settings import Settings
 from support.state.fake_shared_state import SharedWorld
+from support.tools.example_counts import example_count
 
 TABLE = LiveTable(live_knobs(Settings))
 JSON = st.recursive(
@@ -49,7 +50,7 @@ STRANGE = st.tuples(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(KEYS, JSON)
 def test_any_key_and_value_give_a_value_within_bounds_or_a_refusal(key: str, value: Any) -> None:
     try:

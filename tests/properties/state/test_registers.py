@@ -9,6 +9,7 @@ from smg_mesh.crdt.registers.ephemeral_registers import RegisterError, Registers
 from smg_mesh.state.workers.health_verdicts import Verdicts
 from smg_mesh.state.workers.shared_load import LoadView
 from support.state.register_world import RegisterWorld, Rumor
+from support.tools.example_counts import example_count
 
 NAMES = ("a", "b", "c")
 
@@ -24,7 +25,7 @@ def held(world: RegisterWorld, name: str) -> list[tuple[str, str, bytes]]:
     return [(item.owner, item.key, item.content) for item in items]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=example_count(200))
 @given(history=HISTORY, weather=st.randoms(use_true_random=False))
 def test_whatever_is_lost_repeated_or_late_a_refresh_makes_all_agree(
     history: list[tuple[str, str, int, int]], weather: object
@@ -70,7 +71,7 @@ def test_whatever_is_lost_repeated_or_late_a_refresh_makes_all_agree(
         assert sorted(held(world, name)) == expected
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=example_count(100))
 @given(
     order=st.permutations(range(8)),
     repeats=st.lists(st.integers(0, 7), max_size=8),
@@ -92,7 +93,7 @@ def test_the_order_and_the_number_of_arrivals_do_not_matter(
     assert held(world, "b") == held(world, "a")
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(content=st.binary(max_size=600), dump=st.binary(max_size=600))
 def test_garbage_is_refused_or_makes_sense_and_nothing_else_happens(
     content: bytes, dump: bytes
@@ -121,7 +122,7 @@ PIECES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(
     said=st.lists(
         st.tuples(

@@ -10,6 +10,7 @@ from smg_mesh.config import StateOptions
 from smg_mesh.crdt.tables.lww_table import Row, TableError
 from smg_mesh.crdt.tables.table_rows import encode_row
 from support.state.table_world import TableWorld
+from support.tools.example_counts import example_count
 
 NAMES = ("a", "b", "c")
 HOUR_MS = 3_600_000
@@ -26,7 +27,7 @@ ACTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=example_count(200))
 @given(acts=ACTS, skews=st.tuples(*[st.integers(-20_000, 20_000)] * 3), rows_max=st.integers(1, 40))
 def test_after_exchanges_all_tables_are_equal(
     acts: list[tuple[str, int, int, int]], skews: tuple[int, int, int], rows_max: int
@@ -72,7 +73,7 @@ ROWS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(rows=st.lists(ROWS, max_size=14), data=st.data())
 def test_the_order_and_the_number_of_arrivals_do_not_matter(
     rows: list[Row], data: st.DataObject
@@ -89,7 +90,7 @@ def test_the_order_and_the_number_of_arrivals_do_not_matter(
     assert world["x"].table.dump(0) == world["y"].table.dump(0) or world["x"].held() == {}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(rumor=st.binary(max_size=500), update=st.binary(max_size=500), cut=st.integers(0, 60))
 def test_garbage_makes_sense_or_is_refused_and_changes_nothing(
     rumor: bytes, update: bytes, cut: int

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from smg_mesh.state.workers.worker_registry import Source, WorkerRegistry
 from support.state.fake_namespace import DAY_MS
 from support.state.worker_registries import Nodes, spec_at
+from support.tools.example_counts import example_count
 
 NODES = ("a", "b", "c")
 IDS = ("w-1", "w-2", "w-3")
@@ -150,7 +151,7 @@ class History:
             assert record.spec.priority < 100 or self.changed[record.id, "patch"] > removed
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(skews, histories)
 def test_any_history_converges_to_what_the_clocks_say(
     skew_ms: tuple[int, ...], steps: list[tuple[Any, ...]]
@@ -173,7 +174,7 @@ def test_any_history_converges_to_what_the_clocks_say(
     assert history.nodes.tidy() == 0
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(skews, histories, st.sampled_from(NODES))
 def test_what_a_dead_node_said_or_removed_stays_said_or_removed(
     skew_ms: tuple[int, ...], steps: list[tuple[Any, ...]], dead: str
@@ -197,7 +198,7 @@ def test_what_a_dead_node_said_or_removed_stays_said_or_removed(
         assert {record.id: set(record.sources) for record in records} == expected
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(histories, st.lists(st.tuples(node, st.integers(0, 50)), max_size=4))
 def test_nodes_agree_though_disks_were_lost(
     steps: list[tuple[Any, ...]], losses: list[tuple[str, int]]

@@ -17,6 +17,7 @@ from smg_chaos.engine.plans import SERVERS, ServerKind, Wanted
 from smg_chaos.engine.servers import frames
 from support.engines.engine_client import Asker, asking, in_background, listen
 from support.engines.simulated_engine import FLAVOURS, PROMPT, Served, served
+from support.tools.example_counts import example_count
 
 FAST = {"step_s": 0.001, "prefill_tokens_per_s": 0.0}
 
@@ -254,7 +255,9 @@ def lean() -> Iterator[tuple[Served, Asker]]:
 
 @given(GARBAGE, st.booleans(), st.integers(1, 40))
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=example_count(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_any_bytes_leave_the_lean_server_well(
     lean: tuple[Served, Asker], garbage: bytes, polite: bool, cut: int

@@ -11,6 +11,7 @@ from smg_node.admission.limit_counters import Tally
 from smg_node.admission.limit_matching import MatchedLimit
 from smg_node.admission.ports import State, Unit
 from support.rights.fake_rights import FakeMatch, FakeShare
+from support.tools.example_counts import example_count
 
 UNITS: list[Unit] = ["requests", "tokens", "input_tokens", "output_tokens", "concurrent", "cost"]
 STATES: list[State] = ["exact", "alone", "standing", "borrowed"]
@@ -65,7 +66,7 @@ steps = st.tuples(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=example_count(500), deadline=None)
 @given(
     kinds=st.lists(matches, max_size=5),
     amounts=st.tuples(*5 * [st.sampled_from([8, 100, 100, 1_000_000_000_000, 1 << 53])]),

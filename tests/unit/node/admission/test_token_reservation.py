@@ -13,6 +13,7 @@ from smg_node.admission.limit_matching import (
 )
 from smg_node.admission.token_reservation import Short, TokenReservation, reserve, reserve_warily
 from support.rights.fake_rights import FakeShare, limit, whole
+from support.tools.example_counts import example_count
 
 
 def charge_of(
@@ -168,7 +169,7 @@ LIMITS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=example_count(100))
 @given(LIMITS, st.integers(0, 900), st.integers(0, 300), st.integers(0, 300))
 def test_all_limits_are_charged_what_the_tokens_weigh_or_none_anything(
     limits: list[tuple[int, float, float, bool]], prompt: int, expected: int, more: int
@@ -196,7 +197,7 @@ def test_all_limits_are_charged_what_the_tokens_weigh_or_none_anything(
     assert not any(tariff.measure.open for tariff, _ in made)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=example_count(150))
 @given(
     LIMITS,
     st.lists(st.integers(0, 1_500), min_size=4, max_size=4),

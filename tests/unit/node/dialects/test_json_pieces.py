@@ -13,6 +13,7 @@ from smg_node.core.errors import SmgError
 from smg_node.dialects import json_pieces
 from smg_node.dialects.json_body import read_json, read_large_json
 from smg_node.dialects.json_pieces import decode_in_pieces
+from support.tools.example_counts import example_count
 
 WRONG = "no JSON"
 _TEXTS = st.sampled_from(("", "a", "é\n", 'q"\\', "{[,:", "x" * 40, "\\", "continued"))
@@ -58,7 +59,7 @@ def test_pieces_of_any_size_make_the_same_value(
         max_size=3,
     ),
 )
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 def test_what_is_no_json_is_none_in_pieces_either(
     value: Any, piece_bytes: int, changes: list[tuple[int, int, int]]
 ) -> None:

@@ -10,6 +10,7 @@ from smg_node.http.openapi.document import document
 from smg_node.http.openapi.examples import EXAMPLES
 from smg_node.http.openapi.schemas import SCHEMAS
 from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Route, Router, WrongMethodError
+from support.tools.example_counts import example_count
 
 ROUTER = Router(ROUTES)
 
@@ -76,7 +77,7 @@ def test_a_path_written_with_needless_escapes_is_the_same_path() -> None:
     assert ROUTER.find("GET", "/%68ealth").route.action == "health"
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(st.text(max_size=8), st.text(max_size=40))
 def test_any_method_and_path_find_a_route_or_a_refusal(method: str, path: str) -> None:
     status = 200

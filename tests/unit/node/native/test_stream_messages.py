@@ -13,6 +13,7 @@ from smg_node.engines.grpc.contract_detection import WIRES
 from smg_node.native.stream_messages import ChunkReader
 from support.engines.engine_bench import PB
 from support.tools.compiled_forms import form, twins
+from support.tools.example_counts import example_count
 
 SHAPES = {
     Contract.VLLM: {"part": 1, "choice": 7, "prompt": 2, "cached": 4},
@@ -160,7 +161,7 @@ def test_no_beginning_of_a_chunk_is_taken_for_another(
     end_agrees(chunks, contract, whole[: at % len(whole)])
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(contract=contracts, data=st.data())
 def test_any_bytes_are_read_as_protobuf_reads_them_or_left_to_it(
     chunks: ModuleType, contract: Contract, data: st.DataObject

@@ -15,6 +15,7 @@ from smg_node.engines.engine import Contract
 from smg_node.native.stream_messages import ChunkReader
 from support.engines.engine_bench import PB
 from support.tools.compiled_forms import form, twins
+from support.tools.example_counts import example_count
 
 TEXTS = ["a", " b", '"', None, "", "é", "\u2028", "x\\", "\n", "end"]
 ENDING = frozenset({9})
@@ -73,7 +74,7 @@ def shown(batch: Sequence[Said], room: int, at_once: int) -> list[str] | None:
     return texts
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=example_count(400), deadline=None)
 @given(
     batches=st.lists(st.lists(plain | odd, min_size=1, max_size=4), max_size=6),
     most=st.integers(1, 12),
@@ -111,7 +112,7 @@ def test_it_is_all_of_a_batch_as_the_long_way_would_show_it_or_none(
         assert told == texts
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 @given(data=st.binary(max_size=40))
 def test_garbage_is_nothing_for_it(made: ModuleType, data: bytes) -> None:
     said, told = array("I"), ["so far"]

@@ -17,6 +17,7 @@ from smg_node.routing.wait_queue import (
     Ticket,
     WaitQueue,
 )
+from support.tools.example_counts import example_count
 
 FAR_S = 1e9
 
@@ -262,7 +263,7 @@ def plain_next(
     return max(late, key=lambda entry: (entry[0], entry[1]))[2], 0
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 @given(acts=ACTS, seed=st.integers(0, 2**16))
 def test_it_does_what_a_plain_list_does(acts: list[tuple[str, Priority, float]], seed: int) -> None:
     options = small(

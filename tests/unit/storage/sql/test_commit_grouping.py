@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import Committed, Status, StoredResponse, Turn
 from smg_storage.sql.commit_grouping import GROUP_BYTES_MAX, WAITING_MAX, Grouping, Outcome
+from support.tools.example_counts import example_count
 
 
 def turn(name: str, size: int = 2) -> Turn:
@@ -194,7 +195,7 @@ async def test_a_line_that_is_too_long_is_refused() -> None:
             each.cancel()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=example_count(150))
 @example(steps=[("come", 1), ("write", 1), ("wait", 2), ("leave", 0)], lanes=1, bad=set())
 @example(steps=[("come", 2), ("write", 1), ("wait", 2), ("leave", 1)], lanes=1, bad=set())
 @given(

@@ -15,6 +15,7 @@ from smg_chaos.bench.load.answer_check import (
     read_stream,
     read_whole,
 )
+from support.tools.example_counts import example_count
 
 TEXT = "The gateway asks. An engine answers.\nIt is late"
 PIECES = ["The", " gateway", " asks", ".", " An", " engine", " answers", ".\n", "It is", " late"]
@@ -189,7 +190,7 @@ def test_comments_and_other_line_ends_do_no_harm() -> None:
     assert list(events(b"event: x\ndata: 1\ndata: 2\n\n\n\n: c\n\n")) == [b"1\n2"]
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(st.binary(max_size=300))
 def test_any_bytes_give_an_answer_or_a_wrong_one(body: bytes) -> None:
     for streamed in (True, False):

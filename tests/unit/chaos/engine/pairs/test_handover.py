@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from smg_chaos.engine.cache.shared_store import FolderStore, MemoryStore
 from smg_chaos.engine.pairs.handover import Asking, Exchange, Gone, Handed, Shelf, Thing
+from support.tools.example_counts import example_count
 
 THING = Handed(1, 70, 32)
 
@@ -111,7 +112,7 @@ STEP = st.tuples(st.sampled_from(["put", "ask", "took", "withdraw", "drop"]), st
 
 
 @given(steps=st.lists(STEP, max_size=40), patient=st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 def test_everything_is_taken_at_most_once_in_whatever_order(
     steps: list[tuple[str, int]], patient: bool
 ) -> None:

@@ -7,6 +7,7 @@ from smg_chaos.engine.protocol.contracts import CONTRACTS
 from smg_chaos.engine.protocol.prompt_ids import PACKED_FROM_BYTES, Greatest, PackedIds, cut_out
 from smg_chaos.engine.protocol.wire import Field, varint
 from support.engines.simulated_engine import Simulation
+from support.tools.example_counts import example_count
 
 # Numbers around the borders between one, two, three and more digits in base 128.
 NUMBER = st.integers(0, 2**32 - 1) | st.builds(
@@ -32,7 +33,7 @@ def test_packed_ids_are_the_ids(ids: list[int]) -> None:
 
 
 @given(st.lists(NUMBER, min_size=1, max_size=8), NUMBER.map(lambda limit: limit + 1))
-@settings(max_examples=1000)
+@settings(max_examples=example_count(1000))
 def test_whether_all_are_below_a_limit_is_known_without_decoding(
     ids: list[int], limit: int
 ) -> None:

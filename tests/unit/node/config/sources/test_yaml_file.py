@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from smg_node.config.schema.problems import ConfigurationError
 from smg_node.config.sources.yaml_file import read_file
 from support.tools.configuration import SCHEMA, load, refusal, write_yaml
+from support.tools.example_counts import example_count
 
 
 def _refused(folder: Path, text: str) -> list[str]:
@@ -144,7 +145,9 @@ _YAML = st.text(alphabet="abhtpnmelisurkx:{}[],-#&*!|>'\"%@?~ \n\t0123.<", max_s
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=example_count(150), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(_YAML)
 def test_any_text_gives_entries_or_problems_and_never_another_exception(
     tmp_path: Path, text: str

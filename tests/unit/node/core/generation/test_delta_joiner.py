@@ -10,6 +10,7 @@ from smg_node.core.generation.delta_joiner import HELD_MAX, Joiner, joined
 from smg_node.core.generation.event_grammar import Grammar
 from smg_node.core.generation.events import BlockStart, Delta, Event, TokenLogprob
 from support.answers.grammatical_streams import streams
+from support.tools.example_counts import example_count
 
 CHOICES = 2
 
@@ -57,7 +58,7 @@ cuts = st.lists(st.tuples(st.integers(0, 6), st.booleans()), max_size=12)
     | streams(choices=CHOICES, failing=True),
     cuts,
 )
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 def test_each_choice_says_the_same_however_its_stream_is_cut(
     events: list[Event], steps: list[tuple[int, bool]]
 ) -> None:

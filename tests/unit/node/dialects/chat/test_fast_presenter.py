@@ -28,6 +28,7 @@ from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.options import ReaderOptions
 from support.answers.grammatical_streams import streams, texts
+from support.tools.example_counts import example_count
 
 VIEWS = st.builds(
     ChatView,
@@ -77,7 +78,7 @@ def cut(data: st.DataObject, events: list[Event]) -> list[list[Event]]:
     return [events[low:high] for low, high in pairwise(sorted(chosen))]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=example_count(400))
 @given(st.data(), VIEWS, st.one_of(plain(), streams(failing=True)))
 def test_frames_are_those_of_any_other_presenter(
     data: st.DataObject, view: ChatView, events: list[Event]
@@ -90,7 +91,7 @@ def test_frames_are_those_of_any_other_presenter(
             assert ours.around() == theirs.around()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=example_count(200))
 @given(BEGINS, st.lists(texts, max_size=2), REASONS, USAGES, VIEWS)
 def test_answers_are_those_of_any_other_presenter(
     begin: Begin, said: list[str], reason: FinishReason, usage: Usage, view: ChatView

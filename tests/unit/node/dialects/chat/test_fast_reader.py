@@ -15,6 +15,7 @@ from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.options import ReaderOptions
+from support.tools.example_counts import example_count
 
 READER = ChatReader(ReaderOptions(messages_max=3))
 SCALARS: st.SearchStrategy[Any] = st.sampled_from(
@@ -104,7 +105,7 @@ def outcome(
         return None, (error.message, error.where)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=example_count(400))
 @given(BODIES)
 def test_both_ways_say_the_same(body: dict[str, Any]) -> None:
     check(body)

@@ -4,13 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.engines.transport.deadline_queue import TICK_S, Deadlines
+from support.tools.example_counts import example_count
 
 
 @given(
     st.lists(st.tuples(st.floats(0, 50), st.floats(0, 50), st.booleans()), max_size=40),
     st.floats(0.01, 3),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 def test_everything_is_told_once_and_in_time(
     items: list[tuple[float, float, bool]], step_s: float
 ) -> None:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from smg_node.core.errors import HTTP_STATUS, ErrorKind, SmgError
 from smg_node.http.message.reply import HeadWriter, name_list
 from smg_node.http.middleware.error_replies import error_reply
+from support.tools.example_counts import example_count
 
 
 class ManualClock:
@@ -112,7 +113,7 @@ HEADS = st.tuples(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(st.lists(HEADS, max_size=6))
 def test_heads_of_any_kinds_say_what_their_lines_say_one_by_one(
     asked: list[tuple[int, str, dict[str, str], int | None]],
@@ -138,7 +139,7 @@ def test_a_name_cannot_smuggle_in_a_header_either(evil: str) -> None:
             heads.head(200, "", {evil: "x"})
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(st.lists(st.text(max_size=100), max_size=50))
 def test_any_names_make_a_header_value(names: list[str]) -> None:
     value = name_list(names)

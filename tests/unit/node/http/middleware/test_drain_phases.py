@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.http.middleware.drain_phases import CUT_S, QUIET_S, Drain, DrainTimes, Phase, Step
+from support.tools.example_counts import example_count
 
 
 def begun() -> Drain:
@@ -215,7 +216,7 @@ def test_a_node_set_aside_leaves_like_any_other() -> None:
     assert drain.refuses_work(206)
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(
     st.lists(
         st.tuples(st.floats(0, 100), st.integers(0, 3), st.booleans()), min_size=1, max_size=30

@@ -17,6 +17,7 @@ from smg_node.core.errors import SmgError
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import FramingError, split_target
 from smg_node.http.server.request_parser import RequestReader
+from support.tools.example_counts import example_count
 
 HOST = b"Host: x\r\n"
 LINE_MAX_BYTES = 200
@@ -324,7 +325,7 @@ def pieces_of(sent: bytes, cuts: Sequence[int]) -> Iterator[bytes]:
         yield sent[start:end]
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(st.lists(requests(), min_size=1, max_size=3), st.lists(st.integers(0, 4000), max_size=6))
 def test_requests_are_the_same_however_they_are_cut_and_as_the_framework_reads_them(
     sent: list[bytes], cuts: list[int]
@@ -357,7 +358,7 @@ async def as_framework(stream: bytes) -> list[tuple[Any, ...]]:
     ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(requests(), st.lists(st.tuples(st.integers(0, 400), st.binary(max_size=3)), min_size=1))
 def test_broken_bytes_give_the_same_at_every_cut_and_never_more_than_the_framework_takes(
     sent: bytes, changes: list[tuple[int, bytes]]
@@ -381,7 +382,7 @@ def test_broken_bytes_give_the_same_at_every_cut_and_never_more_than_the_framewo
     assert len(whole.requests) <= taken
 
 
-@settings(max_examples=200)
+@settings(max_examples=example_count(200))
 @given(st.lists(st.binary(max_size=80), max_size=4))
 def test_any_bytes_are_requests_or_one_refusal(parts: list[bytes]) -> None:
     found = read(*parts)

@@ -11,6 +11,7 @@ from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, T
 from smg_node.parsers.notations.json_calls import is_name
 from smg_node.parsers.selection.registry import known_joint
 from support.answers.parser_cases import case_of, in_chunks, pieces_of
+from support.tools.example_counts import example_count
 
 WORDS = {
     "harmony": [
@@ -122,7 +123,7 @@ HEADER = st.lists(
 
 
 @given(header=HEADER)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=example_count(300), deadline=None)
 def test_whatever_stands_in_a_header_it_is_read_and_the_next_message_is_too(
     header: list[str],
 ) -> None:
@@ -142,7 +143,7 @@ def test_whatever_stands_in_a_header_it_is_read_and_the_next_message_is_too(
 
 
 @given(value=st.recursive(st.text() | st.integers() | st.booleans() | st.none(), st.lists))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 def test_arguments_leave_as_they_were_printed_whatever_is_in_them(value: object) -> None:
     body = json.dumps({"a <|call|> <|end|>": value}, ensure_ascii=False)
     text = f"<|channel|>commentary to=functions.x <|constrain|>json<|message|>{body}<|call|>"

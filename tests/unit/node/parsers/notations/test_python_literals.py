@@ -11,6 +11,7 @@ from smg_node.core.generation.pieces import Arguments, Call, Text
 from smg_node.parsers.notations.python_literals import NESTING_MAX
 from smg_node.parsers.reading.text_reader import HELD_MAX
 from support.answers.parser_cases import case_of, in_chunks, pieces_of
+from support.tools.example_counts import example_count
 
 VALUES: Final[st.SearchStrategy[Any]] = st.recursive(
     st.none()
@@ -36,7 +37,7 @@ def arguments_of(tools: str, text: str, size: int = 0) -> str:
     return last.text
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(VALUES)
 def test_what_python_prints_is_read_as_it_was(value: Any) -> None:
     texts = {
@@ -62,7 +63,7 @@ def own(value: Any) -> str:
             return json.dumps(value)
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(VALUES)
 def test_what_gemma_prints_is_read_as_it_was(value: Any) -> None:
     text = f"<|tool_call>call:f{{a:{own(value)},b:{own([value])}}}<tool_call|>"
@@ -76,7 +77,7 @@ LOOSE: Final = st.text(alphabet="ab' ,.!é", max_size=20).filter(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=example_count(150))
 @given(LOOSE, LOOSE)
 def test_apostrophes_need_no_escape_where_the_literal_does_not_go_on(one: str, two: str) -> None:
     text = f"<|tool_call_start|>[f(a='{one}', b='{two}')]<|tool_call_end|>"

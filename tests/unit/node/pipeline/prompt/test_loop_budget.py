@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.pipeline.prompt.loop_budget import LoopBudget
+from support.tools.example_counts import example_count
 
 
 class Rounds:
@@ -24,7 +25,7 @@ class Rounds:
         self._goes_on = False
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 @given(
     workers=st.lists(
         st.tuples(

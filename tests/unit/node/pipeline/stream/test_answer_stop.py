@@ -15,6 +15,7 @@ from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.stream.choice_stream import ChoiceStream
 from smg_node.pipeline.stream.end_tokens import ends_of
 from support.models.bytewise_tokenizer import BytewiseTokenizer
+from support.tools.example_counts import example_count
 
 HERMES = '<tool_call>\n{"name": "find", "arguments": {"city": "Ghent"}}\n</tool_call>'
 TAGGED = (
@@ -237,7 +238,7 @@ def test_the_answer_ends_where_its_own_text_has_the_string(name: str, logprobs: 
 
 
 @given(data=st.data(), name=st.sampled_from(sorted(CASES)))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 def test_no_cut_changes_what_is_said(data: st.DataObject, name: str) -> None:
     (form, text, stop, tail), _ = CASES[name]
     cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=12))

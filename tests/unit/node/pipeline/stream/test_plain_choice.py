@@ -16,6 +16,7 @@ from smg_node.pipeline.stream.plain_choice import WholeStream, plain_stream
 from smg_node.tokens.decoding.detokenizer import TableDetokenizer, lossy_utf8
 from smg_node.tokens.tokenizer import Detokenizer
 from support.models.bytewise_tokenizer import EOS, TURN, BytewiseTokenizer
+from support.tools.example_counts import example_count
 
 TOKENIZER = BytewiseTokenizer()
 _BYTES = [bytes((one,)) for one in range(256)]
@@ -62,7 +63,7 @@ SAMPLINGS = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=example_count(400))
 @example(
     chunks=[Chunk(0, (97, 256), apart=True)],
     sampling=Sampling(max_tokens=3, ignore_eos=True),
@@ -119,7 +120,7 @@ def test_a_plain_choice_is_told_as_any_other_would_be(
     assert (plain.cut_by_string, plain.cut_by_call) == (False, False)
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(chunks=CHUNKS, sampling=SAMPLINGS, table=st.booleans())
 def test_what_is_told_to_nobody_is_the_same_answer(
     chunks: list[Chunk], sampling: Sampling, table: bool

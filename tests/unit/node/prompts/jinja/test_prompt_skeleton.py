@@ -10,6 +10,7 @@ from smg_node.core.generation.request import ChatPrompt, Thinking, Tool, Turn
 from smg_node.prompts.jinja.prompt_skeleton import FORMS_MAX, TURNS_MAX, Forms, form_of
 from smg_node.prompts.renderer import Renderer
 from support.models.prompt_corpus import CHATS, NAMES, NOW, renderer, source
+from support.tools.example_counts import example_count
 
 NOW_MS = int(NOW.timestamp() * 1000)
 _LOOP = "{%% for m in messages %%}{{ m.role }}:%s;{%% endfor %%}"
@@ -177,7 +178,7 @@ def test_a_template_that_looks_into_its_texts_has_none(name: str) -> None:
     assert known(ours, prompt) is None
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=example_count(120))
 @given(st.data())
 def test_what_is_joined_is_what_the_template_prints(data: st.DataObject) -> None:
     bodies = {**{name: _LOOP % body for name, body in {**FOLLOWED, **LOOKING}.items()}}

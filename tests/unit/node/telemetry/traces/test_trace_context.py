@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.telemetry.traces.trace_context import TraceContext, parse
+from support.tools.example_counts import example_count
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"
@@ -51,7 +52,7 @@ def test_a_state_nobody_can_trust_is_dropped_and_the_trace_goes_on(state: str) -
     assert parse(GOOD, state) == TraceContext(TRACE, SPAN, True)
 
 
-@settings(max_examples=300)
+@settings(max_examples=example_count(300))
 @given(
     st.text(max_size=80) | st.from_regex(r"[0-9a-f]{2}-[0-9a-f]{30,33}-[0-9a-f]{16}-[0-9a-f]{2}.?"),
     st.text(),

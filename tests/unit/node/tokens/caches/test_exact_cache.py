@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
 from smg_node.tokens.caches.exact_cache import ENTRY_BYTES, Encoded, ExactCache, ExactLimits, Key
+from support.tools.example_counts import example_count
 
 ROOMY = ExactLimits(entries=100, bytes=1 << 20)
 
@@ -148,7 +149,7 @@ def test_a_limit_of_zero_keeps_nothing(limits: ExactLimits) -> None:
     assert cache.bytes == 0
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=example_count(150))
 @given(
     steps=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 300), st.booleans()), max_size=60),
     entries=st.integers(1, 6),
@@ -178,7 +179,7 @@ def test_it_is_a_bounded_map_whatever_comes(
     assert cache.bytes == sum(ENTRY_BYTES + 4 * len(one.ids) for one in kept if one is not None)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=example_count(150))
 @given(
     steps=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 300)), max_size=80),
     entries=st.integers(0, 64),

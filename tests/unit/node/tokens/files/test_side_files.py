@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from smg_node.core.errors import SmgError
 from smg_node.tokens.files.side_files import SideFiles, read_side_files
 from support.models.vocabulary import bundle_of
+from support.tools.example_counts import example_count
 
 IDS = {"</s>": 2, "<|im_end|>": 7}
 
@@ -140,7 +141,7 @@ keys = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=example_count(300))
 @given(
     files=st.dictionaries(
         st.sampled_from(["config", "special_map", "model", "generation"]),

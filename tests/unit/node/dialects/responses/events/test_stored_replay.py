@@ -19,6 +19,7 @@ from support.answers.responses import (
     items_from,
     json_values,
 )
+from support.tools.example_counts import example_count
 
 CITED = {"type": "url_citation", "start_index": 0, "end_index": 1, "title": "t", "url": "u"}
 # The SDK's list of what an answer may hold has no place for these.
@@ -115,7 +116,7 @@ def test_the_end_is_the_stored_document_byte_for_byte() -> None:
     assert replayed(document)[-1].data.endswith(b'"response":' + document + b"}")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(
     st.binary(max_size=30)
     | json_values.map(lambda value: json.dumps(value).encode())
@@ -130,7 +131,7 @@ def test_garbage_is_no_response(garbage: bytes) -> None:
         replayed(garbage)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(["content", "summary", "arguments", "input"]), json_values))
 def test_an_item_of_any_shape_is_told(values: dict[str, Any]) -> None:
     for kind in ("message", "reasoning", "function_call", "custom_tool_call"):

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.dialects.responses.items.flat_names import FlatNames, NamespacedName, flat_names
+from support.tools.example_counts import example_count
 
 _VALID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 _parts = st.text(st.sampled_from("ab_-.é"), min_size=1, max_size=5) | st.sampled_from(
@@ -73,7 +74,7 @@ def test_a_history_uses_the_names_that_its_request_declares() -> None:
     assert re.fullmatch(r"old__call_[0-9a-f]{8}", names.of("old", "call"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 @given(
     tools=st.lists(st.builds(NamespacedName, _parts, _parts), unique=True, max_size=8),
     taken=st.lists(st.text(st.sampled_from("ab_"), min_size=1, max_size=12), max_size=8),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from smg_node.core.cooperative_steps import whole
 from smg_node.dialects.responses.items.item_groups import groups_of, unmatched
 from support.answers.responses import item_rows, items_from
+from support.tools.example_counts import example_count
 
 U = {"role": "user", "content": "u"}
 A = {"role": "assistant", "content": "a"}
@@ -45,7 +46,7 @@ def test_a_turn_is_a_group_and_instructions_stand_alone(rows: Any, groups: Any) 
     assert [(group.places, group.pinned) for group in groups_of(items_from(rows))] == groups
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.lists(item_rows(), max_size=8))
 def test_every_item_is_in_one_group_and_groups_begin_in_order(rows: Any) -> None:
     groups = groups_of(items_from(rows))
@@ -54,7 +55,7 @@ def test_every_item_is_in_one_group_and_groups_begin_in_order(rows: Any) -> None
     assert firsts == sorted(firsts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.lists(st.sampled_from([U, A, S, D, R, "turn"]), max_size=8), st.integers(0, 8))
 def test_dropping_the_oldest_groups_leaves_no_output_without_its_call(
     plan: Any, dropped: int

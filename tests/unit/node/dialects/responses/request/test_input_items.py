@@ -23,6 +23,7 @@ from smg_node.dialects.responses.items.item_document import (
 )
 from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE, KINDS, kind_named
 from support.answers.responses import AUDIO, SAMPLES, THREAD, item_rows, items_from, json_values
+from support.tools.example_counts import example_count
 
 _items: TypeAdapter[ResponseItem] = TypeAdapter(ResponseItem)
 # The SDK's list of what a conversation returns has no place for these.
@@ -63,7 +64,7 @@ def test_an_item_is_kept_as_it_came_and_the_sdk_knows_it(kind: str) -> None:
         _items.validate_json(item.document, strict=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.lists(item_rows(), max_size=6))
 def test_any_items_stored_are_read_back_byte_for_byte(rows: list[dict[str, Any]]) -> None:
     items = named(items_from(rows))
@@ -78,14 +79,14 @@ def test_any_items_stored_are_read_back_byte_for_byte(rows: list[dict[str, Any]]
         }
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.lists(item_rows(), max_size=4))
 def test_a_document_fits_into_one_line_of_a_stream(rows: list[dict[str, Any]]) -> None:
     for item in items_from(rows):
         assert len(item.document.decode().splitlines()) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.binary(max_size=40) | json_values.map(msgspec.json.encode))
 def test_garbage_is_no_item(garbage: bytes) -> None:
     for read in (item_of, items_of):
@@ -96,7 +97,7 @@ def test_garbage_is_no_item(garbage: bytes) -> None:
         assert found == () or isinstance(found, ItemDoc | tuple)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(["type", "id", "role", "content", "call_id"]), json_values))
 def test_any_object_is_read_or_refused(row: dict[str, Any]) -> None:
     try:

@@ -13,6 +13,7 @@ from smg_node.dialects.responses.request.generate_request import generate_reques
 from smg_node.dialects.responses.request.output_parameters import INCLUDABLE, LOGPROBS
 from smg_node.dialects.responses.request.reader import PARAMETERS, ResponsesReader
 from support.answers.responses import RESPONSE_ID, ask_of, json_values
+from support.tools.example_counts import example_count
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 CUSTOM = {"type": "custom", "name": "g", "description": "free"}
@@ -274,7 +275,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert "4 problems" in caught.value.message
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(PARAMETERS)), json_values, max_size=5))
 def test_any_body_is_an_ask_or_a_refusal(body: dict[str, Any]) -> None:
     try:

@@ -15,6 +15,7 @@ from smg_node.engines.transport.h2.protocol.stream_state import STREAM_WINDOW, F
 from smg_node.engines.transport.transport import StatusCode
 from support.engines.h2_server import FINE, HEAD, answer, body, head, message, tail
 from support.tools.compiled_forms import twins
+from support.tools.example_counts import example_count
 
 LIMIT = 100_000
 S = StatusCode
@@ -198,7 +199,7 @@ KINDS: list[Callable[[int], bytes]] = [
 
 
 @given(st.binary(max_size=300), st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=example_count(150), deadline=None)
 def test_any_bytes_at_any_cut_give_messages_or_a_broken_connection(data: bytes, size: int) -> None:
     connection, _ = connected(3)
     for at in range(0, len(data), size):
@@ -211,7 +212,7 @@ def test_any_bytes_at_any_cut_give_messages_or_a_broken_connection(data: bytes, 
     st.integers(1, 60),
     st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=2),
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=example_count(250), deadline=None)
 def test_frames_in_any_order_with_any_byte_wrong_give_the_same_at_every_cut(
     said: list[tuple[Callable[[int], bytes], int]], size: int, wrong: list[tuple[int, int]]
 ) -> None:

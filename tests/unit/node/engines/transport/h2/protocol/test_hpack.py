@@ -12,6 +12,7 @@ from smg_node.engines.transport.h2.protocol.hpack import (
     read_block,
 )
 from smg_node.engines.transport.h2.protocol.huffman import LENGTHS, HuffmanError, codes, decoded
+from support.tools.example_counts import example_count
 
 
 def coded(text: bytes) -> bytes:
@@ -73,13 +74,13 @@ def test_the_code_is_a_complete_prefix_code() -> None:
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 def test_every_text_survives_its_code(text: bytes) -> None:
     assert decoded(coded(text)) == text
 
 
 @given(st.binary(max_size=40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=example_count(100), deadline=None)
 def test_any_bits_are_text_or_an_error(raw: bytes) -> None:
     try:
         text = decoded(raw)
@@ -103,7 +104,7 @@ def test_literals_are_read_as_written(headers: list[tuple[bytes, bytes]]) -> Non
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=example_count(200), deadline=None)
 def test_any_block_is_headers_or_an_error(block: bytes) -> None:
     try:
         read = read_block(block)
