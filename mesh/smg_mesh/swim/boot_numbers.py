@@ -1,9 +1,8 @@
-"""Boot numbers: ids of a node's lives: later lives have larger ones,
-and no two lives have the same.
+"""Boot numbers: ids of a node's lives. Of two living processes with one name the larger one keeps it.
 
     boot = milliseconds << 16 | 16 random bits
 
-The larger of two living processes with one name keeps it, so the numbers say who was there first:
+So the numbers say who was there first:
 
     first life of a data dir    2^41 ms - the time since the epoch: the later it starts, the smaller
     next life of a data dir     the last number kept there, and up to 16 ms
@@ -12,10 +11,9 @@ The larger of two living processes with one name keeps it, so the numbers say wh
 
 A restart is larger than what its data dir kept, and takes over at once, wherever it starts. A stranger
 under a name that is taken is smaller, learns so from the first member it greets, and gives way; nothing is
-kept of its number, so it does not come closer by trying again. Numbers of
-clocks (milliseconds since the epoch), as earlier releases took them, are larger than those of first lives
-and are followed as any other. Random bits: no two lives have one number, also where the disk kept nothing
-or two are told the same.
+kept of its number, so it does not come closer by trying again. Numbers of clocks (milliseconds since the
+epoch), as earlier releases took them, are larger than those of first lives and are followed as any other.
+Random bits: no two lives have one number, also where the disk kept nothing or two are told the same.
 """
 
 from typing import Final

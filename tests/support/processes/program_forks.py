@@ -24,7 +24,7 @@ _START_S: Final = 300.0
 
 
 @dataclass(slots=True)
-class _Life:
+class _Fork:
     """One fork: its exit status once it has ended."""
 
     pid: int
@@ -35,25 +35,25 @@ class _Life:
 class ForkedProgram:
     """A program that runs as a fork, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, life: _Life, words: Sequence[str]) -> None:
-        self._life = life
+    def __init__(self, fork: _Fork, words: Sequence[str]) -> None:
+        self._fork = fork
         self._words = words
 
     @property
     def pid(self) -> int:
         """The process id."""
-        return self._life.pid
+        return self._fork.pid
 
     def poll(self) -> int | None:
         """Return the exit status, or None while it runs."""
-        return self._life.status
+        return self._fork.status
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit status; subprocess.TimeoutExpired if it has not ended in time."""
-        if not self._life.ended.wait(timeout):
+        if not self._fork.ended.wait(timeout):
             raise subprocess.TimeoutExpired(self._words, timeout or 0.0)
-        assert self._life.status is not None
-        return self._life.status
+        assert self._fork.status is not None
+        return self._fork.status
 
     def send_signal(self, number: int) -> None:
         """Send it a signal, unless it has ended."""
@@ -85,8 +85,8 @@ class ProgramServer:
         )
         self._ordering = threading.Lock()
         self._changed = threading.Condition()
-        self._started: list[_Life] = []
-        self._lives: dict[int, _Life] = {}
+        self._started: list[_Fork] = []
+        self._forks: dict[int, _Fork] = {}
         self._ready = threading.Event()
         self._gone = False
         threading.Thread(target=self._listen, name="program-server", daemon=True).start()
@@ -149,13 +149,13 @@ class ProgramServer:
         with self._changed:
             if "started" in answer:
                 pid = answer["started"]
-                self._lives[pid] = _Life(pid, threading.Event())
-                self._started.append(self._lives[pid])
+                self._forks[pid] = _Fork(pid, threading.Event())
+                self._started.append(self._forks[pid])
                 self._changed.notify_all()
             else:
-                life = self._lives.pop(answer["ended"])
-                life.status = answer["status"]
-                life.ended.set()
+                fork = self._forks.pop(answer["ended"])
+                fork.status = answer["status"]
+                fork.ended.set()
 
 
 @cache

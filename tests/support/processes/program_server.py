@@ -2,12 +2,13 @@
 
     python -m support.processes.program_server
 
-reads orders from its standard input, a line of JSON each (`Order` of `program_forks`), and writes lines of JSON to its
+reads orders from its standard input, a line of JSON each (`ProgramServer.start` writes them), and writes lines of JSON to its
 standard output: {"started": pid} in the order of the orders, {"ended": pid, "status": n} as a child ends, with the status
 that `subprocess.Popen.returncode` has. It ends with its input, and its children with it.
 
-What a fork lacks against a program started by itself: its modules are imported already, and its command line in /proc
-is that of the server. Everything else (working folder, environment, session, signals, output, exit status) is its own.
+What a fork lacks against a program started by itself: its modules are imported already, its command line and environment
+in /proc are those of the server, and no exit handlers run. Everything else (working folder, environment as it and its
+children see it, session, signals, output, exit status) is its own.
 """
 
 import ctypes
@@ -125,7 +126,7 @@ def _become(program: Callable[[], object], order: dict[str, Any]) -> NoReturn:
 
 
 def _status_of(program: Callable[[], object]) -> int:
-    """Run a program; return what it exits with, after what an interpreter does at its exit."""
+    """Run a program; return what it exits with, once its threads have ended and its output is written."""
     status: object
     try:
         status = program()

@@ -183,8 +183,8 @@ class OpenThought(OpenItem):
         return item_from(values)
 
 
-class OpenCall(OpenItem):
-    """Function call. One without arguments has an empty object, unless it was cut there."""
+class _NamedCall(OpenItem):
+    """Call of a tool, by its name and namespace."""
 
     __slots__ = ("_call_id", "_name")
 
@@ -201,6 +201,18 @@ class OpenCall(OpenItem):
         super().__init__(script, item_id, output_index)
         self._call_id = call_id
         self._name = _spelled(name, namespace)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Prepare what each delta has in common, if there are several."""
+
+
+class OpenCall(_NamedCall):
+    """Function call. One without arguments has an empty object, unless it was cut there."""
+
+    __slots__ = ()
+
+    def _begin(self) -> None:
         self._prepare("response.function_call_arguments.delta", self._place())
 
     def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
@@ -231,27 +243,13 @@ class OpenCall(OpenItem):
         )
 
 
-class OpenCustomCall(OpenItem):
+class OpenCustomCall(_NamedCall):
     """Call of a custom tool: the model is shown a function of one string, the client that string.
 
     The string is inside JSON, and known only at its end: so it is sent in one delta.
     """
 
-    __slots__ = ("_call_id", "_name")
-
-    def __init__(
-        self,
-        script: Script,
-        item_id: str,
-        output_index: int,
-        *,
-        call_id: str,
-        name: str,
-        namespace: str = "",
-    ) -> None:
-        super().__init__(script, item_id, output_index)
-        self._call_id = call_id
-        self._name = _spelled(name, namespace)
+    __slots__ = ()
 
     def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         place, say, whole = self._place(), self._script.say, custom_input(text)

@@ -26,7 +26,7 @@ from smg_node.http.openapi.requests.makers import (
 
 _LIMITS: Final = ReaderOptions()
 _TEXT_PART: Final = keyed(("type", "text"), type={"const": "text"}, text={"type": "string"})
-_REFUSAL_PART: Final = keyed(
+REFUSAL_PART: Final = keyed(
     ("type", "refusal"), type={"const": "refusal"}, refusal={"type": "string"}
 )
 _URL: Final = either(
@@ -36,7 +36,7 @@ _MEDIA_PARTS: Final = tuple(
     keyed(("type", kind), **{"type": {"const": kind}, kind: _URL})
     for kind in ("image_url", "video_url", "audio_url")
 )
-_AUDIO_PART: Final = keyed(
+AUDIO_PART: Final = keyed(
     ("type", "input_audio"),
     type={"const": "input_audio"},
     input_audio=keyed(
@@ -76,7 +76,7 @@ _CALL: Final = keyed(
         arguments={"type": ["string", "object", "null"]},
     ),
 )
-_SAID: Final = optional(_content(_TEXT_PART, _REFUSAL_PART))
+_SAID: Final = optional(_content(_TEXT_PART, REFUSAL_PART))
 _OUTPUT: Final[Mapping[str, Schema]] = {
     "role": {"const": "assistant"},
     "name": _NAME,
@@ -119,13 +119,13 @@ MESSAGE: Final[Schema] = {
             ("role", "content"),
             role={"const": "user"},
             **_NO_PREFIX,
-            content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
+            content=_content(_TEXT_PART, *_MEDIA_PARTS, AUDIO_PART, _FILE_PART),
             name=_NAME,
         ),
         {
             **keyed(
                 ("role", "content"),
-                **{**_OUTPUT, "content": _content(_TEXT_PART, _REFUSAL_PART)},
+                **{**_OUTPUT, "content": _content(_TEXT_PART, REFUSAL_PART)},
             ),
             "not": _UNCONTINUED,
         },
@@ -142,7 +142,7 @@ MESSAGE: Final[Schema] = {
             ("role", "content", "tool_call_id"),
             role={"const": "tool"},
             **_NO_PREFIX,
-            content=_content(_TEXT_PART, *_MEDIA_PARTS, _AUDIO_PART, _FILE_PART),
+            content=_content(_TEXT_PART, *_MEDIA_PARTS, AUDIO_PART, _FILE_PART),
             tool_call_id=text(1, 256, required=True),
             name=_NAME,
         ),

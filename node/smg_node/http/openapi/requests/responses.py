@@ -25,7 +25,7 @@ from smg_node.http.openapi.requests.makers import (
     text,
     word,
 )
-from smg_node.http.openapi.requests.messages import HOSTED_TOOL
+from smg_node.http.openapi.requests.messages import AUDIO_PART, HOSTED_TOOL, REFUSAL_PART
 
 _LIMITS: Final = ReaderOptions()
 ID_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$"
@@ -60,15 +60,6 @@ _LINKED_FILE: Final = keyed(
     filename=text(0, 256),
     file_id=_NO_FILES,
 )
-_INPUT_AUDIO: Final = keyed(
-    ("type", "input_audio"),
-    type={"const": "input_audio"},
-    input_audio=keyed(
-        ("data", "format"),
-        data=text(1, required=True),
-        format={"type": "string", "pattern": "^[0-9A-Za-z]{1,16}$"},
-    ),
-)
 _OUTPUT_TEXT: Final = keyed(
     ("type", "text"),
     type={"const": "output_text"},
@@ -76,7 +67,6 @@ _OUTPUT_TEXT: Final = keyed(
     annotations={"type": ["array", "null"]},
     logprobs={"type": ["array", "null"]},
 )
-_REFUSAL: Final = keyed(("type", "refusal"), type={"const": "refusal"}, refusal={"type": "string"})
 _STATUS: Final = word(*STATUSES)
 _MESSAGE_KEYS: Final[Mapping[str, Schema]] = {
     "type": {"enum": ["message", None]},
@@ -91,7 +81,7 @@ _GIVEN: Final = keyed(
     content=either(
         {"type": "string"},
         array(
-            either(_INPUT_TEXT, _INPUT_IMAGE, _INPUT_FILE, _LINKED_FILE, _INPUT_AUDIO),
+            either(_INPUT_TEXT, _INPUT_IMAGE, _INPUT_FILE, _LINKED_FILE, AUDIO_PART),
             1,
             required=True,
         ),
@@ -101,7 +91,7 @@ _SAID: Final = keyed(
     ("role", "content"),
     **_MESSAGE_KEYS,
     role={"const": "assistant"},
-    content=either({"type": "string"}, array(either(_OUTPUT_TEXT, _REFUSAL), required=True)),
+    content=either({"type": "string"}, array(either(_OUTPUT_TEXT, REFUSAL_PART), required=True)),
 )
 _OUTPUT: Final = either(
     {"type": "string"},
