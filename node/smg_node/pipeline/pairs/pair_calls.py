@@ -144,14 +144,21 @@ class PairCalls(Generic[Said]):
         first: "asyncio.Task[Said | None]",
         patience_s: float,
     ) -> None:
-        """Close the second call; one that may be receiving its blocks is given a moment for it."""
+        """Close the second call; one that may be receiving its blocks is given a moment for it.
+
+        Safe to cancel at every await: an engine that is not told would go on to its last token.
+        """
         try:
             if self.fault is None and patience_s > 0:
                 await asyncio.wait((first,), timeout=patience_s)
         finally:
             first.cancel()
-            await _ended(first)
-            await stream.aclose()
+            try:
+                await _ended(first)
+            finally:
+                # A reader that is still at work was cancelled above, and closes the call itself.
+                if first.done():
+                    await stream.aclose()
 
 
 def fault_of(error: SmgError, leg: Leg) -> Fault:
@@ -169,7 +176,8 @@ _DROPPED: Final = frozenset({"upstream_abort", "upstream_error", "upstream_cut"}
 
 async def _ended(task: "asyncio.Task[Any]") -> None:
     """Wait for the end of a task, and ignore its result."""
-    await asyncio.wait((task,))
+    if not task.done():
+        await asyncio.wait((task,))
     if not task.cancelled():
         task.exception()
 

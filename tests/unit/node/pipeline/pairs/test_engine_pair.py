@@ -85,6 +85,12 @@ class Pair:
             yield [Chunk(0, (ord(letter),), cached_tokens=77, prompt_tokens=88)]
         yield [Chunk(0, (), finish="stop")]
 
+    async def read_one(self) -> None:
+        """Leave after the first chunk, as a receiver whose client has gone does."""
+        request = EngineRequest("r", token_ids([1, 2, 3, 4]), Sampling(max_tokens=9), True, 5.0)
+        async with aclosing(self.call.chunks(request)) as batches:
+            await anext(batches)
+
     async def read(self) -> list[Chunk]:
         request = EngineRequest("r", token_ids([1, 2, 3, 4]), Sampling(max_tokens=9), True, 5.0)
         found: list[Chunk] = []
@@ -191,6 +197,30 @@ async def test_whoever_leaves_at_whatever_moment_leaves_nothing_open(
         two = Pair(style, prefill_after=prefill_after, decode_after=decode_after)
         await interrupt(two.read(), after_turns(turns))
         assert (two.p.open, two.d.open) == (0, 0)
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("prefill_after", [0, 4, NEVER])
+@pytest.mark.parametrize("again_after", range(6))
+@pytest.mark.parametrize("leaves", [False, True], ids=["cancelled", "left"])
+async def test_a_cancellation_in_the_middle_of_the_cleanup_leaves_nothing_open(
+    style: Style, prefill_after: int, again_after: int, *, leaves: bool
+) -> None:
+    for turns in range(1, 12):
+        two = Pair(style, prefill_after=prefill_after, decode_after=2, letters="abcdefgh")
+        task = asyncio.create_task(two.read_one() if leaves else two.read())
+        await _turns(turns)
+        if not leaves:
+            task.cancel()
+        await _turns(again_after)
+        for _ in range(3):
+            task.cancel()
+            await _turns(1)
+        await asyncio.wait((task,))
+        await _turns(3)
+        assert (two.p.open, two.d.open) == (0, 0), (turns, again_after)
+        if not task.cancelled():
+            task.exception()
 
 
 async def test_a_call_that_may_be_taking_its_blocks_is_let_begin(
