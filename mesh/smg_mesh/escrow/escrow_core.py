@@ -133,6 +133,7 @@ class Escrow(Parts):
         self._now_ms = now_ms
         waits = self._desk.written(token)
         self.lived.written(() if waits is None else waits.rows)
+        self._ledger.written(() if waits is None else waits.rows, now_ms=now_ms)
         self._lending.written(() if waits is None else waits.rows)
         if waits is not None and waits.roster is not None:
             self._keeper.kept(waits.roster, wall_ms=wall_ms)
@@ -286,6 +287,7 @@ class Escrow(Parts):
             roster=self.roster,
             now_ms=now_ms,
             wall_ms=wall_ms,
+            alive=self._sight.alive,
         )
         if give is not None:
             self._say(sender, give, now_ms, wall_ms)
@@ -358,6 +360,7 @@ class Escrow(Parts):
             places = self._lending.permits.places()
             self._desk.keep_roster(msgspec.structs.replace(unkept, places=places), now_ms)
         self._lend(now_ms)
+        self._desk.write_down(self._ledger.unwritten(now_ms=now_ms), now_ms)
         return self._desk.clear()
 
     def _lend(self, now_ms: int) -> None:

@@ -19,6 +19,7 @@ from smg_mesh.escrow.permits.permit_exchange import Lending
 from smg_mesh.escrow.permits.permit_loans import without_lent
 from smg_mesh.escrow.roster.roster_keeper import RosterKeeper
 from smg_mesh.escrow.spending.lived_time import LivedTime, without_lived
+from smg_mesh.escrow.spending.released_slices import ReleasedSlices, without_released
 from smg_mesh.escrow.spending.spending_ledger import Ledger
 
 OWN_TICK_MS: Final = 10
@@ -40,10 +41,13 @@ class Parts:
         now_ms: int,
         wall_ms: int,
         lived: LivedTime | None = None,
+        released: ReleasedSlices | None = None,
+        durable: bool = True,
         adopted_ms: int | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:
-        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` is of a life before, here.
+        """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` and `released` are of a life
+        before, here. `durable`: there is a disk at all.
 
         `called` is called when a share has become low, by the caller that charged it; it has to
         call `hear`.
@@ -55,7 +59,7 @@ class Parts:
             me,
             now_ms=now_ms,
             wall_ms=wall_ms,
-            remembered=without_lent(without_lived(remembered)),
+            remembered=without_released(without_lent(without_lived(remembered))),
             fresh=roster is None,
             volatile=self._is_volatile,
         )
@@ -66,12 +70,19 @@ class Parts:
         self._lending = Lending(
             me, limits, roster=roster, remembered=remembered, now_ms=now_ms, wall_ms=wall_ms
         )
+        self.released = ReleasedSlices(
+            remembered,
+            memory_ms=lambda: self._voter.memory_ms,
+            durable=durable,
+            before=released,
+        )
         self._ledger = Ledger(
             me,
             limits,
             now_ms=now_ms,
             wall_ms=wall_ms,
             lived=self.lived,
+            released=self.released,
             permits=self._lending.permits,
             called=called,
         )
@@ -110,7 +121,8 @@ class Parts:
             self._lending.permits.pass_time(now_ms)
             self._sight.follow(roster)
             self._whereabouts.forget()
-            self._ledger.follow(roster, divisor, wall_ms=wall_ms)
+            founder = self._keeper.founder
+            self._ledger.follow(roster, divisor, wall_ms=wall_ms, founder=founder)
             self._lending.members(self._sight.alive, now_ms=now_ms)
             self._treasury.changed(now_ms=now_ms)
 

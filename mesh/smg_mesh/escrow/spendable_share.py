@@ -30,8 +30,10 @@ class Share:
 
     `left`: what may be charged. `low`: below it more is wanted. `spent`, `offered`: charged, and
     asked for (refused too), in this window. `debt`: charged without a right to it; paid before
-    anything else is admitted. `pool`: what the owner said it has left, 0 when it has nothing, -1
-    when that is not known. `ends_ms`: the end of the window on the wall clock (0 without windows).
+    anything else is admitted. `pool`: what can still be had elsewhere as far as the owner said, in
+    its hands or with nodes that hear it, 0 when there is nothing, -1 when that is not known.
+    `next_ms`: when the next unit accrues here without anybody's help, 0 if none does in this window
+    (wall clock). `ends_ms`: the end of the window on the wall clock (0 without windows).
     `wanted`: the largest cost that waits for rights to come, set and cleared by the queue of
     requests. `state`: exact (an owner is there), standing (only what stands), borrowed or alone (a
     minority, in its mode).
@@ -46,6 +48,7 @@ class Share:
         "key",
         "left",
         "low",
+        "next_ms",
         "offered",
         "pool",
         "spent",
@@ -63,6 +66,7 @@ class Share:
         self.window_ms = limit.window_ms
         self.window = ASLEEP
         self.ends_ms = 0
+        self.next_ms = 0
         self.left = 0
         self.low = 0
         self.wanted = 0

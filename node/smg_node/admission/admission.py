@@ -1,9 +1,9 @@
 """Admission of requests: matches the limits, waits briefly for rights, and builds the refusal.
 
-A share that is empty here may be filled again in a few milliseconds, as long as the owner of the
-limit has rights left. So a request waits for them, not longer than a round trip takes, or up to a
-second where the owner has plenty; where it reported that there is nothing left, it is refused at
-once. None of it costs a right.
+A share that is empty here may be filled again in a few milliseconds, as long as rights are left
+anywhere in the cluster. So a request waits for them: up to a second where the owner said that there
+are some, with it or with other nodes, and not longer than a round trip takes where nobody knows.
+Where there is nothing left, it is refused at once. None of it costs a right.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import Final
 
 from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.limit_counters import Tallies
-from smg_node.admission.limit_errors import QUOTA_FROM_MS, LimitedError, refusal
+from smg_node.admission.limit_errors import LimitedError, Reason, refusal
 from smg_node.admission.limit_matching import Matched, Matcher, Prices
 from smg_node.admission.ports import Rights, Rules, Share
 from smg_node.admission.ticket import Attempt, Ticket
@@ -23,24 +23,22 @@ from smg_node.core.request_context import RequestContext
 
 WAIT_S: Final = 0.06
 """A round trip between nodes and the time between two packets, with some room."""
-PLENTY_WAIT_S: Final = 1.0
-"""The same where the owner has more than enough, which need not be another node: then only this machine's being busy can
-keep the rights from coming, and a refusal would be a lie."""
+KNOWN_WAIT_S: Final = 1.0
+"""The same where the owner said that there is enough, with it or with other nodes: what those do not need is called back,
+and what of it is still to come is on their disks before it is here. A refusal before that would be a lie."""
 NO_PRICES: Final[Prices] = MappingProxyType({})
 OWNER_WAIT_S: Final = 1.3
 """How long it takes at most until a limit has an owner: it was just set, was not used for a while, or its owner died."""
 STREAM_WAIT_S: Final = 0.5
 """An answer that has begun may wait longer: a token that comes late is better than none."""
-PLENTY: Final = 100
-"""So many times what a request needs is plenty: as many nodes may ask for as much at once, and all get it."""
 JITTER: Final = 0.1
 """Clients come back within this part of the next window, not all at its first moment."""
+JITTER_MAX_S: Final = 1.0
+"""And within so long of it: a client is not sent away for longer than it has to be."""
 CONCURRENT_RETRY_S: Final = 1.0
 """When to come again where nobody knows when an answer ends."""
 OWNER_RETRY_S: Final = 1.0
 """When to come again where somebody should have rights, and has not said so: he is followed within so long."""
-SLICE_RETRY_S: Final = 10.0
-"""When to come again where what stands is all there is: of long windows that is a little every so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +95,15 @@ class Admission:
         wait_s = self._options.wait_max_s if asking else STREAM_WAIT_S
         begun_s = clock.monotonic_s()
         owner_s = begun_s + (OWNER_WAIT_S if wait_s else 0.0)
-        plenty_s = begun_s + (max(wait_s, PLENTY_WAIT_S) if wait_s else 0.0)
+        known_s = begun_s + (max(wait_s, KNOWN_WAIT_S) if wait_s else 0.0)
         until_s: float | None = None
         while short is not None:
             share, now_s = short.measure.share, clock.monotonic_s()
             if until_s is None and not (_is_sought(share) and now_s < owner_s):
                 until_s = now_s + wait_s
             left_s = (owner_s if until_s is None else until_s) - now_s
-            if _has_plenty(share, short.cost):
-                left_s = plenty_s - now_s
+            if share.window_ms and share.pool + share.left >= short.cost:
+                left_s = known_s - now_s
             hopeless = share.pool == 0 or short.cost > share.amount or left_s <= 0
             if hopeless or not await self._rights.refilled(share, short.cost, left_s):
                 break
@@ -134,24 +132,22 @@ class Admission:
             refused,
             window_ms=measure.window_ms,
             cost=short.cost,
-            retry_after_s=self._again_s(share, refused.reset_ms / 1000),
-            used_up=share.pool == 0 and share.state in ("exact", "alone"),
-            more_ms=_more_ms(share, refused.reset_ms),
+            reason=(reason := _reason(share)),
+            retry_after_s=self._again_s(share, reason, refused.reset_ms / 1000, now_ms),
         )
 
-    def _again_s(self, share: Share, reset_s: float) -> float:
-        """Return in how long there may be more: with the next window, or sooner if what is left
-        elsewhere is unknown.
+    def _again_s(self, share: Share, reason: Reason, reset_s: float, now_ms: int) -> float:
+        """Return in how long there may be more: with the next window; sooner where a little accrues before, or where
+        others hold what is left.
         """
         chance = self._rng.random()
         if not share.window_ms:
             return CONCURRENT_RETRY_S * (1 + chance)
-        if share.pool != 0:
+        if share.state in ("standing", "borrowed") and share.next_ms:
+            return min(reset_s, max(0.0, (share.next_ms - now_ms) / 1000)) + JITTER * chance
+        if reason != "used_up" and share.state == "exact":
             return min(reset_s, OWNER_RETRY_S) * (1 + chance)
-        jitter_s = JITTER * chance * share.window_ms / 1000
-        if share.state in ("standing", "borrowed") or _accrues(share):
-            return min(reset_s + jitter_s, SLICE_RETRY_S * (1 + JITTER * chance))
-        return reset_s + jitter_s
+        return reset_s + chance * min(JITTER_MAX_S, JITTER * share.window_ms / 1000)
 
     def wake(self, matched: Matched) -> None:
         """See `ticket.Door`."""
@@ -174,16 +170,10 @@ def _is_sought(share: Share) -> bool:
     return share.pool < 0 and share.state in ("exact", "standing")
 
 
-def _has_plenty(share: Share, cost: int) -> bool:
-    """Whether the owner reported so much left that several nodes may ask for as much at once."""
-    return bool(share.window_ms) and share.pool >= PLENTY * cost
-
-
-def _more_ms(share: Share, reset_ms: int) -> int:
-    """Return in how many milliseconds there is more."""
-    return min(reset_ms, round(SLICE_RETRY_S * 1000)) if _accrues(share) else reset_ms
-
-
-def _accrues(share: Share) -> bool:
-    """Whether some of its window is still to come, in windows short enough to be waited for."""
-    return SLICE_RETRY_S * 1000 < share.window_ms < QUOTA_FROM_MS
+def _reason(share: Share) -> Reason:
+    """Return why there is nothing here now, as far as this node knows."""
+    if share.pool == 0 and share.state in ("exact", "alone"):
+        return "used_up"
+    if share.pool < 0 or share.state in ("standing", "borrowed"):
+        return "no_owner"
+    return "held_elsewhere"

@@ -1,7 +1,7 @@
 """Limit error of a refused request: the limit, the reason, `retry-after` and headers. Pure."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from smg_node.admission.header_values import (
     Family,
@@ -13,6 +13,11 @@ from smg_node.admission.header_values import (
 from smg_node.admission.ports import Unit
 from smg_node.core.errors import ErrorKind, SmgError
 
+Reason: TypeAlias = Literal["used_up", "held_elsewhere", "no_owner", "too_large"]
+"""Why: all of it is spent in the cluster; other nodes hold what is left; no owner is known that could give any; the
+request needs more than there ever is.
+"""
+REASON_HEADER: Final = "x-smg-limit-reason"
 QUOTA_FROM_MS: Final = 3_600_000
 """Windows from here on are budgets: nobody waits for their end."""
 QUOTA_CODE: Final = "insufficient_quota"
@@ -38,6 +43,7 @@ class LimitedError(SmgError):
         retry_after_s: float,
         limits: Sequence[HeaderValues],
         refused: HeaderValues,
+        reason: Reason,
         hopeless: bool,
     ) -> None:
         super().__init__(
@@ -45,11 +51,14 @@ class LimitedError(SmgError):
         )
         self.limits = tuple(limits)
         self.refused = refused
+        self.reason: Reason = reason
         self.hopeless = hopeless
 
     def headers(self, family: Family) -> dict[str, str]:
-        """Return the headers of its limits, and of the one that refused."""
-        return limit_headers(self.limits, family, refused=self.refused)
+        """Return the headers of its limits, and of the one that refused, with the reason."""
+        headers = limit_headers(self.limits, family, refused=self.refused)
+        headers[REASON_HEADER] = self.reason
+        return headers
 
 
 def refusal(
@@ -59,14 +68,9 @@ def refusal(
     window_ms: int,
     cost: int,
     retry_after_s: float,
-    used_up: bool,
-    more_ms: int,
+    reason: Reason,
 ) -> LimitedError:
-    """Return the error for a request that needs `cost` of the limit `refused`, where there is less.
-
-    Unless it is `used_up` as far as the cluster knows, there is only too little on this node now. In `more_ms` there
-    is more.
-    """
+    """Return the error for a request that needs `cost` of the limit `refused`, where there is less."""
     words = _WORDS[refused.unit]
     scope = refused.name.partition("#")[0]
     whose = "this cluster" if scope == "global" else scope.replace(",", ", ")
@@ -75,13 +79,15 @@ def refusal(
     never = cost > refused.limit
     if never:
         message = f"the request needs {cost} {words}; the limit of {whose} is {amount}"
-    elif window_ms and not used_up:
-        message = f"this node has nothing left now of the limit of {whose}: {amount}"
+    elif window_ms and reason == "used_up":
+        message = f"the limit of {whose} is used up: {amount}; there is more in {duration(refused.reset_ms)}"
+    elif window_ms and reason == "no_owner":
+        message = f"this node may not give more now of the limit of {whose}: {amount}; it does not hear the node that shares it out"
     elif window_ms:
-        message = f"the limit of {whose} is used up: {amount}; there is more in {duration(more_ms)}"
+        message = f"other nodes hold what is left now of the limit of {whose}: {amount}"
     else:
         message = f"as many requests are open as the limit of {whose} allows: {amount}"
-    quota = used_up and window_ms >= QUOTA_FROM_MS
+    quota = reason == "used_up" and window_ms >= QUOTA_FROM_MS
     return LimitedError(
         message,
         code=QUOTA_CODE if quota else None,
@@ -89,5 +95,6 @@ def refusal(
         retry_after_s=retry_after_s,
         limits=limits,
         refused=refused,
+        reason="too_large" if never else reason,
         hopeless=quota or never,
     )

@@ -98,6 +98,9 @@ class MatchedLimit:
         share = self.share
         heard = share.pool >= 0 and share.state in HEARD
         remaining = share.left + share.pool if heard else share.left
+        if self.window_ms and share.pool < 0 and share.state == "exact":
+            # Its owner has not spoken yet of this window, or there is none yet: others may have spent nothing of it.
+            remaining = share.amount - share.spent
         if share.debt > 0:
             # Paid from what its owner has left, or from the windows to come. Had it been reported as nothing, nothing would
             # be reported until the window ends, though a day's budget may be there.

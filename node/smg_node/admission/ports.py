@@ -16,8 +16,9 @@ class Share(Protocol):
 
     `window` is the number of the window that `left` belongs to; 0 always for what has no windows,
     -1 while the share sleeps: then `left` is 0, and what comes back late belongs nowhere. `pool` is
-    what the owner had left at its last report, -1 if there was none. `ends_ms` is when the window
-    ends, by the wall clock.
+    what can still be had elsewhere, of the owner and of nodes that hear it, as the owner said last;
+    -1 if it said nothing. `ends_ms` is when the window ends, `next_ms` when the next unit accrues
+    here without an owner, 0 if none does: both by the wall clock.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Share(Protocol):
     """What was asked for, refused or not."""
     pool: int
     ends_ms: int
+    next_ms: int
     state: State
 
 

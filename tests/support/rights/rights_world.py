@@ -14,6 +14,7 @@ from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.messages.messages import RightsAsk, RightsGive
 from smg_mesh.escrow.owning.treasury import Treasury
 from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.escrow.spending.released_slices import ReleasedSlices
 from smg_mesh.escrow.spending.spending_ledger import Ledger
 
 WALL_MS = 1_700_000_000_000
@@ -88,8 +89,14 @@ class Node:
         self.life = Life(name, boot)
         self.offset_ms = offset_ms
         now_ms, wall_ms = world.now_ms, self.wall_ms
+        released = ReleasedSlices(world.disks.get(name), memory_ms=lambda: 0)
         self.ledger = Ledger(
-            self.life, world.limits, now_ms=now_ms, wall_ms=wall_ms, called=self._called
+            self.life,
+            world.limits,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            released=released,
+            called=self._called,
         )
         self.treasury = Treasury(self.life, world.limits)
         self.leases: dict[int, Lease] = {}
@@ -99,6 +106,7 @@ class Node:
         self.peak_ms = self.wall_ms
         known_ms = wall_ms if boot > 1 else wall_ms - 86_400_000
         self.ledger.follow(world.roster, len(world.roster.names), wall_ms=known_ms)
+        self._write()
 
     @property
     def wall_ms(self) -> int:
@@ -121,6 +129,7 @@ class Node:
     def tick(self) -> None:
         self.peak_ms = max(self.peak_ms, self.wall_ms)
         world, now_ms, wall_ms = self.world, self.world.now_ms, self.wall_ms
+        self._write()
         asks = self.ledger.tick(
             now_ms=now_ms, wall_ms=wall_ms, owners=self.owner, majority=not self.cut
         )
@@ -136,6 +145,15 @@ class Node:
         for life, give in gives:
             world.send(self, life.name, give)
 
+    def _write(self) -> None:
+        """Write to the disk of this name what the ledger wants written, before it says anything of it."""
+        rows = self.ledger.unwritten(now_ms=self.world.now_ms)
+        disk = self.world.disks.setdefault(self.life.name, {})
+        for row in rows:
+            place = (row.key, row.window)
+            disk[place] = max(row.total, disk.get(place, 0))
+        self.ledger.written(rows, now_ms=self.world.now_ms)
+
     def hear(self, message: RightsAsk | RightsGive) -> None:
         now_ms, wall_ms = self.world.now_ms, self.wall_ms
         if isinstance(message, RightsGive):
@@ -148,6 +166,7 @@ class Node:
             roster=self.world.roster,
             now_ms=now_ms,
             wall_ms=wall_ms,
+            alive=[node.life for node in self.world.nodes.values()],
         )
         if give is not None:
             self.world.send(self, message.name, give)
@@ -186,6 +205,8 @@ class World:
         self.roster = Roster(
             id=bytes(16), version=1, names=tuple(names), divisors=(len(names),) * len(names)
         )
+        self.disks: dict[str, dict[tuple[str, int], int]] = {}
+        """By name, what outlives its processes."""
         self.owner = ("a" if "a" in names else names[0], 1)
         self.known_owner = self.owner[0]
         self.delay_ms = 2

@@ -10,6 +10,7 @@ from typing import Final
 from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Restart, Storm
 from smg_chaos.simulate.hosts.link_faults import Rough
+from smg_chaos.simulate.plans.lending_plans import random_lending_plan
 from smg_chaos.simulate.plans.rights_plans import random_limits_plan, random_places_plan
 from smg_chaos.simulate.random_faults import Plan, name_of
 from smg_chaos.simulate.rights.rights_faults import (
@@ -214,6 +215,13 @@ LIMITS: Final = (
         "limits",
         "random limits, load and weather: loss, cuts, crashes, pauses, clocks, changes; by seed",
         random_limits_plan,
+        _EXACT,
+        seeds=200,
+    ),
+    _scenario(
+        "limit-lending",
+        "bursts at one node of long windows, in the same weather and more of it; by seed",
+        random_lending_plan,
         _EXACT,
         seeds=200,
     ),

@@ -123,6 +123,8 @@ class Voter:
         self._empty = remembered is not None and not self._remembers
         blind_ms = wall_ms + SILENT_AFTER_BOOT_MS
         long_ms = _blind_before_ms(remembered or {}) if self._remembers else blind_ms
+        self._own_ms = _blind_at_some_time_ms(remembered or {}) if self._remembers else blind_ms
+        self._begins_empty = self._empty
         self._forgot = _Spell(blind_ms, self._volatile_blind_until_ms)
         """What its own boot took from it, of short windows."""
         self._told = _Spell(0, _NEVER_MS)
@@ -142,6 +144,13 @@ class Voter:
     def synced(self) -> bool:
         """Whether it has what was stored under the rosters before this one."""
         return self.roster is not None and self._recovery.synced(self.roster, founder=self.founder)
+
+    @property
+    def memory_ms(self) -> int:
+        """From when on this node's own disk has all that was written on it, whatever others have told since (wall clock);
+        0: always.
+        """
+        return 0 if self.founder and self._begins_empty else self._own_ms
 
     def asked(
         self, ask: LeaseAsk, *, now_ms: int, wall_ms: int
@@ -350,6 +359,11 @@ class Voter:
             stored,
             why,
         )
+
+
+def _blind_at_some_time_ms(remembered: Mapping[tuple[str, int], int]) -> int:
+    """Return the moment before which something was missing on a disk at some time; 0 for never."""
+    return max((total for (name, _), total in remembered.items() if name == BLIND_KEY), default=0)
 
 
 def _blind_before_ms(remembered: Mapping[tuple[str, int], int]) -> int:

@@ -138,7 +138,10 @@ class RightsAsk(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class GiveRow(msgspec.Struct, frozen=True, array_like=True):
-    """`given` in all, and what is left in the pool; rights are good for `valid_ms` from the asking on."""
+    """`given` in all, and what is left in the pool; rights are good for `valid_ms` from the asking on.
+
+    Members of older versions do not say what has a default here.
+    """
 
     term: _U64
     key: _Key
@@ -146,6 +149,14 @@ class GiveRow(msgspec.Struct, frozen=True, array_like=True):
     given: _Count
     left: _Count
     valid_ms: _U64
+    free: Annotated[int, Meta(ge=-1, le=AMOUNT_MAX)] = -1
+    """What can still be spent of the window, by all nodes that the owner hears: in its pool, and with them; -1: unsaid."""
+    spent: _Count = 0
+    """By the node that is told, as far as `free` goes by it."""
+    lost: _Count = 0
+    """What can not be spent of the window any more though nobody did: with nodes that are not heard, or gone with an owner."""
+    called: _Count = 0
+    """So much of what the node does not need is wanted back now."""
 
 
 class RightsGive(msgspec.Struct, frozen=True, array_like=True, tag=4):

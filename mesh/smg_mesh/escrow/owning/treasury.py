@@ -2,8 +2,8 @@
 
 A key is in use as long as a node asks. For such keys the owner mints the next window before it opens; at
 the border it gives half of a short one by the demand of the window before, and keeps the rest for those that
-ask. When nothing is left and a node wants more, it calls the nodes it has not heard of in this window: what
-stands with them and is not used comes back.
+ask. When a node wants more than is left here, it calls those that hold some: what they do not need comes back.
+Nodes at work are told when clearly less can be spent than they were told before: clients are told of it.
 
 Nothing is given without a look at the lease first, and nothing for windows that lie farther from this node's
 clock than the next. A pool is kept until its window is long over, since the totals in it are what makes
@@ -38,11 +38,13 @@ from smg_mesh.escrow.owning.treasury_timing import (
     KEPT_MS,
     KEPT_WINDOWS,
     LOOK_MS,
+    NEWS_FOR_MS,
+    NEWS_MS,
     RECENT_MS,
     SERVE_MS,
     STEP_MS,
 )
-from smg_mesh.escrow.owning.window_pool import Customer, Pool
+from smg_mesh.escrow.owning.window_pool import Pool
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
 from smg_mesh.escrow.spending.visited_windows import Visited
 
@@ -78,6 +80,7 @@ class Treasury:
         roster: Roster | None,
         now_ms: int,
         wall_ms: int,
+        alive: Sequence[Life] = (),
     ) -> RightsGive | None:
         """Take what a node says of itself, and return what it is given for it.
 
@@ -104,7 +107,9 @@ class Treasury:
                 if not pool.short:
                     leased = owns if pool.term else None
                     self._mint(pool, leased, roster, now_ms=now_ms, wall_ms=wall_ms)
-                rows.append(pool.row_for(life))
+                rows.append(pool.row_for(life, alive))
+                if _tells_news(limit) and pool.behind(rows[-1].free, since_ms=now_ms - NEWS_FOR_MS):
+                    self._agenda.stir(self._books[row.key], now_ms + NEWS_MS)
         if not rows:
             return None
         return RightsGive(self._me.name, life.boot, ask.sent_ms, tuple(rows))
@@ -305,6 +310,8 @@ class Treasury:
         pool.meet(customer, row.waits, wall_ms=wall_ms)
         if more or customer.hungry:
             self._agenda.stir(book, now_ms + SERVE_MS)
+        if pool.missing() > 0:
+            self._agenda.stir(book, now_ms)
 
     def _run(
         self,
@@ -325,29 +332,22 @@ class Treasury:
             recent = {life: c for life, c in asked if now_ms - c.heard_ms <= old_ms}
             fed = pool.open(recent)
         fed += [life for life in pool.feed(now_ms=now_ms, wall_ms=wall_ms) if life not in fed]
-        for life in fed:
-            gives.setdefault(life, []).append(pool.row_for(life))
-        hungry = any(customer.hungry for customer in pool.customers.values())
-        if hungry and pool.left <= 0 and not pool.unminted and pool.minted >= 0:
-            for life in self._call(pool, alive, roster, now_ms=now_ms):
-                gives.setdefault(life, []).append(pool.row_for(life))
+        called = dict(self._call(pool, alive, roster, now_ms=now_ms))
+        told = [*fed, *(life for life in called if life not in fed)]
+        if _tells_news(pool.limit) and len(pool.customers) > 1:
+            behind = pool.behind(pool.free(alive), since_ms=now_ms - NEWS_FOR_MS)
+            told += [life for life in behind if life not in told]
+        for life in told:
+            row = pool.row_for(life, alive, called=called.get(life, 0))
+            gives.setdefault(life, []).append(row)
 
     def _call(
         self, pool: Pool, alive: Sequence[Life], roster: Roster | None, *, now_ms: int
-    ) -> list[Life]:
+    ) -> list[tuple[Life, int]]:
+        if roster is None or pool.missing() <= 0:
+            return []
         every_ms = min(max(CALL_MS, pool.limit.window_ms), SLICE_MS)
-        if not pool.standing or roster is None:
-            return []
-        if pool.called_ms >= 0 and now_ms - pool.called_ms < every_ms:
-            return []
-        pool.called_ms = now_ms
-        called = []
-        for life in alive:
-            customer = pool.customers.get(life) or Customer()
-            quiet = not customer.spoke or now_ms - customer.heard_ms > every_ms
-            if quiet and life.name in roster.names:
-                called.append(life)
-        return called
+        return pool.calls(alive, roster, now_ms=now_ms, every_ms=every_ms)
 
     def _gives(self, life: Life, rows: list[GiveRow]) -> list[RightsGive]:
         asked_ms = self._asked_ms.get(life, 0)
@@ -393,3 +393,8 @@ class Treasury:
             return
         next_ms = pool.ends_ms + (kept_ms if pool.audited else min(kept_ms, AUDIT_MS))
         book.sweep_ms = min(book.sweep_ms, next_ms)
+
+
+def _tells_news(limit: Limit) -> bool:
+    """Whether a window is long enough for what was spent elsewhere to be told while it lasts."""
+    return limit.window_ms >= SLICE_MS

@@ -23,4 +23,8 @@ older version of the limit."""
 AUDIT_MS: Final = 500
 """So long after its end a window is reckoned up: what was said in it has arrived by then."""
 CALL_MS: Final = 1_000
-"""Nodes that are not heard of are called so often at most."""
+"""Nodes that have something and give nothing are called so often in the end."""
+NEWS_MS: Final = 50
+"""What one node has spent is told to the others after this, if it is enough to tell of."""
+NEWS_FOR_MS: Final = 2_000
+"""To those that were heard of in this time."""

@@ -11,8 +11,12 @@ as far as what the others may still need of this window is not touched: that is 
 fair over reported demand. A need that was asked for and could not be met is met as soon as
 something is there again. Totals seen by the asker show what is still on its way to it, so that an
 ask that arrives twice is answered once.
+
+What is asked for and neither here nor to be minted is called back from those that hold some of it: what stands with
+quiet nodes, also of slices to come. They give back what they do not need (`key_account`).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from smg_mesh.escrow.book_rows import Minting
@@ -27,6 +31,10 @@ _TRANCHES: Final = 100
 _BUDGET_MS: Final = 120_000
 """What is lost of windows from this length on is lost for long: less of them is minted at once, and more often."""
 _BUDGET_TRANCHES: Final = 500
+CALL_AGAIN_MS: Final = 100
+"""Who was called and still has something is called again after this, and then ever more seldom."""
+_NEWS_PARTS: Final = 50
+"""News of so small a part of the amount is told to those that are at work."""
 _HUNGRY_FOR_MS: Final = 1_000
 """A need that is older was met elsewhere, or nobody waits any more."""
 
@@ -36,6 +44,8 @@ class Customer:
 
     __slots__ = (
         "asked_ms",
+        "call_gap_ms",
+        "called_ms",
         "demand",
         "given",
         "heard_ms",
@@ -45,6 +55,7 @@ class Customer:
         "returned",
         "spent",
         "spoke",
+        "told_free",
     )
 
     def __init__(self) -> None:
@@ -63,6 +74,16 @@ class Customer:
         self.spent = 0
         """As it said last; what was reserved and not used comes back, so it may shrink."""
         self.loaned = 0
+        self.called_ms = -1
+        """When it was called for what it does not need."""
+        self.call_gap_ms = CALL_AGAIN_MS
+        self.told_free = -1
+        """What it was told can be spent yet."""
+
+    def holds(self, standing: int) -> int:
+        """Return what it has and has not spent, as it said last, where so much stands with it in all of the window."""
+        has = standing + self.given + self.loaned - self.returned - self.lapsed - self.spent
+        return max(0, has)
 
 
 class Pool:
@@ -91,7 +112,6 @@ class Pool:
         self.turns: int = 0 if before is None else before.turns + 1
         """So many windows before this one had a pool under this term."""
         self.opened = False
-        self.called_ms = -1
         self.allowed_ms = -(1 << 62)
         self.roster: Roster | None = None
         """By which `allow` was worked out."""
@@ -156,10 +176,13 @@ class Pool:
 
     def _tranche(self) -> int:
         """Return how much of a long window is minted at once: what a dead owner takes with it, and half as much again."""
-        demand = sum(customer.demand for customer in self.customers.values()) // 1000
+        demand = self._demand_per_s()
         if self.limit.window_ms < _BUDGET_MS:
             return max(demand, self.limit.amount // _TRANCHES, 1)
         return max(demand // 3, self.limit.amount // _BUDGET_TRANCHES, 1)
+
+    def _demand_per_s(self) -> int:
+        return sum(customer.demand for customer in self.customers.values()) // 1000
 
     def learn(self, life: Life, row: AskRow, sent_ms: int, *, now_ms: int) -> Customer:
         """Take what a node says of itself: totals at their largest, the rest if it is the newest."""
@@ -167,7 +190,9 @@ class Pool:
         if row.term == self.term and row.returned > customer.returned:
             self._balance += row.returned - customer.returned
             customer.returned = row.returned
+            customer.call_gap_ms = CALL_AGAIN_MS
         if row.lapsed > customer.lapsed:
+            customer.call_gap_ms = CALL_AGAIN_MS
             self.lapsed += row.lapsed - customer.lapsed
             self.ceiling += row.lapsed - customer.lapsed
             customer.lapsed = row.lapsed
@@ -244,10 +269,74 @@ class Pool:
                 fed.append(life)
         return fed
 
-    def row_for(self, life: Life) -> GiveRow:
-        """Return what to say to that node: its total, and all that may still be there for any."""
+    def missing(self) -> int:
+        """Return how much was asked for that this owner neither has nor may mint."""
+        hungry = sum(customer.hungry for customer in self.customers.values())
+        return hungry - max(0, self.left) - self.unminted
+
+    def calls(
+        self, alive: Sequence[Life], roster: Roster, *, now_ms: int, every_ms: int
+    ) -> list[tuple[Life, int]]:
+        """Return whom to ask back for what is missing, and for how much each: fairly, of what they hold.
+
+        Who was called just now is not called again at once, and who has given nothing ever more seldom.
+        """
+        missing = self.missing()
+        if missing <= 0 or self.minted < 0:
+            return []
+        places = [
+            (life, held)
+            for life in alive
+            if life.name in roster.names and (held := self._held_by(life))
+        ]
+        # A second's demand at once: whoever has to be asked again keeps requests waiting.
+        wanted = missing if self.short else max(missing, self._demand_per_s())
+        parts = split_fairly(wanted, [held for _, held in places])
+        called = []
+        for (life, _), part in zip(places, parts, strict=True):
+            customer = self.customers.setdefault(life, Customer())
+            if not part or 0 <= customer.called_ms > now_ms - customer.call_gap_ms:
+                continue
+            if customer.called_ms >= 0:
+                customer.call_gap_ms = min(every_ms, 2 * customer.call_gap_ms)
+            customer.called_ms = now_ms
+            called.append((life, part))
+        return called
+
+    def behind(self, free: int, *, since_ms: int) -> list[Life]:
+        """Return who is at work and was told of clearly more than can be spent of this window yet: `free`."""
+        step = self.limit.amount // _NEWS_PARTS
+        return [
+            life
+            for life, customer in self.customers.items()
+            if customer.heard_ms >= since_ms and customer.told_free - free > step
+        ]
+
+    def free(self, alive: Sequence[Life]) -> int:
+        """Return what can be spent of this window yet, by all that live: what is here, and what they hold."""
+        names = () if self.roster is None else self.roster.names
+        held = sum(self._held_by(life) for life in alive if life.name in names)
+        return min(self.limit.amount, max(0, self.left) + self.unminted + held)
+
+    def _held_by(self, life: Life) -> int:
+        """Return what one life may have; nothing of the window that another life of its name was in."""
+        customer = self.customers.get(life)
+        if customer is not None:
+            return customer.holds(self.standing)
+        known = any(other.name == life.name for other in self.customers)
+        return 0 if known else self.standing
+
+    def row_for(self, life: Life, alive: Sequence[Life] = (), *, called: int = 0) -> GiveRow:
+        """Return what to say to that node: its total, and what may still be there for any.
+
+        `called`: so much of what it does not need is wanted back.
+        """
         customer = self.customers.get(life)
         window_ms = self.limit.window_ms
+        free = self.free(alive) if alive and self.minted >= 0 else -1
+        spent = sum(one.spent - one.loaned for one in self.customers.values())
+        if customer is not None:
+            customer.told_free = free
         return GiveRow(
             term=self.term,
             key=self.limit.key,
@@ -255,6 +344,10 @@ class Pool:
             given=customer.given if customer is not None else 0,
             left=max(0, self.left) + self.unminted,
             valid_ms=min(window_ms, SLICE_MS) if window_ms else SLICE_MS,
+            free=free,
+            spent=customer.spent if customer is not None else 0,
+            lost=max(0, self.limit.amount - free - max(0, spent)) if free >= 0 else 0,
+            called=called,
         )
 
     @property

@@ -8,6 +8,9 @@ A window, or a slice of a long one, is a *turn*:
     30, 60, 80 %    what exceeds 1.3 times the need of the rest, and a little, goes back to the owner
     at its end      short windows: void; long ones: what stood lapses, what was given and is old goes back
 
+When its owner calls, because another node has nothing left, what is too much goes back at once, and what is still to
+come in a long window is released, from its end backwards (see `released_slices`).
+
 Limits that are small for so many nodes are not asked for ahead: only what requests wait for is.
 
 The window never goes back by one, as long as this node lives: a clock that is set back a little finds the
@@ -50,6 +53,10 @@ _HEARD_FOR_MS: Final = 2_000
 """An owner that answered within this time is there to take things back."""
 _PAST_MAX: Final = 3
 _ROUND_TRIP_MAX_MS: Final = 500
+_REPORT_PARTS: Final = 25
+"""Of windows that are told of: news of so small a part of the amount, divided by the nodes, is told to the owner."""
+_REPORT_MS: Final = 1_000
+"""Or so often, while something is spent."""
 _NEVER_MS: Final = 1 << 62
 Called = Callable[["Account"], object]
 
@@ -77,6 +84,9 @@ class Account:
         """Whom this node takes for the owner."""
         self.way = (0, "")
         """(term, owner) that returns go to."""
+        self._told_spent = 0
+        self._lost = 0
+        """What could not be spent of the window that was heard of last."""
         self._unsaid = False
         """There is something that the owner has not been told."""
         self._unheard = False
@@ -96,6 +106,7 @@ class Account:
         self._ahead = True
         self._round_trip_ms = 5
         self._asked_ms = -1
+        self._asked_for = 0
         self._answered_ms = -1
         self._heard_ms = -_NEVER_MS
         self._good_until_ms = _NEVER_MS
@@ -116,13 +127,17 @@ class Account:
         self.limit = limit
         share.amount = limit.amount
         page.amount = max(page.amount, limit.amount)
+        before = share.left
         page.accrue(share, self._footing, limit, wall_ms=wall_ms)
+        if share.pool > 0:
+            share.pool = max(0, share.pool - (share.left - before))
         users = self._footing.users
         minted = limit.amount - users * limit.standing_right(users)
         self._ahead = minted >= _AHEAD_MIN * users
         self._turn_began_ms = page.began_ms + page.slice_at(wall_ms) * SLICE_MS
         self._turn_ms = page.turn_ms(wall_ms) if limit.window_ms else _NEVER_MS
         self._back_ms = page.began_ms - limit.window_ms if limit.window_ms else -_NEVER_MS
+        share.next_ms = page.next_ms(self._footing.right(limit, began_ms=page.began_ms, turn_ms=self._turn_began_ms))
         self._returns_done = -1
         self._next_return(after_ms=wall_ms)
         share.wants_more = False
@@ -135,7 +150,10 @@ class Account:
         assert page is not None
         same = limit is not None and window_of(wall_ms, share.window_ms) == page.window
         if same:
+            before = share.left
             page.lapse(share)
+            if share.pool >= 0:
+                share.pool += before - share.left
             if now_ms >= self._good_until_ms:
                 self.give_back(share.left, now_ms=now_ms)
         idle = now_ms - self.active_ms >= _IDLE_MS and not share.debt and not share.wanted
@@ -177,6 +195,8 @@ class Account:
         self._measured_ms = now_ms
         if share.debt:
             self._pay()
+        if share.spent != self._told_spent and self._reports(now_ms):
+            self._unsaid = True
         if wall_ms >= self._returns_ms or self._unsaid or self._unheard:
             return True
         if share.wanted > share.left or share.debt:
@@ -228,10 +248,7 @@ class Account:
         share = self.share
         if share.offered and self._returns_done == len(_RETURNS_PERCENT) - 1:
             self._unsaid = True
-        rest_ms = max(0, self._turn_ms - wall_ms)
-        keep = int(_SPARE * self._demand * rest_ms / 1000) + share.wanted
-        if self._ahead:
-            keep += min(_KEEP_MAX, 1 + share.amount // 200)
+        keep = self._needs(wall_ms)
         if share.left > keep:
             if not self._hears(now_ms):
                 self._unsaid = True
@@ -244,7 +261,40 @@ class Account:
         if amount <= 0 or self.page is None or not self._hears(now_ms):
             return
         self.page.give_back(self.way, amount, self.share)
+        if self.share.pool >= 0:
+            self.share.pool += amount
         self._unsaid = True
+
+    def called(self, units: int, *, now_ms: int, wall_ms: int) -> None:
+        """Give back what is not needed here, and release what is to come, as far as so much is wanted elsewhere.
+
+        Who is asked itself keeps what it expects to need; in short windows it is known best at the usual times.
+        """
+        share, page, limit = self.share, self.page, self.limit
+        if page is None or limit is None or share.window != page.window:
+            return
+        self.look(now_ms, wall_ms)
+        expected = self._expects(wall_ms)
+        footing = self._footing
+        accrues = footing.released.may(limit.window_ms)
+        if expected and not accrues:
+            return
+        self._unsaid = True
+        spare = max(0, share.left - expected)
+        self.give_back(spare, now_ms=now_ms)
+        if units <= spare or not accrues:
+            return
+        right = footing.right(limit, began_ms=page.began_ms, turn_ms=self._turn_began_ms)
+        later_ms = max(0, page.ends_ms - self._turn_ms)
+        kept = 0 if self._wants() else int(_SPARE * self._demand * later_ms / 1000)
+        slices = page.slices_for(units - spare, right, kept)
+        footing.released.plan(share.key, page.window, slices, now_ms=now_ms)
+
+    def released(self, window: int) -> None:
+        """Let the slices of a window lapse of which it is on disk now that they are released."""
+        page = self._page_of(window)
+        if page is not None and self.limit is not None:
+            self._unsaid |= page.release(self._footing, self.limit) > 0
 
     def asks(self, *, now_ms: int) -> AskRow | None:
         """Return what to say to the owner now, if anything."""
@@ -256,7 +306,8 @@ class Account:
         if not wants and not self._unsaid and not self._unheard:
             return None
         given, returned = page.ways.get(self.way, (0, 0))
-        self._asked_ms = now_ms
+        self._asked_ms, self._asked_for = now_ms, wants
+        self._told_spent = page.spent if asleep else share.spent
         self.try_ms = now_ms + max(self._gap_ms, 2 * self._round_trip_ms + 10)
         self._gap_ms = min(_RETRY_MAX_MS, 2 * self._gap_ms)
         share.wants_more = False
@@ -280,7 +331,8 @@ class Account:
         """Learn what an owner gave and has left; return whether there is more now to charge."""
         way = (row.term, owner)
         newer = asked_ms > self._answered_ms or row.term > self.way[0]
-        if newer or (asked_ms == self._answered_ms and way == self.way):
+        current = newer or (asked_ms == self._answered_ms and way == self.way)
+        if current:
             self._heard_from(way, row, asked_ms, now_ms=now_ms)
         page, share = self._page_of(row.window), self.share
         if page is None:
@@ -290,6 +342,9 @@ class Account:
             page.left += new
             return False
         share.left += new
+        if current and row.free >= 0:
+            self._lost = row.lost
+            share.pool = max(0, row.free - (share.spent - row.spent) - share.left)
         if new:
             self._good_until_ms = max(asked_ms, now_ms - _ROUND_TRIP_MAX_MS) + row.valid_ms
             self._pay()
@@ -326,7 +381,8 @@ class Account:
         self.visited.add(window)
         self.page = page
         page.open(share)
-        share.pool = -1
+        share.pool = self._expected()
+        self._told_spent = share.spent
         self._offered_mark = share.offered
         self._good_until_ms = _NEVER_MS
         self._unsaid = self._unheard = False
@@ -361,8 +417,35 @@ class Account:
         if asked_ms >= self._asked_ms:
             self._unheard = False
             self._gap_ms = _RETRY_MS
-            self.try_ms = now_ms if row.left else now_ms + _EMPTY_RETRY_MS
+            nothing = not row.left and self._asked_for
+            self.try_ms = now_ms + _EMPTY_RETRY_MS if nothing else now_ms
         self._answered_ms = max(self._answered_ms, asked_ms)
+
+    def _expected(self) -> int:
+        """Return what there will be elsewhere of a window that has just begun, as far as was heard of the one before."""
+        share = self.share
+        if not self.owner or self._heard_ms == -_NEVER_MS or share.state != "exact":
+            return -1
+        return max(0, share.amount - self._lost - share.left - share.spent)
+
+    def _needs(self, wall_ms: int) -> int:
+        """Return how much is needed here for the rest of this turn, and a little."""
+        little = min(_KEEP_MAX, 1 + self.share.amount // 200) if self._ahead else 0
+        return self._expects(wall_ms) + little
+
+    def _expects(self, wall_ms: int) -> int:
+        """Return how much is asked for here in the rest of this turn, if it goes on as before."""
+        rest_ms = max(0, self._turn_ms - wall_ms)
+        return int(_SPARE * self._demand * rest_ms / 1000) + self.share.wanted
+
+    def _reports(self, now_ms: int) -> bool:
+        """Return whether it is time to tell the owner what was spent, for what clients are told elsewhere."""
+        share = self.share
+        if share.window_ms < SLICE_MS or self._unheard:
+            return False
+        step = share.amount // (_REPORT_PARTS * max(1, self._footing.users))
+        news = share.spent - self._told_spent
+        return news > step or now_ms - self._heard_ms >= _REPORT_MS
 
     def _hears(self, now_ms: int) -> bool:
         return bool(self.owner) and (

@@ -4,7 +4,10 @@ this life's boot          nothing stands in windows (slices) that began before: 
 the lives before          nothing stands in what they lived through by their clocks, and nothing as long as the
                           disk does not have where the clock of this life is
 a divisor after none      counts from the next slice on, of the first window a few units less: an owner by the
-                          roster before rounds in another way, and may have minted that window ahead
+                          roster before rounds in another way, and may have minted that window ahead. Of a name
+                          that joined others, it counts from the next window on, since they may have released what
+                          they had of this one
+what was released         never stands again, for this life and those to come
 a divisor after another   a right that grows counts from the second window on, for the same reason; whatever
                           came in between
 no majority in sight      for as long as a lease lasts: this node may borrow
@@ -14,6 +17,7 @@ from typing import Final
 
 from smg_mesh.escrow.limit_model import LEASE_MS, Limit, Roster
 from smg_mesh.escrow.spending.lived_time import LivedTime
+from smg_mesh.escrow.spending.released_slices import ReleasedSlices
 from smg_mesh.escrow.spending.standing_rights import borrowed_right, standing_right
 
 _BOOT_MARGIN_MS: Final = 250
@@ -27,8 +31,16 @@ NOTHING: Final = -1
 class Footing:
     """Footing of one life of a node."""
 
-    def __init__(self, *, now_ms: int, wall_ms: int, lived: LivedTime | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        now_ms: int,
+        wall_ms: int,
+        lived: LivedTime | None = None,
+        released: ReleasedSlices | None = None,
+    ) -> None:
         self._lived = lived
+        self.released = released or ReleasedSlices(None, memory_ms=lambda: 0)
         self.users = 1
         """So many names share what an owner mints."""
         self.majority = True

@@ -16,12 +16,13 @@ from typing import Final
 from smg_mesh.escrow.book_rows import Held
 from smg_mesh.escrow.definitions import Limits
 from smg_mesh.escrow.limit_model import Life, Limit, Roster, window_of
-from smg_mesh.escrow.messages.messages import ROWS_MAX, AskRow, RightsAsk, RightsGive
+from smg_mesh.escrow.messages.messages import ROWS_MAX, AskRow, Minted, RightsAsk, RightsGive
 from smg_mesh.escrow.permits.concurrency_permits import Permits
 from smg_mesh.escrow.spendable_share import ASLEEP, Share
 from smg_mesh.escrow.spending.key_account import Account
 from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.node_footing import Footing
+from smg_mesh.escrow.spending.released_slices import ReleasedSlices
 from smg_mesh.escrow.spending.visited_windows import Visited
 
 TICK_MS: Final = 5
@@ -47,6 +48,7 @@ class Ledger:
         now_ms: int,
         wall_ms: int,
         lived: LivedTime | None = None,
+        released: ReleasedSlices | None = None,
         permits: Permits | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:
@@ -55,7 +57,7 @@ class Ledger:
         """
         self._me = me
         self._limits = limits
-        self._footing = Footing(now_ms=now_ms, wall_ms=wall_ms, lived=lived)
+        self._footing = Footing(now_ms=now_ms, wall_ms=wall_ms, lived=lived, released=released)
         self._permits = Permits(me, limits, now_ms=now_ms) if permits is None else permits
         self._accounts: dict[str, Account] = {}
         self._awake: dict[str, Account] = {}
@@ -75,8 +77,15 @@ class Ledger:
         self._leave_ms: dict[str, int] = {}
         self._due_ms = self._ticked_ms = now_ms
 
-    def follow(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
-        """Divide what stands by that from the next window on (long windows: from the next slice); 0: none."""
+    def follow(
+        self, roster: Roster | None, divisor: int, *, wall_ms: int, founder: bool = True
+    ) -> None:
+        """Divide what stands by that from the next window on (long windows: from the next slice); 0: none.
+
+        `founder`: this life has begun the roster with others.
+        """
+        share = 0 if roster is None else roster.divisor(self._me.name)
+        self._footing.released.follow(roster, share, founder=founder, wall_ms=wall_ms)
         self._footing.divide(roster, divisor, wall_ms=wall_ms)
         self._permits.divide(roster, divisor)
 
@@ -149,7 +158,7 @@ class Ledger:
                 limit = self._limits.get(row.key)
                 if limit is None or not limit.window_ms:
                     continue
-                if account is not None and row.left:
+                if account is not None and row.left and not row.called:
                     # An answer to what it gave back before it fell asleep; nobody calls for what stands here.
                     account.take(give.owner, row, give.asked_ms, now_ms=now_ms)
                     continue
@@ -158,10 +167,27 @@ class Ledger:
                 account = self._wake(limit, now_ms=now_ms, wall_ms=wall_ms)
             if account.take(give.owner, row, give.asked_ms, now_ms=now_ms):
                 more.append(account.share)
+            if row.called:
+                account.active_ms = now_ms
+                account.called(row.called, now_ms=now_ms, wall_ms=wall_ms)
             if account.due_ms > now_ms:
                 account.due_ms = now_ms
                 self._line_up(account)
         return more
+
+    def unwritten(self, *, now_ms: int) -> tuple[Minted, ...]:
+        """Return what must be on disk before it is said: what this node releases, and since when it is in the roster."""
+        return self._footing.released.unwritten(now_ms=now_ms)
+
+    def written(self, rows: Sequence[Minted], *, now_ms: int) -> None:
+        """Learn what is on disk now."""
+        for row in rows:
+            account = self._accounts.get(self._footing.released.written(row))
+            if account is not None and account.limit is not None:
+                account.released(row.window)
+                if account.share.window != ASLEEP:
+                    account.due_ms = now_ms
+                    self._line_up(account)
 
     def slots(self) -> Sequence[int]:
         """Return the slots of keys in use, in order: this node wants an owner for them."""

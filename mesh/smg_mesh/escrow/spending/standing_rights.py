@@ -69,3 +69,11 @@ class Accrual:
         new = self._sum // self._slices - self.total
         self.total += new
         return new
+
+    def slices_to_next(self, right: int) -> int:
+        """Return how many more slices accrue until there is another unit, at this right or the least before; 0: never."""
+        rate = right if self._rate < 0 else min(right, self._rate)
+        if rate <= 0:
+            return 0
+        missing = (self.total + 1) * self._slices - self._sum
+        return max(1, -(-missing // rate))

@@ -4,7 +4,8 @@
 
 While the window is open its `left`, `spent` and `offered` are those of the share; on the page they
 stand when it is closed. In windows that accrue, what stands is spent before what was given, since
-it lapses: what is unspent at the end of a slice belongs to no node until the owner mints it again.
+it lapses: what is unspent at the end of a slice belongs to no node until the owner mints it again. So does what
+would have accrued in slices to come and is released.
 """
 
 from typing import Final
@@ -27,6 +28,7 @@ class Page:
     __slots__ = (
         "_borrows",
         "_fresh",
+        "_kept",
         "_loaned",
         "_next_slice",
         "_slices",
@@ -60,7 +62,7 @@ class Page:
         self.offered = 0
         self.owed = 0
         self.void = False
-        self._slices = slices_of(window_ms)
+        self._slices = self._kept = slices_of(window_ms)
         self._stands = Accrual(self._slices)
         self._borrows = Accrual(self._slices)
         self._fresh = 0
@@ -110,17 +112,58 @@ class Page:
         turn_ms = self.began_ms + now * SLICE_MS
         right = footing.right(limit, began_ms=self.began_ms, turn_ms=turn_ms)
         first = max(self._next_slice, -((self.began_ms - footing.since_ms(turn_ms)) // SLICE_MS))
-        self._next_slice = now + 1
         self._fresh = 0
+        kept = footing.released.kept(share.key, self.window, limit.window_ms)
+        if kept < 0:
+            return
+        self._kept = kept = min(self._kept, kept)
+        self._next_slice = now + 1
         if right != NOTHING:
-            if first < now:
-                self.lapsed += self._stands.add(right, slices=now - first)
-            self._fresh = self._stands.add(right)
+            if first < min(now, kept):
+                self.lapsed += self._stands.add(right, slices=min(now, kept) - first)
+            if now < kept:
+                self._fresh = self._stands.add(right)
         loan = footing.loan(limit, turn_ms=turn_ms)
         self._loaned = self._borrows.add(loan) if loan else 0
         self.borrowed += self._loaned
         self._spent_mark = share.spent
         share.left += self._fresh + self._loaned
+
+    def slices_for(self, units: int, right: int, kept: int) -> int:
+        """Return how many slices have to be released in all, from the last one on, for so many units more; as many as
+        there are, but for those that so many units are `kept` of, if those do not suffice.
+        """
+        if right <= 0:
+            return self._slices - self._kept
+        coming = self._kept - self._next_slice - -(-kept * self._slices // right)
+        needed = -(-units * self._slices // right)
+        return self._slices - self._kept + max(0, min(coming, needed))
+
+    def release(self, footing: Footing, limit: Limit) -> int:
+        """Let what is released on disk stand now, and lapse; return how much that is."""
+        kept = max(0, footing.released.kept(limit.key, self.window, limit.window_ms))
+        first, until = max(self._next_slice, kept), self._kept
+        if kept >= until or self.void:
+            return 0
+        self._kept = kept
+        if first >= until:
+            return 0
+        right = footing.right(
+            limit, began_ms=self.began_ms, turn_ms=self.began_ms + first * SLICE_MS
+        )
+        # Lives before may have been in slices to come, by a clock that was ahead.
+        last_ms = self.began_ms + (until - 1) * SLICE_MS
+        if right == NOTHING or footing.since_ms(last_ms) > self.began_ms + first * SLICE_MS:
+            return 0
+        released = self._stands.add(right, slices=until - first)
+        self.lapsed += released
+        return released
+
+    def next_ms(self, right: int) -> int:
+        """Return when the next unit accrues here, at that right for all of the window; 0 if none does (wall clock)."""
+        more = self._stands.slices_to_next(right)
+        at = self._next_slice + more - 1
+        return self.began_ms + at * SLICE_MS if 0 < more and at < self._kept else 0
 
     def take(self, way: tuple[int, str], total: int) -> int:
         """Learn that an owner gave so much in all; return what is new."""

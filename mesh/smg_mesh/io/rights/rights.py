@@ -255,6 +255,8 @@ class Rights:
             now_ms=start.now_ms,
             wall_ms=start.wall_ms,
             lived=None if before is None else before.lived,
+            released=None if before is None else before.released,
+            durable=self._writer.durable,
             adopted_ms=self._wall_ms(),
             called=self._called,
         )
@@ -337,8 +339,11 @@ class Rights:
             share = core.share(key, now_ms=now_ms, wall_ms=wall_ms)
             if share is None:
                 self._waiting.give_up(key)
-            else:
-                self._waiting.look(share)
+                continue
+            self._waiting.look(share)
+            if not share.pool:
+                # There is nothing to come: they need not wait to be told.
+                self._waiting.give_up(key)
 
     def _plan(self, core: "Escrow") -> None:
         due_ms = core.due_ms()

@@ -85,6 +85,7 @@ class Lease:
             debt=share.debt,
             dry=dry,
             answers=answers,
+            next_ms=share.next_ms,
         )
 
     def recall(self, now_ms: int) -> LeaseGrant:

@@ -60,6 +60,8 @@ class LeaseGrant(msgspec.Struct, frozen=True, array_like=True):
     """The question is answered; another one may be asked."""
     recall: bool = False
     """What is not in use is needed elsewhere: it is to come back at once, and if that is nothing, to be said."""
+    next_ms: int = 0
+    """When the next unit accrues to this node without anybody's help; 0 if none does in this window (wall clock)."""
 
 
 class LeaseReport(msgspec.Struct, frozen=True, array_like=True):

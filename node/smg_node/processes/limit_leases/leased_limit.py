@@ -185,6 +185,7 @@ class LeasedLimit:
             self.share.ends_ms = word.ends_ms
         share = self.share
         share.amount, share.state, share.pool = word.amount, word.state, word.pool
+        share.next_ms = word.next_ms
         unsaid = max(0, share.debt - self._debt_mark)
         self._debt_mark = word.debt
         share.debt = word.debt + unsaid

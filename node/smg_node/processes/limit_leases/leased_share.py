@@ -19,6 +19,7 @@ class LeasedShare:
         "key",
         "left",
         "low",
+        "next_ms",
         "offered",
         "pool",
         "spent",
@@ -42,6 +43,7 @@ class LeasedShare:
         self.offered = 0
         self.pool = UNKNOWN
         self.ends_ms = 0
+        self.next_ms = 0
         self.state: State = "exact"
         self.wanted = 0
 

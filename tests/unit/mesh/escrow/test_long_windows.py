@@ -75,7 +75,7 @@ def test_owners_that_die_again_and_again_do_not_mint_twice() -> None:
         world.restart(world.owner[0])
         world.hand_over(name)
     world.run(17_900, load, audits=True)
-    assert 5_400 <= total(world)[0] <= 6_000
+    assert 5_000 <= total(world)[0] <= 6_000
 
 
 def test_an_hour_accrues_for_keys_that_sleep_too_and_what_passed_lapses() -> None:
@@ -83,9 +83,11 @@ def test_an_hour_accrues_for_keys_that_sleep_too_and_what_passed_lapses() -> Non
     world = at_the_border(hour, names="ab", length_ms=3_600_000)
     world.run(1_000, rate(a=5.0, b=5.0), audits=True)
     world.now_ms += 30 * 60_000
-    world.run(20_000, rate(b=2_000.0), audits=True)
+    world.run(1_000, rate(b=2_000.0), audits=True)
     rows = {row.name: row for row in world.nodes["b"].ledger.rows() if row.key == HOUR}
     assert 4_400 <= rows["b"].lapsed <= rows["b"].standing <= 4_600
+    world.run(20_000, rate(b=2_000.0), audits=True)
+    assert 35_900 <= total(world, HOUR)[0] <= 36_000
 
 
 def test_a_right_never_grows_within_a_window() -> None:
@@ -132,7 +134,7 @@ def test_a_minority_that_borrows_does_so_slice_by_slice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "fewest", "most"), [(10**9, 6, 30), (200_000, 130, 400), (80_000, 200, 900)]
+    ("amount", "fewest", "most"), [(10**9, 6, 30), (200_000, 60, 400), (80_000, 200, 900)]
 )
 def test_an_owner_is_asked_the_more_seldom_the_more_it_has_left(
     amount: int, fewest: int, most: int
