@@ -25,6 +25,7 @@ class FakeShare:
     offered: int = 0
     pool: int = 0
     ends_ms: int = 0
+    next_ms: int = 0
     state: State = "exact"
 
 

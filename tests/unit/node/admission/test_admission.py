@@ -85,11 +85,12 @@ async def test_a_refusal_charges_nothing_and_says_when_to_come_again() -> None:
         "requests/minute",
     )
     assert error.message == (
-        "the limit of tenant=acme is used up: 10 requests per minute; there is more in 10s"
+        "the limit of tenant=acme is used up: 10 requests per minute; there is more in 40s"
     )
     assert error.retry_after_s is not None
-    assert 10 <= error.retry_after_s <= 11
+    assert 40 <= error.retry_after_s <= 41
     headers = error.headers("openai")
+    assert headers["x-smg-limit-reason"] == "used_up"
     assert headers["x-ratelimit-remaining-requests"] == "0"
     assert headers["x-ratelimit-limit-requests"] == "10"
     assert headers["x-smg-limit"] == "tenant=acme#requests/minute"
@@ -137,18 +138,39 @@ async def test_where_the_owner_has_not_spoken_yet_it_is_worth_to_come_again_soon
     assert error.retry_after_s is not None
     assert 1 <= error.retry_after_s <= 2
     assert error.message == (
-        "this node has nothing left now of the limit of tenant=acme: 10 requests per day"
+        "this node may not give more now of the limit of tenant=acme: 10 requests per day; "
+        "it does not hear the node that shares it out"
     )
+    assert error.headers("openai")["x-smg-limit-reason"] == "no_owner"
 
 
-@pytest.mark.parametrize("window_ms", [86_400_000, 10_000])
-async def test_without_an_owner_there_is_a_little_more_every_ten_seconds(window_ms: int) -> None:
+async def test_what_others_hold_is_not_called_used_up() -> None:
     world = LimitWorld()
-    world.add(limit(window_ms=window_ms), 0, 10).state = "standing"
+    world.add(limit(), 0, 10).pool = 3
+    error = await refused(ticket_of(door_of(world)).enter())
+    assert error.message == (
+        "other nodes hold what is left now of the limit of tenant=acme: 10 requests per minute"
+    )
+    assert error.headers("openai")["x-smg-limit-reason"] == "held_elsewhere"
+    assert error.retry_after_s is not None
+    assert 1 <= error.retry_after_s <= 2
+
+
+@pytest.mark.parametrize(
+    ("next_s", "window_ms", "again_s"), [(7.5, 86_400_000, 7.5), (0.0, 60_000, 40.0)]
+)
+async def test_without_an_owner_there_is_more_when_the_next_unit_accrues_here(
+    next_s: float, window_ms: int, again_s: float
+) -> None:
+    world = LimitWorld()
+    share = world.add(limit(window_ms=window_ms), 0, 10)
+    share.state = "standing"
+    share.next_ms = round(world.wall_ms + 1000 * next_s) if next_s else 0
     error = await refused(ticket_of(door_of(world)).enter())
     assert not error.hopeless
     assert error.retry_after_s is not None
-    assert 10 <= error.retry_after_s <= 11
+    assert again_s <= error.retry_after_s <= again_s + 1
+    assert error.headers("openai")["x-smg-limit-reason"] == "no_owner"
     assert error.headers("openai")["x-smg-limit-state"] == "standing"
 
 
@@ -190,7 +212,7 @@ async def test_a_request_waits_for_rights_that_may_be_on_their_way() -> None:
     world.rights.refill = gives(world, 1)
     ticket = ticket_of(door)
     await ticket.enter()
-    assert world.rights.waited == [(share.key, 1, 0.06)]
+    assert world.rights.waited == [(share.key, 1, 1.0)]
     assert (whole(share), share.offered) == ((0, 1), 1)
     assert door.tallies.requests()["tenant=acme#requests/minute", "waited"] == 1
 
@@ -199,10 +221,10 @@ async def test_it_waits_again_where_somebody_else_was_faster_but_not_for_ever() 
     world = LimitWorld()
     share = world.add(limit(), 0, 10)
     share.pool = 5
-    world.rights.refill = gives(world, 0, 0, 0, 0, 0, 0, after_s=0.025)
+    world.rights.refill = gives(world, 0, 0, 0, 0, 0, 0, after_s=0.25)
     await refused(ticket_of(door_of(world)).enter())
     waited = [round(within_s, 3) for _, _, within_s in world.rights.waited]
-    assert waited == [0.06, 0.035, 0.01]
+    assert waited == [1.0, 0.75, 0.5, 0.25]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +254,7 @@ async def test_when_there_is_an_owner_it_waits_a_round_trip_more() -> None:
     world.rights.refill = refill
     await refused(ticket_of(door_of(world)).enter())
     waited = [round(within_s, 3) for _, _, within_s in world.rights.waited]
-    assert waited == [1.3, 0.06]
+    assert waited == [1.3, 0.6, 0.2]
 
 
 async def test_where_the_owner_has_plenty_a_busy_moment_refuses_nobody() -> None:
@@ -247,7 +269,7 @@ async def test_where_the_owner_has_plenty_a_busy_moment_refuses_nobody() -> None
     assert whole(share) == (900, 8_100)
 
 
-@pytest.mark.parametrize(("pool", "waited_s"), [(100, [1.0, 0.3]), (99, [0.06])])
+@pytest.mark.parametrize(("pool", "waited_s"), [(1, [1.0, 0.3]), (0, [])])
 async def test_not_even_there_it_waits_for_ever(pool: int, waited_s: list[float]) -> None:
     world = LimitWorld()
     world.add(limit(), 0, 1_000).pool = pool

@@ -138,7 +138,14 @@ def test_what_remains_is_what_is_here_and_what_the_owner_has() -> None:
     assert told.name == "tenant=acme#requests/minute"
 
 
-@pytest.mark.parametrize(("pool", "state"), [(-1, "exact"), (50, "standing"), (50, "borrowed")])
+def test_before_the_owner_of_a_window_has_spoken_all_that_was_not_spent_here_remains() -> None:
+    world = LimitWorld()
+    share = world.add(limit(), 3, 100)
+    share.pool, share.spent = -1, 7
+    assert found(matcher_of(world)).entry[0].told(world.wall_ms).remaining == 93
+
+
+@pytest.mark.parametrize(("pool", "state"), [(-1, "standing"), (50, "standing"), (50, "borrowed")])
 def test_without_an_owner_only_what_is_here_remains(pool: int, state: str) -> None:
     world = LimitWorld()
     share = world.add(limit(), 30, 100)
@@ -172,7 +179,7 @@ def test_what_is_told_before_the_owner_has_spoken_is_forgotten() -> None:
         share.left, share.pool = left, pool
         seen.append(measure.told(world.wall_ms).remaining)
     # What the owner said last stands while nobody knows more.
-    assert seen == [0, 85, 85, 79]
+    assert seen == [100, 85, 85, 79]
 
 
 def test_a_refusal_is_told_as_nothing_and_ends_a_long_window_only_if_it_is_used_up() -> None:
