@@ -3,6 +3,7 @@ use.
 """
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -18,7 +19,7 @@ from smg_node.admin.views.limit_views import (
     read_amount,
     warn_of,
 )
-from smg_node.admin.views.output import print_json, print_table, tell
+from smg_node.admin.views.output import print_json, print_table, says_yes, tell
 from smg_node.admin.views.watch_loop import Watch, watched
 
 limits_app = typer.Typer(
@@ -33,17 +34,19 @@ _MISSING: Final = 404
 _STALE: Final = 409
 _COLUMNS: Final = ("SCOPE", "LIMITS", "MODE", "STANDING", "VERSION", "SET ON", "WHEN", "NOTE")
 _PER: Final = "AMOUNT/WINDOW"
+_ALL: Final = "global"
+_ALL_OF_THEM: Final = "This limits all requests of the cluster together. Go on?"
 
 Scope = Annotated[
     str,
     typer.Option(
         "--scope",
         metavar="SCOPE",
-        help="tenant=NAME, key=ID, model=NAME, or several with commas, * for each by itself; global: all requests.",
+        help="Whose requests: tenant=NAME, key=ID, model=NAME, or several with commas; * for each by itself; global: all.",
     ),
 ]
 Named = Annotated[
-    str, typer.Argument(metavar="[SCOPE]", help="The same as --scope.", show_default=False)
+    str, typer.Argument(metavar="[SCOPE]", help="The same without --scope.", show_default=False)
 ]
 IfVersion = Annotated[
     str,
@@ -68,10 +71,23 @@ Cost = Annotated[
 Concurrency = Annotated[int | None, typer.Option(metavar="N", help="So many requests at a time.")]
 Mode = Annotated[
     str,
-    typer.Option(metavar="MODE", help="When nodes are cut off: strict, balanced or available."),
+    typer.Option(
+        metavar="MODE",
+        help=(
+            "For nodes that are cut off from the majority. strict: they go on with what stands with them, never above the "
+            "limit. balanced: with their fair part, up to a half above it. available: each side with the whole limit."
+        ),
+    ),
 ]
 Standing = Annotated[
-    float, typer.Option(metavar="PART", help="Of it that stands with the nodes, 0 to 1.")
+    float,
+    typer.Option(
+        metavar="PART",
+        help=(
+            "What part of it stands with the nodes, evenly, 0 to 1: what they go on with when they are cut off or have no "
+            "owner. 0: every request needs the owner. A node that dies takes at most PART / number of nodes with it."
+        ),
+    ),
 ]
 Reserve = Annotated[str, typer.Option(metavar="HOW", help="For an answer: estimate or worst_case.")]
 OnExhausted = Annotated[
@@ -147,7 +163,7 @@ def set_limit(
 ) -> None:
     """Set a limit on every node, in place of the one that its scope has; it holds for all of them together.
 
-    Which requests has to be said; all those of the whole cluster together are `global`.
+    Whose requests has to be said; all those of the whole cluster together are `global`.
     Windows are second, minute, hour, day, or such as 10s, 5m, 2h, 7d; days are those of UTC.
 
     \b
@@ -173,18 +189,16 @@ def set_limit(
         "volatile": volatile,
         "note": note,
     }
-    scope = _said_scope(named, scope)
     if not body["amounts"] and concurrency is None:
         raise typer.BadParameter("say what is limited: --requests, --tokens, --concurrency, …")
+    scope = _said_scope(named, scope, question=_ALL_OF_THEM)
     headers = _if_match(if_version or _version(options.client, scope))
     answer = options.client.look("PUT", *_LIMITS, scope, body=body, headers=headers)
     view = _written(options.client, scope, answer)
     if options.as_json:
         print_json(view)
         return
-    print(
-        f"{view['scope']} is limited to {', '.join(format_limits(view))} (version {view['version']})"
-    )
+    print(f"{view['scope']} is limited to {', '.join(format_limits(view))}")
     warn_of(view)
 
 
@@ -215,17 +229,24 @@ def unset(
 def _scope(named: str, scope: str) -> str:
     if named and scope:
         raise typer.BadParameter("say the scope once", param_hint="--scope")
-    return named or scope or "global"
+    return named or scope or _ALL
 
 
-def _said_scope(named: str, scope: str) -> str:
-    """The scope of a change, which nobody makes for all requests by leaving a word out."""
-    if not named and not scope:
-        raise typer.BadParameter(
-            "say which requests: tenant=NAME, key=ID, model=NAME, or global for all of them together",
-            param_hint="--scope",
-        )
-    return _scope(named, scope)
+def _said_scope(named: str, scope: str, *, question: str = "") -> str:
+    """The scope of a change, which nobody makes for all requests by leaving a word out.
+
+    With a question, somebody at a terminal is asked for that; whoever says no has changed nothing.
+    """
+    if named or scope:
+        return _scope(named, scope)
+    if question and sys.stdin.isatty():
+        if not says_yes(question):
+            raise AdminError("nothing was changed")
+        return _ALL
+    raise typer.BadParameter(
+        "say whose requests: --scope tenant=NAME, key=ID, model=NAME, or --scope global for all of them together",
+        param_hint="--scope",
+    )
 
 
 def _amounts(said: Mapping[str, Amounts]) -> list[Mapping[str, Any]]:

@@ -1,6 +1,6 @@
 """Limit views: limits as they are typed by operators, and as rows and facts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ _USE: Final = (
     "OF",
     "SPENT",
     "LEFT",
+    "UNAVAILABLE",
     "POOL",
     "STANDING",
     "DEBT",
@@ -32,8 +33,16 @@ _NODES: Final = (
     "BORROWED",
     "DEBT",
     "STATE",
-    "NOTE",
 )
+_LEGEND: Final = (
+    ("LEFT", "what can still be got in this window, at whichever node is asked (by node: in hand)"),
+    ("UNAVAILABLE", "what nobody can get before the window ends; SPENT + LEFT + UNAVAILABLE = OF"),
+    ("POOL", "of LEFT: what the owner has for any node that asks, or may still mint"),
+    ("STANDING", "what was the nodes' own in this window so far, without an owner; spent or not"),
+    ("GIVEN", "what the owner moved to this node"),
+    ("DEBT", "used without a right by answers that became longer than reserved; later windows pay"),
+)
+_NO_DOUBTS: Final = "this node is of a version that does not say why"
 
 
 def read_amount(unit: str, text: str) -> Mapping[str, Any]:
@@ -78,14 +87,16 @@ def list_row(view: Mapping[str, Any]) -> tuple[object, ...]:
 
 def draw_limit(shown: Mapping[str, Any]) -> str:
     """Return one limit, what is spent of it, and by whom."""
-    uses: Sequence[Mapping[str, Any]] = shown["uses"]
-    exact = "everything is counted" if shown["exact"] else "NOT exact: see the notes"
+    uses = [_filled(use) for use in shown["uses"]]
+    rows = [row for use in uses for row in _node_rows(use)]
+    columns = (*_NODES, "NOTE") if any(row[-1] for row in rows) else _NODES
     parts = [
         draw_facts(_facts(shown["limit"])),
         draw_table(_USE, map(_use_row, uses), empty="Nothing of it is in use."),
-        draw_table(_NODES, (row for use in uses for row in _node_rows(use)), empty=""),
-        f"{exact}." if uses else "",
-        *_notes(shown),
+        draw_table(columns, (row[: len(columns)] for row in rows), empty=""),
+        _counted(shown) if uses else "",
+        "\n".join(note for use in uses for note in _use_notes(use)),
+        draw_facts(_LEGEND) if uses else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -115,15 +126,22 @@ def _facts(view: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         yield "note", view["note"]
 
 
+def _filled(use: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A use with all that is shown of it: a node of an older version says less."""
+    left = use["left"] + (use["pool"] or 0)
+    return {"name": use["key"], "remaining": left, "over": 0, "unavailable": (), **use}
+
+
 def _use_row(use: Mapping[str, Any]) -> tuple[object, ...]:
     unit = use["unit"]
-    left = use["left"] + (use["pool"] or 0)
+    unavailable = sum(one["amount"] for one in use["unavailable"])
     return (
-        use["key"],
+        use["name"],
         _number(unit, use["amount"]),
         _number(unit, use["spent"]),
-        _number(unit, left),
-        None if use["pool"] is None else _number(unit, use["pool"]),
+        _number(unit, use["remaining"]),
+        _number(unit, unavailable),
+        None if use["pool"] is None else _number(unit, max(0, use["pool"])),
         _number(unit, use["standing"]),
         _number(unit, use["debt"]),
         use["owner"],
@@ -137,10 +155,10 @@ def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
     for name, one in sorted(use["nodes"].items()):
         notes = [
             *([] if one["window"] == use["window"] else ["another window: not counted"]),
-            *(["goes by an older version"] if name in use["not_adopted"] else []),
+            *(["not known to go by this limit"] if name in use["not_adopted"] else []),
         ]
         yield (
-            use["key"],
+            use["name"],
             name,
             _number(unit, one["spent"]),
             _number(unit, one["left"]),
@@ -153,18 +171,24 @@ def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _notes(shown: Mapping[str, Any]) -> Iterator[str]:
-    silent = [f"{name} did not answer: {why}" for name, why in sorted(shown["silent"].items())]
-    late = sorted({name for use in shown["uses"] for name in use["not_adopted"]})
-    cut = [f"{shown['cut']} more are in use and not shown"] if shown["cut"] else []
-    old = [f"not known to go by this version: {', '.join(late)}"] if late else []
-    orphans = [
-        f"{use['key']} has no owner now: nobody wanted any lately, or no majority is in sight"
-        for use in shown["uses"]
-        if not use["term"]
-    ]
-    if notes := [*silent, *orphans, *old, *cut]:
-        yield "\n".join(notes)
+def _counted(shown: Mapping[str, Any]) -> str:
+    """Say that everything is counted, or what may not be."""
+    if shown["exact"]:
+        return "Everything is counted."
+    doubts = shown.get("doubts", [_NO_DOUBTS])
+    return "\n".join(f"NOT exact: {doubt}." for doubt in doubts)
+
+
+def _use_notes(use: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where what is not to be had is, and what else is puzzling in its row."""
+    unit, name = use["unit"], use["name"]
+    for one in use["unavailable"]:
+        yield f"{name}: {_number(unit, one['amount'])} {one['text']}."
+    if use["over"]:
+        over = _number(unit, use["over"])
+        yield f"{name}: {over} more than the limit, borrowed by nodes that were cut off or owed by long answers."
+    if use["window_ms"] and not use["term"] and not use["unavailable"]:
+        yield f"{name}: nobody owns it at the moment; an owner is elected when a request wants more."
 
 
 def _amount(unit: str, text: str) -> int:
