@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_mesh.escrow.audit.report import Report
-from smg_node.cluster.limits.limit_totals import Asked, add_up, doubts_about
+from smg_node.cluster.limits.limit_totals import Asked, add_up, inexact_reasons
 from support.tools.example_counts import example_count
 
 NAMES = ("a", "b", "c", "d", "e")
@@ -78,5 +78,5 @@ def test_spent_left_and_unavailable_are_all_of_a_limit(
         hands = sum(max(0, one.left) for one in use.nodes.values() if one.window == use.window)
         if use.term:
             assert use.remaining >= min(hands, use.amount + use.over - use.spent)
-        doubts = doubts_about([use], silent={}, cut=0)
-        assert len(doubts) == len(set(doubts))
+        reasons = inexact_reasons([use], silent={}, cut=0)
+        assert len(reasons) == len(set(reasons))

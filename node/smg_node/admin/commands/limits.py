@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from smg_node.admin.client import AdminClient, AdminError, Answer
-from smg_node.admin.options import CommandGroup, options_of
+from smg_node.admin.options import CommandGroup, Options, options_of
 from smg_node.admin.views.limit_views import (
     COST,
     draw_limit,
@@ -19,7 +19,7 @@ from smg_node.admin.views.limit_views import (
     read_amount,
     warn_of,
 )
-from smg_node.admin.views.output import print_json, print_table, says_yes, tell
+from smg_node.admin.views.output import confirmed, print_json, print_table, tell
 from smg_node.admin.views.watch_loop import Watch, watched
 
 limits_app = typer.Typer(
@@ -46,7 +46,7 @@ Scope = Annotated[
     ),
 ]
 Named = Annotated[
-    str, typer.Argument(metavar="[SCOPE]", help="The same without --scope.", show_default=False)
+    str, typer.Argument(metavar="SCOPE", help="The same without --scope.", show_default=False)
 ]
 IfVersion = Annotated[
     str,
@@ -74,8 +74,9 @@ Mode = Annotated[
     typer.Option(
         metavar="MODE",
         help=(
-            "For nodes that are cut off from the majority. strict: they go on with what stands with them, never above the "
-            "limit. balanced: with their fair part, up to a half above it. available: each side with the whole limit."
+            "For nodes that are cut off from the majority. strict: they go on with what stands with them; never more than the "
+            "limit in all. balanced: with their fair part; up to a quarter more in all. available: each side goes on alone; "
+            "up to a half more for each further side."
         ),
     ),
 ]
@@ -120,7 +121,7 @@ def list_limits(context: typer.Context) -> None:
 def show(
     context: typer.Context, named: Named = "", scope: Scope = "", watch: Watch = False
 ) -> None:
-    """Show one limit, and what is spent of it on every node in this window.
+    """Show one limit, and what is spent of it on every node in this window; without a scope that of all requests.
 
     \b
     smg-admin limits show tenant=acme --watch
@@ -166,6 +167,9 @@ def set_limit(
     Whose requests has to be said; all those of the whole cluster together are `global`.
     Windows are second, minute, hour, day, or such as 10s, 5m, 2h, 7d; days are those of UTC.
 
+    Of 600/minute on three nodes, --standing 0.5 leaves 100 with each node. One that is cut off goes on with its 100, one
+    that dies takes them with it; the rest, and what quiet nodes do not need, can be spent at any node.
+
     \b
     smg-admin limits set --scope tenant=acme --requests 60/minute --requests 5/second --mode strict
     smg-admin limits set --scope 'tenant=*,model=llama-3.1-8b' --tokens 100000/minute --concurrency 8
@@ -192,14 +196,7 @@ def set_limit(
     if not body["amounts"] and concurrency is None:
         raise typer.BadParameter("say what is limited: --requests, --tokens, --concurrency, …")
     scope = _said_scope(named, scope, question=_ALL_OF_THEM)
-    headers = _if_match(if_version or _version(options.client, scope))
-    answer = options.client.look("PUT", *_LIMITS, scope, body=body, headers=headers)
-    view = _written(options.client, scope, answer)
-    if options.as_json:
-        print_json(view)
-        return
-    print(f"{view['scope']} is limited to {', '.join(format_limits(view))}")
-    warn_of(view)
+    _set(options, scope, body, if_version)
 
 
 @limits_app.command("unset")
@@ -226,6 +223,17 @@ def unset(
         print(f"{scope} goes by {now['rule']} again: {', '.join(format_limits(now))}")
 
 
+def _set(options: Options, scope: str, body: Mapping[str, Any], if_version: str) -> None:
+    headers = _if_match(if_version or _version(options.client, scope))
+    answer = options.client.look("PUT", *_LIMITS, scope, body=body, headers=headers)
+    view = _written(options.client, scope, answer)
+    if options.as_json:
+        print_json(view)
+        return
+    print(f"{view['scope']} is limited to {', '.join(format_limits(view))}")
+    warn_of(view)
+
+
 def _scope(named: str, scope: str) -> str:
     if named and scope:
         raise typer.BadParameter("say the scope once", param_hint="--scope")
@@ -240,7 +248,7 @@ def _said_scope(named: str, scope: str, *, question: str = "") -> str:
     if named or scope:
         return _scope(named, scope)
     if question and sys.stdin.isatty():
-        if not says_yes(question):
+        if not confirmed(question):
             raise AdminError("nothing was changed")
         return _ALL
     raise typer.BadParameter(

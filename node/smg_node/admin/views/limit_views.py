@@ -42,7 +42,7 @@ _LEGEND: Final = (
     ("GIVEN", "what the owner moved to this node"),
     ("DEBT", "used without a right by answers that became longer than reserved; later windows pay"),
 )
-_NO_DOUBTS: Final = "this node is of a version that does not say why"
+_NO_REASONS: Final = "this node is of a version that does not say why"
 
 
 def read_amount(unit: str, text: str) -> Mapping[str, Any]:
@@ -144,7 +144,7 @@ def _use_row(use: Mapping[str, Any]) -> tuple[object, ...]:
         None if use["pool"] is None else _number(unit, max(0, use["pool"])),
         _number(unit, use["standing"]),
         _number(unit, use["debt"]),
-        use["owner"],
+        use["owner"] if use["term"] else None,
         use["state"],
         format_time(use["ends_ms"]) if use["window_ms"] else None,
     )
@@ -175,8 +175,8 @@ def _counted(shown: Mapping[str, Any]) -> str:
     """Say that everything is counted, or what may not be."""
     if shown["exact"]:
         return "Everything is counted."
-    doubts = shown.get("doubts", [_NO_DOUBTS])
-    return "\n".join(f"NOT exact: {doubt}." for doubt in doubts)
+    reasons = shown.get("inexact_reasons", [_NO_REASONS])
+    return "\n".join(f"NOT exact: {reason}." for reason in reasons)
 
 
 def _use_notes(use: Mapping[str, Any]) -> Iterator[str]:

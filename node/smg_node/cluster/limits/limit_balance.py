@@ -25,9 +25,9 @@ from smg_node.http.ports.limits import Unavailable, UnavailableReason
 
 _ALL: Final = 1 << 62
 _TEXTS: Final[Mapping[UnavailableReason, str]] = {
-    "dead": "with node {node}, which is dead or cut off; what it spent of that is not known",
-    "silent": "with node {node}, which does not answer; what it spent of that is not known",
-    "restarted": "lost until the window ends by the restart of node {node}, if it was not spent before",
+    "dead": "with node {node}, which is dead or cut off, spent there or not",
+    "silent": "with node {node}, which does not answer, spent there or not",
+    "restarted": "lost until the window ends by the restart of node {node}, unless spent before it",
     "owner_lost": "lost until the window ends with a node that owned the limit before",
     "withheld": "kept back until all nodes are known to go by the present limit and members",
     "no_owner": "not to be had without an owner; only {heard} of {names} nodes are heard here, no majority",

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from smg_mesh.shared import LimitError, LimitRule, LimitsView, Report, Row, RuleValue, StateError
-from smg_node.cluster.limits.limit_totals import Asked, add_up, doubts_about
+from smg_node.cluster.limits.limit_totals import Asked, add_up, inexact_reasons
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.config.schema.problems import printable
 from smg_node.core.errors import ErrorKind, SmgError, invalid
@@ -143,11 +143,11 @@ class ClusterLimits:
         if question.every:
             uses.sort(key=lambda use: -_fullness(use))
         cut = max(len(uses) - KEYS_MAX, 0) + max(one.cut for one in said.values())
-        doubts = doubts_about(uses, silent=silent, cut=cut)
+        reasons = inexact_reasons(uses, silent=silent, cut=cut)
         return LimitUses(
             uses=uses[:KEYS_MAX],
-            exact=not doubts,
-            doubts=doubts,
+            exact=not reasons,
+            inexact_reasons=reasons,
             cut=cut,
             silent=silent,
             rows={name: one.rows for name, one in said.items()} if question.rows else {},

@@ -16,7 +16,7 @@ from smg_node.http.ports.limits import LimitUse, NodeUse
 
 _WORST: Final = ("exact", "standing", "borrowed", "alone")
 """From the best to the worst that a share can be worth."""
-_UNHEARD: Final[Mapping[str, str]] = {
+_NOT_COUNTED: Final[Mapping[str, str]] = {
     "dead": "node {node} is dead or cut off: what it spent is not counted",
     "restarted": "node {node} restarted: what it spent before is not counted",
     "no_owner": "no owner of {name} is heard here: what is spent elsewhere is not counted",
@@ -41,19 +41,19 @@ def add_up(reports: Mapping[str, Sequence[Report]], asked: Asked) -> list[LimitU
     return [_use(key, by_key[key], asked) for key in sorted(by_key)]
 
 
-def doubts_about(uses: Iterable[LimitUse], *, silent: Mapping[str, str], cut: int) -> list[str]:
+def inexact_reasons(uses: Iterable[LimitUse], *, silent: Mapping[str, str], cut: int) -> list[str]:
     """Return why these sums may be incomplete, each reason once; nothing if they are exact."""
     told = {f"node {name} does not answer: {why}": None for name, why in sorted(silent.items())}
-    told |= {text: None for use in uses for text in _doubts(use)}
+    told |= {text: None for use in uses for text in _reasons(use)}
     if cut:
         told[f"{cut} more are in use and not shown"] = None
     return list(told)
 
 
-def _doubts(use: LimitUse) -> Iterator[str]:
+def _reasons(use: LimitUse) -> Iterator[str]:
     for one in use.unavailable:
-        if one.reason in _UNHEARD:
-            yield _UNHEARD[one.reason].format(node=one.node, name=use.name)
+        if one.reason in _NOT_COUNTED:
+            yield _NOT_COUNTED[one.reason].format(node=one.node, name=use.name)
     for name in use.not_adopted:
         yield f"node {name} is not known to go by the present definitions"
     for name, told in sorted(use.nodes.items()):

@@ -76,7 +76,7 @@ _USE: Final = {
 _USED: Final[Mapping[str, Any]] = {
     "uses": _list(_all(_USE)),
     "exact": _FLAG,
-    "doubts": _TEXTS,
+    "inexact_reasons": _TEXTS,
     "cut": _COUNT,
     "silent": {"type": "object", "additionalProperties": _TEXT},
 }
@@ -124,7 +124,7 @@ LIMIT_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "limit",
         "uses",
         "exact",
-        "doubts",
+        "inexact_reasons",
         "cut",
         "silent",
     ),
@@ -192,7 +192,7 @@ _ONE_USE: Final = {
             "amount": 60,
             "reason": "dead",
             "node": "c",
-            "text": "with node c, which is dead or cut off; what it spent of that is not known",
+            "text": "with node c, which is dead or cut off, spent there or not",
         }
     ],
 }
@@ -213,7 +213,7 @@ LIMIT_EXAMPLES: Final[Mapping[str, Any]] = {
         "limit": _SHOWN,
         "uses": [_ONE_USE],
         "exact": False,
-        "doubts": ["node c is dead or cut off: what it spent is not counted"],
+        "inexact_reasons": ["node c is dead or cut off: what it spent is not counted"],
         "cut": 0,
         "silent": {},
     },

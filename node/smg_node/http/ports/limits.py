@@ -121,14 +121,14 @@ class LimitUse(msgspec.Struct, frozen=True):
 
 class LimitUses(msgspec.Struct, frozen=True):
     """Use of limits on all nodes. `silent` did not answer, and why; `exact` if the sums are
-    complete, else `doubts` says why they may not be.
+    complete, else `inexact_reasons` says why they may not be.
 
     `cut` counts limits that are not shown. `rows` are the halves of each node's book.
     """
 
     uses: Sequence[LimitUse]
     exact: bool
-    doubts: Sequence[str] = ()
+    inexact_reasons: Sequence[str] = ()
     cut: int = 0
     silent: Mapping[str, str] = {}
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = {}

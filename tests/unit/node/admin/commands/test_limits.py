@@ -138,7 +138,7 @@ async def test_what_cannot_be_had_is_a_column_and_its_reason_a_line(run: RunAdmi
     rows, name = rows_of(shown[1]), "tenant=acme#cost/minute"
     assert any(row.startswith(f"{name} 6 1 4 1 3 0.0003 0 node-a exact ") for row in rows)
     assert "NOT exact: node c is dead or cut off: what it spent is not counted." in rows
-    why = "1 with node c, which is dead or cut off; what it spent of that is not known."
+    why = "1 with node c, which is dead or cut off, spent there or not."
     assert f"{name}: {why}" in rows
 
 
@@ -235,11 +235,11 @@ async def test_what_is_not_exact_is_said(run: RunAdmin) -> None:
         served.world.meshes["node-a"].silent.add("b")
         shown = await admin("show", "tenant=a,model=org/m")
         raw = await admin("show", "tenant=a,model=org/m", "--json")
-    doubts = [line for line in shown[1].splitlines() if line.startswith("NOT exact: ")]
-    assert len(doubts) == 2
-    assert doubts[0].startswith("NOT exact: node b does not answer: ")
-    assert doubts[1] == "NOT exact: node c is not known to go by the present definitions."
-    assert "which does not answer; what it spent of that is not known." in shown[1]
+    reasons = [line for line in shown[1].splitlines() if line.startswith("NOT exact: ")]
+    assert len(reasons) == 2
+    assert reasons[0].startswith("NOT exact: node b does not answer: ")
+    assert reasons[1] == "NOT exact: node c is not known to go by the present definitions."
+    assert "which does not answer, spent there or not." in shown[1]
     assert json.loads(raw[1])["exact"] is False
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from smg_mesh.escrow.audit.report import Report
 from smg_node.cluster.limits.limit_balance import Balance, Sight, balance_of
-from smg_node.cluster.limits.limit_totals import Asked, add_up, doubts_about
+from smg_node.cluster.limits.limit_totals import Asked, add_up, inexact_reasons
 
 THREE = ("a", "b", "c")
 KEY = "tenant=t#requests/60000"
@@ -176,26 +176,26 @@ def summed(
     living = [*answered, *(silent or {})]
     asked = Asked(answered, living, behind)
     (use,) = add_up({name: [one] for name, one in reports.items()}, asked)
-    return use, doubts_about([use], silent=silent or {}, cut=cut)
+    return use, inexact_reasons([use], silent=silent or {}, cut=cut)
 
 
 def test_an_idle_node_does_not_make_the_sum_inexact() -> None:
     quiet = report(state="standing", standing=0, left=0, spent=0, coming=100)
-    use, doubts = summed({"a": report("a", spent=33, left=0), "b": quiet})
+    use, reasons = summed({"a": report("a", spent=33, left=0), "b": quiet})
     assert (use.name, use.state, use.remaining) == ("tenant=t#requests/minute", "exact", 567)
-    assert doubts == []
+    assert reasons == []
 
 
 def test_every_doubt_is_told_by_its_node_and_once() -> None:
     owner = report("a", spent=5, left=28, not_adopted=("b",), pool=200)
-    _, doubts = summed(
+    _, reasons = summed(
         {"a": owner, "b": report(window=6)},
         answered=("a", "b"),
         behind=("b",),
         silent={"c": "no answer within 2 s"},
         cut=4,
     )
-    assert doubts == [
+    assert reasons == [
         "node c does not answer: no answer within 2 s",
         "node b is not known to go by the present definitions",
         "the clock of node b is in another window of tenant=t#requests/minute: not counted",
@@ -205,9 +205,9 @@ def test_every_doubt_is_told_by_its_node_and_once() -> None:
 
 def test_what_a_dead_node_spent_is_not_counted_and_that_is_said() -> None:
     owner = report("a", spent=33, left=0)
-    use, doubts = summed({"a": owner, "b": report()}, answered=("a", "b"))
+    use, reasons = summed({"a": owner, "b": report()}, answered=("a", "b"))
     assert use.unavailable[0].amount == 67 + 33
-    assert doubts == ["node c is dead or cut off: what it spent is not counted"]
+    assert reasons == ["node c is dead or cut off: what it spent is not counted"]
 
 
 def test_without_an_owner_what_was_spent_is_not_sure_and_what_was_not_is() -> None:

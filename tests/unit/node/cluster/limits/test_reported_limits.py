@@ -4,7 +4,7 @@ import pytest
 
 from smg_mesh.escrow.book_rows import Held, Minting
 from smg_mesh.escrow.limit_model import Limit
-from smg_node.cluster.limits.limit_totals import Asked, add_up, doubts_about
+from smg_node.cluster.limits.limit_totals import Asked, add_up, inexact_reasons
 from smg_node.http.ports.limits import LimitUse
 from support.rights.escrow_world import Defined, World, load
 
@@ -29,7 +29,7 @@ def summed(world: World, *, at: str = "a") -> tuple[LimitUse, list[str]]:
     (use,) = add_up(said, Asked(names, names))
     lost = sum(one.amount for one in use.unavailable)
     assert use.spent + use.remaining + lost == use.amount + use.over
-    return use, doubts_about([use], silent={}, cut=0)
+    return use, inexact_reasons([use], silent={}, cut=0)
 
 
 def lost(use: LimitUse) -> dict[tuple[str, str], int]:
@@ -50,20 +50,20 @@ def test_among_nodes_that_hear_each_other_all_that_is_not_spent_is_left(
     each = load(world, KEY, rates)
     for _ in range(11):
         world.run(4_900, each)
-        use, doubts = summed(world)
+        use, reasons = summed(world)
         assert use.spent == world.spent(KEY)[use.window]
         behind = left_behind(world, use)
         assert lost(use) == ({("owner_lost", ""): behind} if behind else {})
-        assert (use.remaining, use.over, doubts) == (6_000 - use.spent - behind, 0, [])
+        assert (use.remaining, use.over, reasons) == (6_000 - use.spent - behind, 0, [])
 
 
 def test_in_the_first_minute_of_a_cluster_a_little_is_kept_back() -> None:
     world = started(minutes=0)
     world.run(4_000, load(world, KEY, dict.fromkeys(FIVE, 5.0)))
-    use, doubts = summed(world)
+    use, reasons = summed(world)
     assert set(lost(use)) == {("withheld", "")}
     assert 0 < lost(use)["withheld", ""] <= 25
-    assert doubts == []
+    assert reasons == []
 
 
 def test_what_a_dead_node_has_is_with_it_and_the_rest_can_be_had() -> None:
@@ -75,10 +75,10 @@ def test_what_a_dead_node_has_is_with_it_and_the_rest_can_be_had() -> None:
     victim = "b" if owner.name != "b" else "c"
     world.kill(victim)
     world.run(6_000, load(world, KEY, {owner.name: 20.0}))
-    use, doubts = summed(world, at=owner.name)
+    use, reasons = summed(world, at=owner.name)
     assert set(lost(use)) == {("dead", victim)}
     assert lost(use)["dead", victim] >= 600, "what stands with it, and what it was given"
-    assert doubts == [f"node {victim} is dead or cut off: what it spent is not counted"]
+    assert reasons == [f"node {victim} is dead or cut off: what it spent is not counted"]
     spent = use.spent
     world.run(36_000, load(world, KEY, {owner.name: 2_000.0}))
     after, _ = summed(world, at=owner.name)
@@ -113,9 +113,9 @@ def test_a_restart_takes_what_the_life_before_had() -> None:
     again = "b" if owner.name != "b" else "c"
     world.restart(again)
     world.run(6_000, load(world, KEY, rates))
-    use, doubts = summed(world, at=owner.name)
+    use, reasons = summed(world, at=owner.name)
     assert set(lost(use)) == {("restarted", again)}
-    assert doubts == [f"node {again} restarted: what it spent before is not counted"]
+    assert reasons == [f"node {again} restarted: what it spent before is not counted"]
     before = [row for row in world.dead_rows if isinstance(row, Held)]
     spent = [row.spent for row in before if row.window == use.window]
     assert lost(use)["restarted", again] >= sum(spent) > 0
@@ -127,10 +127,10 @@ def test_a_minority_can_have_what_stands_with_it_and_says_what_is_missing() -> N
     world.run(5_000, load(world, KEY, rates))
     world.cut_off(("d", "e"))
     world.run(8_000, load(world, KEY, rates))
-    use, doubts = summed(world, at="d")
+    use, reasons = summed(world, at="d")
     assert set(lost(use)) == {("dead", "a"), ("dead", "b"), ("dead", "c"), ("no_owner", "")}
     assert use.spent + use.remaining <= 2 * 600 + 100, "what stands with both, and was given before"
-    assert doubts[-1].startswith("global#requests/minute has no owner now")
+    assert reasons[-1].startswith("global#requests/minute has no owner now")
     majority, _ = summed(world, at="a")
     assert set(lost(majority)) <= {("dead", "d"), ("dead", "e"), ("owner_lost", "")}
     assert majority.remaining >= 4_000
