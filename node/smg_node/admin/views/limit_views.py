@@ -1,6 +1,6 @@
 """Limit views: limits as they are typed by operators, and as rows and facts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ _NODES: Final = (
     "BORROWED",
     "DEBT",
     "STATE",
+    "NOTE",
 )
 _LEGEND: Final = (
     ("LEFT", "what can still be got in this window, at whichever node is asked (by node: in hand)"),
@@ -40,8 +41,12 @@ _LEGEND: Final = (
     ("POOL", "of LEFT: what the owner has for any node that asks, or may still mint"),
     ("STANDING", "what was the nodes' own in this window so far, without an owner; spent or not"),
     ("GIVEN", "what the owner moved to this node"),
+    ("BORROWED", "beyond the limit, by its mode, as this node is cut off"),
     ("DEBT", "used without a right by answers that became longer than reserved; later windows pay"),
 )
+_RARE: Final = ("DEBT", "BORROWED", "NOTE")
+"""Columns that are shown only where there is something in them."""
+_DAY_MS: Final = 86_400_000
 _NO_REASONS: Final = "this node is of a version that does not say why"
 
 
@@ -88,15 +93,16 @@ def list_row(view: Mapping[str, Any]) -> tuple[object, ...]:
 def draw_limit(shown: Mapping[str, Any]) -> str:
     """Return one limit, what is spent of it, and by whom."""
     uses = [_filled(use) for use in shown["uses"]]
-    rows = [row for use in uses for row in _node_rows(use)]
-    columns = (*_NODES, "NOTE") if any(row[-1] for row in rows) else _NODES
+    whole, whole_rows = _shown(_USE, [_use_row(use) for use in uses])
+    nodes, node_rows = _shown(_NODES, [row for use in uses for row in _node_rows(use)])
+    legend = [(word, text) for word, text in _LEGEND if word in (*whole, *nodes)]
     parts = [
         draw_facts(_facts(shown["limit"])),
-        draw_table(_USE, map(_use_row, uses), empty="Nothing of it is in use."),
-        draw_table(columns, (row[: len(columns)] for row in rows), empty=""),
+        draw_table(whole, whole_rows, empty="Nothing of it is in use."),
+        draw_table(nodes, node_rows, empty=""),
         _counted(shown) if uses else "",
         "\n".join(note for use in uses for note in _use_notes(use)),
-        draw_facts(_LEGEND) if uses else "",
+        draw_facts(legend) if uses else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -132,6 +138,18 @@ def _filled(use: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"name": use["key"], "remaining": left, "over": 0, "unavailable": (), **use}
 
 
+def _shown(
+    columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+    """Leave out the columns that say nothing at all."""
+    places = [
+        place
+        for place, column in enumerate(columns)
+        if column not in _RARE or any(row[place] not in (0, "0", "") for row in rows)
+    ]
+    return [columns[at] for at in places], [[row[at] for at in places] for row in rows]
+
+
 def _use_row(use: Mapping[str, Any]) -> tuple[object, ...]:
     unit = use["unit"]
     unavailable = sum(one["amount"] for one in use["unavailable"])
@@ -146,8 +164,16 @@ def _use_row(use: Mapping[str, Any]) -> tuple[object, ...]:
         _number(unit, use["debt"]),
         use["owner"] if use["term"] else None,
         use["state"],
-        format_time(use["ends_ms"]) if use["window_ms"] else None,
+        _ends(use),
     )
+
+
+def _ends(use: Mapping[str, Any]) -> str | None:
+    """When its window ends: the time of the day, where that is enough."""
+    if not use["window_ms"]:
+        return None
+    day, _, time = format_time(use["ends_ms"]).partition(" ")
+    return time.replace("+00:00", "Z") if use["window_ms"] < _DAY_MS else f"{day} {time}"
 
 
 def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
@@ -167,7 +193,7 @@ def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
             _number(unit, one["borrowed"]),
             _number(unit, one["debt"]),
             one["state"],
-            notes,
+            ", ".join(notes),
         )
 
 

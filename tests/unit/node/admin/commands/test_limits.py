@@ -109,19 +109,20 @@ async def test_what_is_spent_is_shown_for_all_and_for_each_node(run: RunAdmin) -
         use(served, "b", "tenant=acme#requests/60000", spent=10, left=90)
         shown = await admin("show", "tenant=acme")
     rows = rows_of(shown[1])
-    whole = rows.index("LIMIT OF SPENT LEFT UNAVAILABLE POOL STANDING DEBT OWNER STATE WINDOW ENDS")
+    whole = rows.index("LIMIT OF SPENT LEFT UNAVAILABLE POOL STANDING OWNER STATE WINDOW ENDS")
     name = "tenant=acme#requests/minute"
-    assert rows[whole + 1].startswith(f"{name} 600 50 550 0 100 300 0 node-a exact ")
-    nodes = rows.index("LIMIT NODE SPENT LEFT GIVEN STANDING BORROWED DEBT STATE")
+    assert rows[whole + 1].startswith(f"{name} 600 50 550 0 100 300 node-a exact ")
+    nodes = rows.index("LIMIT NODE SPENT LEFT GIVEN STANDING STATE")
     assert rows[nodes + 1 : nodes + 3] == [
-        f"{name} b 10 90 150 150 0 0 exact",
-        f"{name} node-a 40 60 50 150 0 0 exact",
+        f"{name} b 10 90 150 150 exact",
+        f"{name} node-a 40 60 50 150 exact",
     ]
     assert "Everything is counted." in shown[1]
     assert "NOT exact" not in shown[1]
     assert "60000" not in shown[1]
     legend = {row.partition(" ")[0] for row in rows[nodes + 3 :]}
-    assert {"LEFT", "UNAVAILABLE", "POOL", "STANDING", "GIVEN", "DEBT"} <= legend
+    assert {"LEFT", "UNAVAILABLE", "POOL", "STANDING", "GIVEN"} <= legend
+    assert not {"BORROWED", "DEBT", "NOTE"} & legend
 
 
 async def test_what_cannot_be_had_is_a_column_and_its_reason_a_line(run: RunAdmin) -> None:
@@ -136,19 +137,28 @@ async def test_what_cannot_be_had_is_a_column_and_its_reason_a_line(run: RunAdmi
             use(served, name, key, spent=500_000, left=500_000, **all_of_it, **mine)
         shown = await admin("show", "tenant=acme")
     rows, name = rows_of(shown[1]), "tenant=acme#cost/minute"
-    assert any(row.startswith(f"{name} 6 1 4 1 3 0.0003 0 node-a exact ") for row in rows)
+    assert any(row.startswith(f"{name} 6 1 4 1 3 0.0003 node-a exact ") for row in rows)
     assert "NOT exact: node c is dead or cut off: what it spent is not counted." in rows
     why = "1 with node c, which is dead or cut off, spent there or not."
     assert f"{name}: {why}" in rows
 
 
-async def test_what_was_used_beyond_a_limit_is_said(run: RunAdmin) -> None:
+async def test_what_was_used_beyond_a_limit_is_said_with_columns_of_its_own(run: RunAdmin) -> None:
     async with node() as served:
         admin = typed(run, served)
-        await admin("set", "--scope", "tenant=acme", "--requests", "600/minute")
-        use(served, "node-a", "tenant=acme#requests/60000", spent=630, left=0, pool=0)
+        await admin("set", "--scope", "tenant=acme", "--requests", "600/day")
+        key, beyond = "tenant=acme#requests/86400000", {"spent": 630, "left": 0, "pool": 0}
+        use(served, "node-a", key, debt=7, borrowed=20, window=20_000, **beyond)
+        use(served, "b", key, spent=0, left=0, window=19_999)
         shown = await admin("show", "tenant=acme")
-    assert "tenant=acme#requests/minute: 30 more than the limit, borrowed" in shown[1]
+    rows, name = rows_of(shown[1]), "tenant=acme#requests/day"
+    assert f"{name} 600 630 0 0 0 150 7 node-a exact 2024-10-05 00:00:00+00:00" in rows
+    assert "LIMIT NODE SPENT LEFT GIVEN STANDING BORROWED DEBT STATE NOTE" in rows
+    assert f"{name} b 0 0 150 150 0 0 exact another window: not counted" in rows
+    assert f"{name} node-a 630 0 50 150 20 7 exact -" in rows
+    assert any(row.startswith(f"{name}: 30 more than the limit, borrowed") for row in rows)
+    assert f"NOT exact: the clock of node b is in another window of {name}: not counted." in rows
+    assert {"BORROWED", "DEBT"} <= {row.partition(" ")[0] for row in rows}
 
 
 async def test_a_node_of_an_older_version_is_shown_with_what_it_says(run: RunAdmin) -> None:
@@ -190,7 +200,7 @@ async def test_a_node_of_an_older_version_is_shown_with_what_it_says(run: RunAdm
     with admin_api(lambda _: (200, older)) as api:
         code, out, _ = await asyncio.to_thread(run, "--url", api.url, "limits", "show")
     assert code == 0
-    assert "tenant=acme#concurrent/0 3 1 2 0 - 3 0 - exact -" in rows_of(out)
+    assert "tenant=acme#concurrent/0 3 1 2 0 - 3 - exact -" in rows_of(out)
     assert "NOT exact: this node is of a version that does not say why." in out
 
 
