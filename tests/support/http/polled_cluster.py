@@ -114,7 +114,6 @@ def use(key: str, amount: int, spent: int, **more: Any) -> Mapping[str, Any]:
         "amount": amount,
         "spent": spent,
         "left": amount - spent,
-        "pool": 0,
         "state": "exact",
         "ends_ms": 1_000,
         **more,

@@ -33,3 +33,19 @@ class Report(msgspec.Struct, frozen=True):
     debt: int
     not_adopted: tuple[str, ...]
     """Names that are not known to go by this version of the limits; known to the owner only."""
+    right: int = 0
+    """What stands with each name of the roster in a whole window; 0 of a limit without windows."""
+    newcomers: tuple[str, ...] = ()
+    """Names of the roster that nothing stands with yet."""
+    coming: int = 0
+    """Of what stands with this node: what it has not yet, and will have before the window ends."""
+    missing: int = 0
+    """Of what stands with this name: what this life will not have, since it began in this window."""
+    received: tuple[tuple[int, int], ...] = ()
+    """(term, what this node was given under it and has not returned), as its own book has it."""
+    made: int = -1
+    """Of `minted`: by this owner under this term; known to the owner only."""
+    withheld: int = 0
+    """What neither stands with this node nor may be minted by it, as some may go by older limits or rosters."""
+    stranded: tuple[tuple[str, int], ...] = ()
+    """(name, what its earlier lives were given and have not returned); known to the owner only."""

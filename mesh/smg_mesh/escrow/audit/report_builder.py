@@ -1,11 +1,19 @@
 """Report builder: turns a node's books into a report of one limit."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final, TypeVar
 
 from smg_mesh.escrow.audit.report import Report
+from smg_mesh.escrow.book_rows import Held, Minting
 from smg_mesh.escrow.limit_model import Limit, Roster, window_of
 from smg_mesh.escrow.owning.treasury import Treasury
 from smg_mesh.escrow.spending.spending_ledger import Ledger
+from smg_mesh.escrow.spending.standing_rights import SLICE_MS, slices_of
+
+_Named = TypeVar("_Named", str, int)
+
+_LATE_MS: Final = 500
+"""A share enters the next slice with a tick: what is not there sooner is not missing yet."""
 
 
 def report_of(
@@ -26,31 +34,119 @@ def report_of(
         window = share.window
     held = next((row for row in ledger.rows() if (row.key, row.window) == (key, window)), None)
     names = () if roster is None else roster.names
+    right = limit.standing_right(len(names)) if limit.window_ms else 0
+    awake = share is not None and share.window == window
+    coming, missing = _standing(limit, right, held, awake=awake, wall_ms=wall_ms)
+    lost, kept = _reasons(limit, right, held, missing, len(names), wall_ms)
+    minting = _mintings(treasury, key, window, term)
+    state = "exact" if owner else "standing"
     return Report(
         key=key,
         window=window,
         amount=limit.amount,
-        state="standing" if share is None else share.state,
+        state=state if share is None else share.state,
         owner=owner,
         term=term,
         roster=names,
         roster_version=0 if roster is None else roster.version,
         minted=treasury.minted(key, window) if term else -1,
         pool=treasury.pool(key, window) if term else -1,
-        given=_given(treasury, key, window, term),
+        given=_given(minting),
         standing=0 if held is None else held.standing,
         borrowed=0 if held is None else held.borrowed,
         spent=0 if held is None else held.spent,
         left=0 if held is None else held.left,
         debt=0 if share is None else share.debt,
         not_adopted=tuple(name for name in names if term and name not in current),
+        right=right,
+        newcomers=() if roster is None else _newcomers(roster),
+        coming=coming,
+        missing=lost,
+        received=() if held is None else _received(held),
+        made=sum(row.minted for row in minting) if term else -1,
+        withheld=kept + (_withheld(limit, right, roster, current, window) if term else 0),
+        stranded=_stranded(minting),
     )
 
 
-def _given(treasury: Treasury, key: str, window: int, term: int) -> tuple[tuple[str, int], ...]:
-    sums: dict[str, int] = {}
-    for row in treasury.rows():
-        if (row.key, row.window, row.term) == (key, window, term):
-            for name, _, given, returned in row.given:
-                sums[name] = sums.get(name, 0) + given - returned
+def _standing(
+    limit: Limit, right: int, held: Held | None, *, awake: bool, wall_ms: int
+) -> tuple[int, int]:
+    """Return what is still to come of a standing right in this window, and what will not come."""
+    if held is None:
+        return right, 0
+    if not awake:
+        return max(0, right - held.standing), 0
+    now = _accrued(limit, right, held.window, wall_ms)
+    due = _accrued(limit, right, held.window, wall_ms - _LATE_MS)
+    return max(0, right - max(now, held.standing)), max(0, due - held.standing)
+
+
+def _reasons(
+    limit: Limit, right: int, held: Held | None, missing: int, users: int, wall_ms: int
+) -> tuple[int, int]:
+    """Return what is missing since this life is young, and what since its roster is.
+
+    By a young roster a node has a unit less for each name, for others may round by the one before.
+    """
+    if held is None or not missing:
+        return 0, 0
+    least = _accrued(limit, max(0, right - users), held.window, wall_ms - _LATE_MS)
+    return (missing, 0) if held.standing < least else (0, missing)
+
+
+def _accrued(limit: Limit, right: int, window: int, wall_ms: int) -> int:
+    """Return what of a standing right there is at a moment, with a node that lived through all of the window."""
+    slices = slices_of(limit.window_ms)
+    if not right or slices == 1:
+        return right
+    begun = (wall_ms - window * limit.window_ms) // SLICE_MS + 1
+    return right * max(0, min(slices, begun)) // slices
+
+
+def _mintings(treasury: Treasury, key: str, window: int, term: int) -> Sequence[Minting]:
+    """Return what this node did with a window as its owner of now."""
+    place = (key, window, term)
+    return [row for row in treasury.rows() if term and (row.key, row.window, row.term) == place]
+
+
+def _given(mintings: Sequence[Minting]) -> tuple[tuple[str, int], ...]:
+    """Return by name what was given to it and not returned."""
+    return _sums((name, given - back) for one in mintings for name, _, given, back in one.given)
+
+
+def _stranded(mintings: Sequence[Minting]) -> tuple[tuple[str, int], ...]:
+    """Return by name what was given to earlier lives of it and not returned."""
+    rows = [row for one in mintings for row in one.given]
+    latest: dict[str, int] = {}
+    for name, boot, _, _ in rows:
+        latest[name] = max(boot, latest.get(name, boot))
+    return _sums((name, given - back) for name, boot, given, back in rows if boot < latest[name])
+
+
+def _newcomers(roster: Roster) -> tuple[str, ...]:
+    names = zip(roster.names, roster.divisors, strict=True)
+    return tuple(name for name, divisor in names if not divisor)
+
+
+def _received(held: Held) -> tuple[tuple[int, int], ...]:
+    """Return by term what was given and not returned, as the node itself says."""
+    return _sums((*held.given, *((term, -total) for term, total in held.returned)))
+
+
+def _sums(rows: Iterable[tuple[_Named, int]]) -> tuple[tuple[_Named, int], ...]:
+    sums: dict[_Named, int] = {}
+    for name, amount in rows:
+        sums[name] = sums.get(name, 0) + amount
     return tuple(sorted(sums.items()))
+
+
+def _withheld(
+    limit: Limit, right: int, roster: Roster | None, current: Collection[str], window: int
+) -> int:
+    """Return what of a window neither stands with a name nor may be minted."""
+    if roster is None or not limit.window_ms:
+        return 0
+    mintable = limit.mintable(roster, current, began_ms=window * limit.window_ms)
+    standing = right * sum(1 for divisor in roster.divisors if divisor)
+    return max(0, limit.amount - standing - mintable)

@@ -3,13 +3,14 @@ use.
 """
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
 from smg_node.admin.client import AdminClient, AdminError, Answer
-from smg_node.admin.options import CommandGroup, options_of
+from smg_node.admin.options import CommandGroup, Options, options_of
 from smg_node.admin.views.limit_views import (
     COST,
     draw_limit,
@@ -18,7 +19,7 @@ from smg_node.admin.views.limit_views import (
     read_amount,
     warn_of,
 )
-from smg_node.admin.views.output import print_json, print_table, tell
+from smg_node.admin.views.output import confirmed, print_json, print_table, tell
 from smg_node.admin.views.watch_loop import Watch, watched
 
 limits_app = typer.Typer(
@@ -33,17 +34,19 @@ _MISSING: Final = 404
 _STALE: Final = 409
 _COLUMNS: Final = ("SCOPE", "LIMITS", "MODE", "STANDING", "VERSION", "SET ON", "WHEN", "NOTE")
 _PER: Final = "AMOUNT/WINDOW"
+_ALL: Final = "global"
+_ALL_OF_THEM: Final = "This limits all requests of the cluster together. Go on?"
 
 Scope = Annotated[
     str,
     typer.Option(
         "--scope",
         metavar="SCOPE",
-        help="tenant=NAME, key=ID, model=NAME, or several with commas, * for each by itself; global: all requests.",
+        help="Whose requests: tenant=NAME, key=ID, model=NAME, or several with commas; * for each by itself; global: all.",
     ),
 ]
 Named = Annotated[
-    str, typer.Argument(metavar="[SCOPE]", help="The same as --scope.", show_default=False)
+    str, typer.Argument(metavar="SCOPE", help="The same without --scope.", show_default=False)
 ]
 IfVersion = Annotated[
     str,
@@ -68,10 +71,24 @@ Cost = Annotated[
 Concurrency = Annotated[int | None, typer.Option(metavar="N", help="So many requests at a time.")]
 Mode = Annotated[
     str,
-    typer.Option(metavar="MODE", help="When nodes are cut off: strict, balanced or available."),
+    typer.Option(
+        metavar="MODE",
+        help=(
+            "For nodes that are cut off from the majority. strict: they go on with what stands with them; never more than the "
+            "limit in all. balanced: with their fair part; up to a quarter more in all. available: each side goes on alone; "
+            "up to a half more for each further side."
+        ),
+    ),
 ]
 Standing = Annotated[
-    float, typer.Option(metavar="PART", help="Of it that stands with the nodes, 0 to 1.")
+    float,
+    typer.Option(
+        metavar="PART",
+        help=(
+            "What part of it stands with the nodes, evenly, 0 to 1: what they go on with when they are cut off or have no "
+            "owner. 0: every request needs the owner. A node that dies takes at most PART / number of nodes with it."
+        ),
+    ),
 ]
 Reserve = Annotated[str, typer.Option(metavar="HOW", help="For an answer: estimate or worst_case.")]
 OnExhausted = Annotated[
@@ -104,7 +121,7 @@ def list_limits(context: typer.Context) -> None:
 def show(
     context: typer.Context, named: Named = "", scope: Scope = "", watch: Watch = False
 ) -> None:
-    """Show one limit, and what is spent of it on every node in this window.
+    """Show one limit, and what is spent of it on every node in this window; without a scope that of all requests.
 
     \b
     smg-admin limits show tenant=acme --watch
@@ -147,8 +164,11 @@ def set_limit(
 ) -> None:
     """Set a limit on every node, in place of the one that its scope has; it holds for all of them together.
 
-    Which requests has to be said; all those of the whole cluster together are `global`.
+    Whose requests has to be said; all those of the whole cluster together are `global`.
     Windows are second, minute, hour, day, or such as 10s, 5m, 2h, 7d; days are those of UTC.
+
+    Of 600/minute on three nodes, --standing 0.5 leaves 100 with each node. One that is cut off goes on with its 100, one
+    that dies takes them with it; the rest, and what quiet nodes do not need, can be spent at any node.
 
     \b
     smg-admin limits set --scope tenant=acme --requests 60/minute --requests 5/second --mode strict
@@ -173,19 +193,10 @@ def set_limit(
         "volatile": volatile,
         "note": note,
     }
-    scope = _said_scope(named, scope)
     if not body["amounts"] and concurrency is None:
         raise typer.BadParameter("say what is limited: --requests, --tokens, --concurrency, …")
-    headers = _if_match(if_version or _version(options.client, scope))
-    answer = options.client.look("PUT", *_LIMITS, scope, body=body, headers=headers)
-    view = _written(options.client, scope, answer)
-    if options.as_json:
-        print_json(view)
-        return
-    print(
-        f"{view['scope']} is limited to {', '.join(format_limits(view))} (version {view['version']})"
-    )
-    warn_of(view)
+    scope = _said_scope(named, scope, question=_ALL_OF_THEM)
+    _set(options, scope, body, if_version)
 
 
 @limits_app.command("unset")
@@ -212,20 +223,38 @@ def unset(
         print(f"{scope} goes by {now['rule']} again: {', '.join(format_limits(now))}")
 
 
+def _set(options: Options, scope: str, body: Mapping[str, Any], if_version: str) -> None:
+    headers = _if_match(if_version or _version(options.client, scope))
+    answer = options.client.look("PUT", *_LIMITS, scope, body=body, headers=headers)
+    view = _written(options.client, scope, answer)
+    if options.as_json:
+        print_json(view)
+        return
+    print(f"{view['scope']} is limited to {', '.join(format_limits(view))}")
+    warn_of(view)
+
+
 def _scope(named: str, scope: str) -> str:
     if named and scope:
         raise typer.BadParameter("say the scope once", param_hint="--scope")
-    return named or scope or "global"
+    return named or scope or _ALL
 
 
-def _said_scope(named: str, scope: str) -> str:
-    """The scope of a change, which nobody makes for all requests by leaving a word out."""
-    if not named and not scope:
-        raise typer.BadParameter(
-            "say which requests: tenant=NAME, key=ID, model=NAME, or global for all of them together",
-            param_hint="--scope",
-        )
-    return _scope(named, scope)
+def _said_scope(named: str, scope: str, *, question: str = "") -> str:
+    """The scope of a change, which nobody makes for all requests by leaving a word out.
+
+    With a question, somebody at a terminal is asked for that; whoever says no has changed nothing.
+    """
+    if named or scope:
+        return _scope(named, scope)
+    if question and sys.stdin.isatty():
+        if not confirmed(question):
+            raise AdminError("nothing was changed")
+        return _ALL
+    raise typer.BadParameter(
+        "say whose requests: --scope tenant=NAME, key=ID, model=NAME, or --scope global for all of them together",
+        param_hint="--scope",
+    )
 
 
 def _amounts(said: Mapping[str, Amounts]) -> list[Mapping[str, Any]]:

@@ -149,7 +149,8 @@ def _limit(said: Mapping[str, Any]) -> LimitCount:
         window_s=int(said["window_ms"]) / 1000,
         amount=int(said["amount"]),
         spent=int(said["spent"]),
-        left=int(said["left"]) + int(said["pool"] or 0),
+        # A node of an older version tells only what nodes have in hand.
+        left=int(said.get("remaining", said["left"])),
         state=str(said["state"]),
         ends_ms=int(said["ends_ms"]) if said["window_ms"] else 0,
     )

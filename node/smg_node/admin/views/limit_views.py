@@ -15,6 +15,7 @@ _USE: Final = (
     "OF",
     "SPENT",
     "LEFT",
+    "UNAVAILABLE",
     "POOL",
     "STANDING",
     "DEBT",
@@ -34,6 +35,19 @@ _NODES: Final = (
     "STATE",
     "NOTE",
 )
+_LEGEND: Final = (
+    ("LEFT", "what can still be got in this window, at whichever node is asked (by node: in hand)"),
+    ("UNAVAILABLE", "what nobody can get before the window ends; SPENT + LEFT + UNAVAILABLE = OF"),
+    ("POOL", "of LEFT: what the owner has for any node that asks, or may still mint"),
+    ("STANDING", "what was the nodes' own in this window so far, without an owner; spent or not"),
+    ("GIVEN", "what the owner moved to this node"),
+    ("BORROWED", "beyond the limit, by its mode, as this node is cut off"),
+    ("DEBT", "used without a right by answers that became longer than reserved; later windows pay"),
+)
+_RARE: Final = ("DEBT", "BORROWED", "NOTE")
+"""Columns that are shown only where there is something in them."""
+_DAY_MS: Final = 86_400_000
+_NO_REASONS: Final = "this node is of a version that does not say why"
 
 
 def read_amount(unit: str, text: str) -> Mapping[str, Any]:
@@ -78,14 +92,17 @@ def list_row(view: Mapping[str, Any]) -> tuple[object, ...]:
 
 def draw_limit(shown: Mapping[str, Any]) -> str:
     """Return one limit, what is spent of it, and by whom."""
-    uses: Sequence[Mapping[str, Any]] = shown["uses"]
-    exact = "everything is counted" if shown["exact"] else "NOT exact: see the notes"
+    uses = [_filled(use) for use in shown["uses"]]
+    whole, whole_rows = _shown(_USE, [_use_row(use) for use in uses])
+    nodes, node_rows = _shown(_NODES, [row for use in uses for row in _node_rows(use)])
+    legend = [(word, text) for word, text in _LEGEND if word in (*whole, *nodes)]
     parts = [
         draw_facts(_facts(shown["limit"])),
-        draw_table(_USE, map(_use_row, uses), empty="Nothing of it is in use."),
-        draw_table(_NODES, (row for use in uses for row in _node_rows(use)), empty=""),
-        f"{exact}." if uses else "",
-        *_notes(shown),
+        draw_table(whole, whole_rows, empty="Nothing of it is in use."),
+        draw_table(nodes, node_rows, empty=""),
+        _counted(shown) if uses else "",
+        "\n".join(note for use in uses for note in _use_notes(use)),
+        draw_facts(legend) if uses else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -115,21 +132,48 @@ def _facts(view: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
         yield "note", view["note"]
 
 
+def _filled(use: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A use with all that is shown of it: a node of an older version says less."""
+    left = use["left"] + (use["pool"] or 0)
+    return {"name": use["key"], "remaining": left, "over": 0, "unavailable": (), **use}
+
+
+def _shown(
+    columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+    """Leave out the columns that say nothing at all."""
+    places = [
+        place
+        for place, column in enumerate(columns)
+        if column not in _RARE or any(row[place] not in (0, "0", "") for row in rows)
+    ]
+    return [columns[at] for at in places], [[row[at] for at in places] for row in rows]
+
+
 def _use_row(use: Mapping[str, Any]) -> tuple[object, ...]:
     unit = use["unit"]
-    left = use["left"] + (use["pool"] or 0)
+    unavailable = sum(one["amount"] for one in use["unavailable"])
     return (
-        use["key"],
+        use["name"],
         _number(unit, use["amount"]),
         _number(unit, use["spent"]),
-        _number(unit, left),
-        None if use["pool"] is None else _number(unit, use["pool"]),
+        _number(unit, use["remaining"]),
+        _number(unit, unavailable),
+        None if use["pool"] is None else _number(unit, max(0, use["pool"])),
         _number(unit, use["standing"]),
         _number(unit, use["debt"]),
-        use["owner"],
+        use["owner"] if use["term"] else None,
         use["state"],
-        format_time(use["ends_ms"]) if use["window_ms"] else None,
+        _ends(use),
     )
+
+
+def _ends(use: Mapping[str, Any]) -> str | None:
+    """When its window ends: the time of the day, where that is enough."""
+    if not use["window_ms"]:
+        return None
+    day, _, time = format_time(use["ends_ms"]).partition(" ")
+    return time.replace("+00:00", "Z") if use["window_ms"] < _DAY_MS else f"{day} {time}"
 
 
 def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
@@ -137,10 +181,10 @@ def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
     for name, one in sorted(use["nodes"].items()):
         notes = [
             *([] if one["window"] == use["window"] else ["another window: not counted"]),
-            *(["goes by an older version"] if name in use["not_adopted"] else []),
+            *(["not known to go by this limit"] if name in use["not_adopted"] else []),
         ]
         yield (
-            use["key"],
+            use["name"],
             name,
             _number(unit, one["spent"]),
             _number(unit, one["left"]),
@@ -149,22 +193,28 @@ def _node_rows(use: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
             _number(unit, one["borrowed"]),
             _number(unit, one["debt"]),
             one["state"],
-            notes,
+            ", ".join(notes),
         )
 
 
-def _notes(shown: Mapping[str, Any]) -> Iterator[str]:
-    silent = [f"{name} did not answer: {why}" for name, why in sorted(shown["silent"].items())]
-    late = sorted({name for use in shown["uses"] for name in use["not_adopted"]})
-    cut = [f"{shown['cut']} more are in use and not shown"] if shown["cut"] else []
-    old = [f"not known to go by this version: {', '.join(late)}"] if late else []
-    orphans = [
-        f"{use['key']} has no owner now: nobody wanted any lately, or no majority is in sight"
-        for use in shown["uses"]
-        if not use["term"]
-    ]
-    if notes := [*silent, *orphans, *old, *cut]:
-        yield "\n".join(notes)
+def _counted(shown: Mapping[str, Any]) -> str:
+    """Say that everything is counted, or what may not be."""
+    if shown["exact"]:
+        return "Everything is counted."
+    reasons = shown.get("inexact_reasons", [_NO_REASONS])
+    return "\n".join(f"NOT exact: {reason}." for reason in reasons)
+
+
+def _use_notes(use: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where what is not to be had is, and what else is puzzling in its row."""
+    unit, name = use["unit"], use["name"]
+    for one in use["unavailable"]:
+        yield f"{name}: {_number(unit, one['amount'])} {one['text']}."
+    if use["over"]:
+        over = _number(unit, use["over"])
+        yield f"{name}: {over} more than the limit, borrowed by nodes that were cut off or owed by long answers."
+    if use["window_ms"] and not use["term"] and not use["unavailable"]:
+        yield f"{name}: nobody owns it at the moment; an owner is elected when a request wants more."
 
 
 def _amount(unit: str, text: str) -> int:

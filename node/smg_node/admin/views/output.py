@@ -91,6 +91,12 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def confirmed(question: str) -> bool:
+    """Ask somebody at a terminal on stderr, and return whether the answer is yes; anything else is no."""
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def _cell(value: object) -> str:
     if value is None or value == "":
         return "-"

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from smg_mesh.shared import LimitError, LimitRule, LimitsView, Report, Row, RuleValue, StateError
-from smg_node.cluster.limits.limit_totals import add_up, is_complete
+from smg_node.cluster.limits.limit_totals import Asked, add_up, inexact_reasons
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.config.schema.problems import printable
 from smg_node.core.errors import ErrorKind, SmgError, invalid
@@ -138,13 +138,16 @@ class ClusterLimits:
         said = {self._name: mine, **{n: a for n, a in answers.items() if isinstance(a, _Said)}}
         silent = {name: said for name, said in answers.items() if isinstance(said, str)}
         behind = [name for name in sorted(said) if said[name].basis != mine.basis]
-        uses = add_up({name: one.reports for name, one in said.items()}, behind)
+        asked = Asked(said.keys(), living, behind)
+        uses = add_up({name: one.reports for name, one in said.items()}, asked)
         if question.every:
             uses.sort(key=lambda use: -_fullness(use))
         cut = max(len(uses) - KEYS_MAX, 0) + max(one.cut for one in said.values())
+        reasons = inexact_reasons(uses, silent=silent, cut=cut)
         return LimitUses(
             uses=uses[:KEYS_MAX],
-            exact=not (silent or cut or behind) and all(is_complete(use, living) for use in uses),
+            exact=not reasons,
+            inexact_reasons=reasons,
             cut=cut,
             silent=silent,
             rows={name: one.rows for name, one in said.items()} if question.rows else {},

@@ -50,7 +50,8 @@ _EXPOSED: Final = (
     "x-smg-ignored-params, retry-after, retry-after-ms, x-should-retry, openai-processing-ms, "
     "openai-version, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
     "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
-    "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state, x-smg-limit-reason, x-smg-history, x-smg-store, idempotent-replayed"
+    "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state, x-smg-limit-reason, x-smg-history, x-smg-store, "
+    "idempotent-replayed"
 )
 
 

@@ -51,7 +51,7 @@ _TOLD: Final[dict[ErrorKind, tuple[str, str]]] = {
     ),
     ErrorKind.RATE_LIMITED: (
         "a limit or a quota is used up",
-        "wait for `retry-after`; `smg-admin limits show` says what is left and where",
+        "wait for `retry-after`; `x-smg-limit-reason` says why, `smg-admin limits show` what is left and where",
     ),
     ErrorKind.CLIENT_GONE: (
         "the client went away before its answer; it stands in metrics, nobody receives it",

@@ -42,8 +42,19 @@ _WRITTEN: Final = {"version": _TEXT, "owner": _TEXT, "time_ms": _COUNT}
 _RIVAL: Final = _all({**_WRITTEN, "amounts": _list(_AMOUNT), "concurrency": _KNOWN})
 _ADDED: Final = dict.fromkeys(("spent", "left", "standing", "borrowed", "debt"), _COUNT)
 _NODE_USE: Final = _all({"window": _COUNT, "state": _TEXT, **_ADDED, "given": _KNOWN})
+_UNAVAILABLE: Final = _all(
+    {
+        "amount": _COUNT,
+        "reason": {
+            "enum": ["dead", "silent", "restarted", "owner_lost", "withheld", "no_owner"],
+        },
+        "node": _TEXT,
+        "text": _TEXT,
+    }
+)
 _USE: Final = {
     "key": _TEXT,
+    "name": _TEXT,
     "unit": {"enum": [*_UNIT["enum"], "concurrent"]},
     "window_ms": _COUNT,
     "window": _COUNT,
@@ -58,10 +69,14 @@ _USE: Final = {
     "state": {"enum": ["exact", "standing", "borrowed", "alone"]},
     "not_adopted": _TEXTS,
     "nodes": {"type": "object", "additionalProperties": _NODE_USE},
+    "remaining": _COUNT,
+    "over": _COUNT,
+    "unavailable": _list(_UNAVAILABLE),
 }
 _USED: Final[Mapping[str, Any]] = {
     "uses": _list(_all(_USE)),
     "exact": _FLAG,
+    "inexact_reasons": _TEXTS,
     "cut": _COUNT,
     "silent": {"type": "object", "additionalProperties": _TEXT},
 }
@@ -109,6 +124,7 @@ LIMIT_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "limit",
         "uses",
         "exact",
+        "inexact_reasons",
         "cut",
         "silent",
     ),
@@ -150,6 +166,7 @@ _AT_A: Final = {
 }
 _ONE_USE: Final = {
     "key": "tenant=acme#requests/60000",
+    "name": "tenant=acme#requests/minute",
     "unit": "requests",
     "window_ms": 60_000,
     "window": 29_233_333,
@@ -168,6 +185,16 @@ _ONE_USE: Final = {
     "state": "exact",
     "not_adopted": [],
     "nodes": {"a": _AT_A},
+    "remaining": 330,
+    "over": 0,
+    "unavailable": [
+        {
+            "amount": 60,
+            "reason": "dead",
+            "node": "c",
+            "text": "with node c, which is dead or cut off, spent there or not",
+        }
+    ],
 }
 
 LIMIT_EXAMPLES: Final[Mapping[str, Any]] = {
@@ -185,7 +212,8 @@ LIMIT_EXAMPLES: Final[Mapping[str, Any]] = {
         "node": "a",
         "limit": _SHOWN,
         "uses": [_ONE_USE],
-        "exact": True,
+        "exact": False,
+        "inexact_reasons": ["node c is dead or cut off: what it spent is not counted"],
         "cut": 0,
         "silent": {},
     },

@@ -1,11 +1,15 @@
 """Limit port: limits of the cluster and their use, as the HTTP surface reads and changes them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
+
+UnavailableReason: TypeAlias = Literal[
+    "dead", "silent", "restarted", "owner_lost", "withheld", "no_owner"
+]
 
 
 class AmountView(msgspec.Struct, frozen=True):
@@ -68,15 +72,30 @@ class NodeUse(msgspec.Struct, frozen=True):
     given: int | None
 
 
+class Unavailable(msgspec.Struct, frozen=True):
+    """Part of a limit that nobody can get in its window, and why: `text` says it in words.
+
+    `node` is the node that has it or had it, empty where it is no single one.
+    """
+
+    amount: int
+    reason: UnavailableReason
+    node: str
+    text: str
+
+
 class LimitUse(msgspec.Struct, frozen=True):
     """Use of one limit in the current window, summed over the nodes that answered and are in that
     window.
 
-    `spent` has what is reserved for answers under way in it. `minted` and `pool` are the owner's, None if there is
-    none. `not_adopted` are nodes not known to go by this version of the limits.
+    `name` is what clients read in `x-smg-limit`. `spent` has what is reserved for answers under way in it. `minted`
+    and `pool` are the owner's, None if there is none. `not_adopted` are nodes not known to go by this version of the
+    limits. `left` is what nodes have in hand; `remaining` is all that can still be got at any of them, `over` what was
+    spent beyond the amount, and `spent` + `remaining` + all that is `unavailable` = `amount` + `over`.
     """
 
     key: str
+    name: str
     unit: str
     window_ms: int
     window: int
@@ -95,17 +114,21 @@ class LimitUse(msgspec.Struct, frozen=True):
     state: str
     not_adopted: Sequence[str]
     nodes: Mapping[str, NodeUse]
+    remaining: int
+    over: int
+    unavailable: Sequence[Unavailable]
 
 
 class LimitUses(msgspec.Struct, frozen=True):
     """Use of limits on all nodes. `silent` did not answer, and why; `exact` if the sums are
-    complete.
+    complete, else `inexact_reasons` says why they may not be.
 
     `cut` counts limits that are not shown. `rows` are the halves of each node's book.
     """
 
     uses: Sequence[LimitUse]
     exact: bool
+    inexact_reasons: Sequence[str] = ()
     cut: int = 0
     silent: Mapping[str, str] = {}
     rows: Mapping[str, Sequence[Mapping[str, Any]]] = {}

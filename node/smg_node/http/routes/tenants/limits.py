@@ -41,6 +41,7 @@ class LimitRoutes:
             shown |= {
                 "uses": said.uses,
                 "exact": said.exact,
+                "inexact_reasons": said.inexact_reasons,
                 "cut": said.cut,
                 "silent": said.silent,
             }
@@ -63,6 +64,7 @@ class LimitRoutes:
             "limit": view,
             "uses": said.uses,
             "exact": said.exact,
+            "inexact_reasons": said.inexact_reasons,
             "cut": said.cut,
             "silent": said.silent,
             **({"rows": said.rows} if rows else {}),

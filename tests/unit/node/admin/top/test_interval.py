@@ -130,7 +130,7 @@ def test_the_view_has_a_line_for_whatever_there_is() -> None:
         cluster[node].set("smg_node_workers", ("down",), 1)
     cluster.pass_s(5)
     workers = {"workers": [worker("grpc://e1:1?model=llama"), worker("grpc://e2:1", "down")]}
-    limits = {"uses": [use("tenant=acme#tokens/60000", 1_000, 250, pool=10)]}
+    limits = {"uses": [use("tenant=acme#tokens/60000", 1_000, 250, remaining=700)]}
     view = seen(cluster, before, workers=workers, limits=limits)
     assert view.total.requests == pytest.approx(16 / 5)
     assert view.total.failed == pytest.approx(1 / 5)
@@ -152,7 +152,7 @@ def test_the_view_has_a_line_for_whatever_there_is() -> None:
     assert (view.limits[0].limit, view.limits[0].used, view.limits[0].left) == (
         "tenant=acme",
         0.25,
-        760,
+        700,
     )
 
 
