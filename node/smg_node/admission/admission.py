@@ -23,7 +23,7 @@ from smg_node.core.request_context import RequestContext
 
 WAIT_S: Final = 0.06
 """A round trip between nodes and the time between two packets, with some room."""
-KNOWN_WAIT_S: Final = 1.0
+KNOWN_WAIT_S: Final = 1.4
 """The same where the owner said that there is enough, with it or with other nodes: what those do not need is called back,
 and what of it is still to come is on their disks before it is here. A refusal before that would be a lie."""
 NO_PRICES: Final[Prices] = MappingProxyType({})

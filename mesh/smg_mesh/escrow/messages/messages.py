@@ -34,6 +34,7 @@ ROWS_MAX: Final = 50
 
 _Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=63)]
 _Key: TypeAlias = Annotated[str, Meta(min_length=1, max_length=KEY_CHARS_MAX)]
+UNKNOWN: Final = -2
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 _Slot: TypeAlias = Annotated[int, Meta(ge=0, le=ROSTER_SLOT)]
 _U64: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -126,6 +127,8 @@ class AskRow(msgspec.Struct, frozen=True, array_like=True):
     waits: _Count = 0
     loaned: _Count = 0
     """Beyond the limit, by its mode: what it borrowed, and was given by an owner without a majority."""
+    stands: Annotated[int, Meta(ge=-1, le=AMOUNT_MAX)] = -1
+    """What stands with it in this window, that to come and that released among it; -1: unsaid."""
 
 
 class RightsAsk(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -149,8 +152,10 @@ class GiveRow(msgspec.Struct, frozen=True, array_like=True):
     given: _Count
     left: _Count
     valid_ms: _U64
-    free: Annotated[int, Meta(ge=-1, le=AMOUNT_MAX)] = -1
-    """What can still be spent of the window, by all nodes that the owner hears: in its pool, and with them; -1: unsaid."""
+    free: Annotated[int, Meta(ge=UNKNOWN, le=AMOUNT_MAX)] = -1
+    """What can still be spent of the window, by all nodes that the owner hears: in its pool, and with them; -1: unsaid;
+    UNKNOWN: it has not learned yet what owners before it have minted.
+    """
     spent: _Count = 0
     """By the node that is told, as far as `free` goes by it."""
     lost: _Count = 0

@@ -21,7 +21,7 @@ from typing import Final
 
 from smg_mesh.escrow.book_rows import Minting
 from smg_mesh.escrow.limit_model import AMOUNT_MAX, SHORT_MS, Life, Limit, Roster
-from smg_mesh.escrow.messages.messages import AskRow, GiveRow
+from smg_mesh.escrow.messages.messages import UNKNOWN, AskRow, GiveRow
 from smg_mesh.escrow.owning.max_min_fairness import split_fairly
 from smg_mesh.escrow.owning.ownership import Ownership
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
@@ -55,6 +55,7 @@ class Customer:
         "returned",
         "spent",
         "spoke",
+        "stands",
         "told_free",
     )
 
@@ -77,11 +78,15 @@ class Customer:
         self.called_ms = -1
         """When it was called for what it does not need."""
         self.call_gap_ms = CALL_AGAIN_MS
+        self.stands = -1
+        """What stands with it in all of the window, as it said; -1 if it did not."""
         self.told_free = -1
         """What it was told can be spent yet."""
 
     def holds(self, standing: int) -> int:
-        """Return what it has and has not spent, as it said last, where so much stands with it in all of the window."""
+        """Return what it has and has not spent, as it said last; so much stands with it unless it said otherwise."""
+        if self.stands >= 0:
+            standing = self.stands
         has = standing + self.given + self.loaned - self.returned - self.lapsed - self.spent
         return max(0, has)
 
@@ -201,7 +206,7 @@ class Pool:
             customer.heard_ms = now_ms
             customer.spoke = True
             customer.demand = row.demand_per_s
-            customer.spent, customer.loaned = row.spent, row.loaned
+            customer.spent, customer.loaned, customer.stands = row.spent, row.loaned, row.stands
             seen = row.given if row.term == self.term else 0
             customer.hungry = max(0, row.wants - max(0, customer.given - seen))
         return customer
@@ -333,7 +338,8 @@ class Pool:
         """
         customer = self.customers.get(life)
         window_ms = self.limit.window_ms
-        free = self.free(alive) if alive and self.minted >= 0 else -1
+        known = self.minted >= 0 or self.turns > 0 or not self.term
+        free = self.free(alive) if known else UNKNOWN
         spent = sum(one.spent - one.loaned for one in self.customers.values())
         if customer is not None:
             customer.told_free = free

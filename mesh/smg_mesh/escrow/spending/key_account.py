@@ -137,7 +137,7 @@ class Account:
         self._turn_began_ms = page.began_ms + page.slice_at(wall_ms) * SLICE_MS
         self._turn_ms = page.turn_ms(wall_ms) if limit.window_ms else _NEVER_MS
         self._back_ms = page.began_ms - limit.window_ms if limit.window_ms else -_NEVER_MS
-        share.next_ms = page.next_ms(self._footing.right(limit, began_ms=page.began_ms, turn_ms=self._turn_began_ms))
+        share.next_ms = page.next_ms(self._right())
         self._returns_done = -1
         self._next_return(after_ms=wall_ms)
         share.wants_more = False
@@ -284,7 +284,7 @@ class Account:
         self.give_back(spare, now_ms=now_ms)
         if units <= spare or not accrues:
             return
-        right = footing.right(limit, began_ms=page.began_ms, turn_ms=self._turn_began_ms)
+        right = self._right()
         later_ms = max(0, page.ends_ms - self._turn_ms)
         kept = 0 if self._wants() else int(_SPARE * self._demand * later_ms / 1000)
         slices = page.slices_for(units - spare, right, kept)
@@ -325,6 +325,7 @@ class Account:
             wants=min(AMOUNT_MAX, wants),
             waits=min(AMOUNT_MAX, wants, share.wanted + share.debt),
             loaned=page.loaned,
+            stands=min(AMOUNT_MAX, page.standing + page.coming(self._right())),
         )
 
     def take(self, owner: str, row: GiveRow, asked_ms: int, *, now_ms: int) -> bool:
@@ -413,13 +414,21 @@ class Account:
         self.way = way
         self._heard_ms = now_ms
         if self.page is not None and row.window == self.page.window:
-            self.share.pool = row.left
+            if row.free == -1:
+                self.share.pool = row.left
         if asked_ms >= self._asked_ms:
             self._unheard = False
             self._gap_ms = _RETRY_MS
             nothing = not row.left and self._asked_for
             self.try_ms = now_ms + _EMPTY_RETRY_MS if nothing else now_ms
         self._answered_ms = max(self._answered_ms, asked_ms)
+
+    def _right(self) -> int:
+        """Return what stands in all of this window, as far as that is known now; below 0 if nothing may."""
+        page, limit = self.page, self.limit
+        if page is None or limit is None:
+            return 0
+        return self._footing.right(limit, began_ms=page.began_ms, turn_ms=self._turn_began_ms)
 
     def _expected(self) -> int:
         """Return what there will be elsewhere of a window that has just begun, as far as was heard of the one before."""

@@ -169,6 +169,8 @@ class Ledger:
                 more.append(account.share)
             if row.called:
                 account.active_ms = now_ms
+                if not account.owner:
+                    account.follow(give.owner)
                 account.called(row.called, now_ms=now_ms, wall_ms=wall_ms)
             if account.due_ms > now_ms:
                 account.due_ms = now_ms

@@ -159,6 +159,10 @@ class Page:
         self.lapsed += released
         return released
 
+    def coming(self, right: int) -> int:
+        """Return how much will accrue in this window yet, at that right for all of it."""
+        return max(0, self._kept - self._next_slice) * max(0, right) // self._slices
+
     def next_ms(self, right: int) -> int:
         """Return when the next unit accrues here, at that right for all of the window; 0 if none does (wall clock)."""
         more = self._stands.slices_to_next(right)

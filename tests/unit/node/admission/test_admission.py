@@ -212,7 +212,7 @@ async def test_a_request_waits_for_rights_that_may_be_on_their_way() -> None:
     world.rights.refill = gives(world, 1)
     ticket = ticket_of(door)
     await ticket.enter()
-    assert world.rights.waited == [(share.key, 1, 1.0)]
+    assert world.rights.waited == [(share.key, 1, 1.4)]
     assert (whole(share), share.offered) == ((0, 1), 1)
     assert door.tallies.requests()["tenant=acme#requests/minute", "waited"] == 1
 
@@ -224,7 +224,7 @@ async def test_it_waits_again_where_somebody_else_was_faster_but_not_for_ever() 
     world.rights.refill = gives(world, 0, 0, 0, 0, 0, 0, after_s=0.25)
     await refused(ticket_of(door_of(world)).enter())
     waited = [round(within_s, 3) for _, _, within_s in world.rights.waited]
-    assert waited == [1.0, 0.75, 0.5, 0.25]
+    assert waited == [1.4, 1.15, 0.9, 0.65, 0.4, 0.15]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ async def test_when_there_is_an_owner_it_waits_a_round_trip_more() -> None:
     world.rights.refill = refill
     await refused(ticket_of(door_of(world)).enter())
     waited = [round(within_s, 3) for _, _, within_s in world.rights.waited]
-    assert waited == [1.3, 0.6, 0.2]
+    assert waited == [1.3, 1.0, 0.6, 0.2]
 
 
 async def test_where_the_owner_has_plenty_a_busy_moment_refuses_nobody() -> None:
@@ -265,11 +265,11 @@ async def test_where_the_owner_has_plenty_a_busy_moment_refuses_nobody() -> None
     ticket = ticket_of(door_of(world))
     await ticket.enter()
     await ticket.reserve(8_000, 100)
-    assert [round(within_s, 3) for _, _, within_s in world.rights.waited] == [1.0, 0.8, 0.6, 0.4]
+    assert [round(within_s, 3) for _, _, within_s in world.rights.waited] == [1.4, 1.2, 1.0, 0.8]
     assert whole(share) == (900, 8_100)
 
 
-@pytest.mark.parametrize(("pool", "waited_s"), [(1, [1.0, 0.3]), (0, [])])
+@pytest.mark.parametrize(("pool", "waited_s"), [(1, [1.4, 0.7]), (0, [])])
 async def test_not_even_there_it_waits_for_ever(pool: int, waited_s: list[float]) -> None:
     world = LimitWorld()
     world.add(limit(), 0, 1_000).pool = pool
