@@ -107,4 +107,4 @@ async def two_nodes(trial: Trial) -> list[Figure]:
         await scene.quiet()
     used = admitted_in(await trial.record(), trial.allowance).get(window, 0)
     says = f"{used} of {AMOUNT} at {' and '.join(clients)}; {trial.owner} owns it"
-    return [goals.OF_WINDOW.figure(name, used / AMOUNT, says), *await trial.figures(name)]
+    return [goals.OF_TWO.figure(name, used / AMOUNT, says), *await trial.figures(name)]
