@@ -19,12 +19,18 @@ def asked_first(record: Record, node: int, from_us: int, until_us: int) -> list[
 
 
 def admitted_soon(record: Record, asked: Sequence[Answer], within_us: int) -> int:
-    """Return how many of these were at an engine so soon after they were sent."""
-    return sum(
-        record.arrivals[answer.serial].came_us <= answer.sent_us + within_us
-        for answer in asked
-        if answer.serial in record.arrivals
-    )
+    """Return how many of these were at an engine so soon after they were sent, by themselves or when
+    they came again.
+    """
+    returns = {one.follows: one for one in record.answers if one.follows != UNKNOWN}
+    count = 0
+    for answer in asked:
+        one: Answer | None = answer
+        while one is not None and one.serial not in record.arrivals:
+            one = returns.get(one.serial)
+        if one is not None:
+            count += record.arrivals[one.serial].came_us <= answer.sent_us + within_us
+    return count
 
 
 def admitted_in(record: Record, allowance: Allowance) -> Mapping[int, int]:

@@ -28,6 +28,18 @@ def test_admitted_soon_is_what_came_to_an_engine_soon_after_its_sending() -> Non
     assert admitted_soon(record, asked, 2_000_000) == 2
 
 
+def test_who_comes_again_in_time_was_admitted_soon_and_who_comes_late_was_not() -> None:
+    asked = [answer(number, 1_000, 1_010, status=429) for number in range(3)]
+    again = [
+        answer(10, 1_500, 1_510, status=429, follows=0),
+        answer(11, 2_990, 3_000, follows=10),
+        answer(12, 3_010, 3_020, follows=1),
+    ]
+    record = recorded([*asked, *again], [(11, 2_995), (12, 3_015)])
+    assert admitted_soon(record, asked, 2_000_000) == 1
+    assert admitted_soon(record, asked, 3_000_000) == 2
+
+
 def test_each_admission_is_counted_in_one_window() -> None:
     answers = [
         answer(number, sent_ms, 15_000) for number, sent_ms in enumerate([500, 9_990, 12_000])
