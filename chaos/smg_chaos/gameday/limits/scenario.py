@@ -29,10 +29,10 @@ LONG_S: Final = 10.0
 
 async def limits(stage: Stage) -> Sequence[Figure]:
     """Play all parts, of `stage.seconds` each where nothing is hurt; return their figures."""
-    if all(isinstance(agent, PeerGateway) for agent in stage.cluster.agents):
-        return await reference(stage, stage.seconds)
     if stage.trials:
         return await trials(stage)
+    if all(isinstance(agent, PeerGateway) for agent in stage.cluster.agents):
+        return await reference(stage, stage.seconds)
     if len(stage.cluster.agents) < NODES_MIN:
         raise ClusterError(f"the limits are played with {NODES_MIN} nodes or more")
     full = stage.seconds >= LONG_S
@@ -55,11 +55,14 @@ async def trials(stage: Stage) -> Sequence[Figure]:
     if len(stage.cluster.agents) < trial_list.NODES_MIN:
         raise ClusterError(f"the trials are played with {trial_list.NODES_MIN} nodes or more")
     own_s = trial_list.WINDOW_S if stage.seconds >= LONG_S else trial_list.QUICK_WINDOW_S
+    window_s = stage.window_s or own_s
+    names = trial_list.chosen(stage.trials, window_s)
+    stage.say(f"trials {', '.join(names)}, in windows of {window_s} s, {stage.mode}")
     scene = Scene(stage)
     async with scene.playing():
         definer = await begun(scene)
         figures = await trial_list.play_trials(
-            scene, definer, stage.trials, window_s=stage.window_s or own_s, mode=stage.mode
+            scene, definer, names, window_s=window_s, mode=stage.mode
         )
         return [*figures, *loaded(scene.replies, scene.headroom.least)]
 
