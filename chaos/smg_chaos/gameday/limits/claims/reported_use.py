@@ -2,9 +2,9 @@
 are they true? Pure.
 
 What is spent and what is left make up the limit, but for what is named as `lost` or `unknown`, and
-while requests are admitted for rights that move meanwhile. What is spent is what was admitted. A
-report that calls itself not exact says why: a node that is silent,
-an owner that is missing, a version that is not adopted everywhere, or a note.
+while requests are admitted for those and for rights that move, since nodes are asked one after the
+other. What is spent is what was admitted. A report that calls itself not exact says why: a node
+that is silent, an owner that is missing, a version that is not adopted everywhere, or a note.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def _faults(
     gap = missing(use)
     found.worst = max(found.worst, abs(gap))
     spent, left, pool = use["spent"], use["left"], use["pool"]
-    if abs(gap) > (slack if most > least else 0):
+    if abs(gap) > (slack + most - least if most > least else 0):
         found.sums += 1
         faults.append(f"spent {spent} + left {left} + pool {pool} is not {use['amount']}")
     if not least - slack <= spent <= most + slack:
