@@ -47,7 +47,8 @@ class UseClaims:
 
 def missing(use: Mapping[str, Any]) -> int:
     """Return how many units of the limit a report accounts for nowhere; negative: too many."""
-    told = int(use["spent"]) + int(use["left"]) + int(use["pool"] or 0)
+    pool = max(0, int(use["pool"] or 0))  # -1: unknown
+    told = int(use["spent"]) + int(use["left"]) + pool
     gap = int(use["amount"]) - told
     named = sum(int(use.get(name) or 0) for name in _NAMED)
     return gap - min(max(gap, 0), named)

@@ -39,6 +39,7 @@ def sample(*uses: dict[str, Any], at_ms: int = 2_000, exact: bool = True, **more
         ({"left": 20, "lost": 9}, 0),  # as much as that may be lost
         ({"left": 26, "lost": 9}, -1),  # too much is not lost
         ({"left": 40, "pool": None}, 0),
+        ({"left": 40, "pool": -1}, 0),
         ({"left": 25, "pool": 0}, 15),
         ({"lost": None}, 0),
     ],
