@@ -91,19 +91,23 @@ class Trial:
 
     @asynccontextmanager
     async def sampled(self) -> AsyncIterator[None]:
-        """Ask for the report of the limit's use once a second while inside."""
+        """Ask for the report of the limit's use once a second while inside, and once in the end."""
         async with asyncio.TaskGroup() as group:
             sampling = group.create_task(self._sample())
             yield
             sampling.cancel()
+        await self._sample_once()
 
     async def _sample(self) -> None:
         while True:
             await asyncio.sleep(_SAMPLE_S)
-            asked_us = self.scene.now_us()
-            with suppress(AgentError, ClusterError):
-                content = await self._definer.use()
-                self._samples.append(Sample(asked_us, self.scene.now_us() + 1000, content))
+            await self._sample_once()
+
+    async def _sample_once(self) -> None:
+        asked_us = self.scene.now_us()
+        with suppress(AgentError, ClusterError):  # nobody has the limit yet
+            content = await self._definer.use()
+            self._samples.append(Sample(asked_us, self.scene.now_us() + 1000, content))
 
     # ── Results ─────────────────────────────────────────────────────────────
 
