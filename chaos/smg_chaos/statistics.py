@@ -12,8 +12,9 @@ Unit: TypeAlias = Literal["s", "", "B/s", "packets/s", "%", "MB", "per 60 s"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number. `value` None: it was never measured. `limit`: the most it may be; None: it has no
-    target.
+    """One number. `value` None: it was never measured. `limit`: the most it may be, `least`: the
+    least; None: it has no such target. `stretch` is a target beyond that, without a verdict, and
+    `before` what was measured before the target was set.
     """
 
     metric: str
@@ -21,11 +22,22 @@ class Figure:
     unit: Unit = ""
     limit: float | None = None
     says: str = ""
+    least: float | None = None
+    stretch: float | None = None
+    before: str = ""
+
+    @property
+    def has_target(self) -> bool:
+        """Whether there is something to be met."""
+        return self.limit is not None or self.least is not None
 
     @property
     def is_met(self) -> bool:
-        """Whether it keeps its target; a figure without one always does."""
-        return self.limit is None or (self.value is not None and self.value <= self.limit)
+        """Whether it keeps its targets; a figure without one always does."""
+        if self.value is None:
+            return not self.has_target
+        kept = self.limit is None or self.value <= self.limit
+        return kept and (self.least is None or self.value >= self.least)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

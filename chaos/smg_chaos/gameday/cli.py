@@ -10,6 +10,7 @@ from smg_chaos.gameday.options import Options
 
 _SIZE: Final = "Size"
 _DAY: Final = "A whole day"
+_LIMITS: Final = "Trials of limits"
 _OUT: Final = "Results"
 
 _EPILOG: Final = """
@@ -30,7 +31,8 @@ workers    added on one node, used on all; kill -9 of who registered them under 
 changes    200 requests/s for 10 minutes, changes all the time, a rolling restart in the middle
 failover   kill -9, stall and removal of workers under paced streams that must not notice
 history    PostgreSQL, then Redis, killed for a minute under chats that are remembered, and a node with it
-limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens
+limits     ten times a limit, with kill -9, SIGSTOP and cuts, counted at the engines; a budget of tokens;
+           with --trial: what one client gets of a limit, and whether what it is told is true
 unwritten  a turn on the disk of a cut-off node, asked for at the others once the store is back: nobody denies it
 ten        three nodes in ten small stories: joins, deaths, a pause, leaves, a limit, a conversation, affinity
 rolling    every node restarted in turn under 200 open streams: drained, or only told to stop
@@ -51,6 +53,10 @@ $ smg-chaos gameday crash partition --system smg-node --system serf
 $ smg-chaos gameday failover --topology pairs --rounds 20
 
 $ smg-chaos gameday limits --system smg-node --system smg
+
+$ smg-chaos gameday limits --trial all --nodes 3
+
+$ smg-chaos gameday limits --trial one-client --nodes 10 --window-s 20 --mode balanced
 
 $ smg-chaos gameday rolling --nodes 5 --streams 200
 
@@ -115,6 +121,28 @@ _Store: TypeAlias = Annotated[
 _Engines: TypeAlias = Annotated[
     int, typer.Option(help="engines of a whole day", min=1, max=32, rich_help_panel=_DAY)
 ]
+_Trial: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trial",
+        help="play these instead of limits' own parts; repeat it (one-client, burst, paced, two-nodes, all)",
+        rich_help_panel=_LIMITS,
+    ),
+]
+_Window: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        "--window-s",
+        help="seconds of a window, 10 at least; 0: 60, with --quick 20",
+        min=0,
+        max=3600,
+        rich_help_panel=_LIMITS,
+    ),
+]
+_Mode: TypeAlias = Annotated[
+    Literal["strict", "balanced"],
+    typer.Option(help="mode of the limits in trials", rich_help_panel=_LIMITS),
+]
 _Quick: TypeAlias = Annotated[
     bool, typer.Option("--quick", help="the minute version", rich_help_panel=_SIZE)
 ]
@@ -144,6 +172,9 @@ def gameday(
     fault: _Fault = None,
     store: _Store = "postgresql",
     engines: _Engines = 3,
+    trial: _Trial = None,
+    window_s: _Window = 0,
+    mode: _Mode = "strict",
     quick: _Quick = False,
     seed: _Seed = 1,
     json: _Json = None,
@@ -167,6 +198,9 @@ def gameday(
             faults=tuple(name for one in fault or () for name in one.split(",") if name),
             store=store,
             engines=engines,
+            trials=tuple(dict.fromkeys(trial or ())),
+            window_s=window_s,
+            mode=mode,
             seed=seed,
             quick=quick,
             json=json,

@@ -18,6 +18,9 @@ class Options:
     faults: tuple[str, ...] = ()
     store: str = "postgresql"
     engines: int = 3
+    trials: tuple[str, ...] = ()
+    window_s: int = 0
+    mode: str = "strict"
     seed: int = 1
     quick: bool = False
     json: Path | None = None

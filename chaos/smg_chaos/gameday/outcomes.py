@@ -1,6 +1,6 @@
 """Outcomes of scenarios: the figures of each system side by side, and the verdict on our own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,21 +44,27 @@ def as_json(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 def table(outcomes: Sequence[Outcome]) -> Table:
     """Return one row per metric: its target, the figure of each system, and the verdict on ours."""
     systems = list(dict.fromkeys(outcome.system for outcome in outcomes))
+    stretched = any(one.stretch is not None for outcome in outcomes for one in outcome.figures)
     shown = Table(header_style="bold", show_lines=False)
     shown.add_column("scenario", no_wrap=True)
     shown.add_column("metric")
-    shown.add_column("target", justify="right", no_wrap=True)
+    for column in ("today", "must", "stretch") if stretched else ("target",):
+        shown.add_column(column, justify="right", no_wrap=True)
     for system in systems:
         shown.add_column(system, justify="right")
     shown.add_column("verdict", no_wrap=True)
     for scenario in dict.fromkeys(outcome.scenario for outcome in outcomes):
         of_system = {one.system: one for one in outcomes if one.scenario == scenario}
-        _add_scenario(shown, scenario, of_system, systems)
+        _add_scenario(shown, scenario, of_system, systems, _stretched if stretched else _plain)
     return shown
 
 
 def _add_scenario(
-    shown: Table, scenario: str, of_system: dict[str, Outcome], systems: Sequence[str]
+    shown: Table,
+    scenario: str,
+    of_system: dict[str, Outcome],
+    systems: Sequence[str],
+    targets: Callable[[Figure | None], Sequence[str]],
 ) -> None:
     figures = {
         (system, figure.metric): figure
@@ -74,27 +80,48 @@ def _add_scenario(
             for system, figure in zip(systems, row, strict=True)
             if figure is not None and of_system[system].is_ours
         ]
-        shown.add_row(
-            first, metric, _target(known), *(_cell(figure) for figure in row), _word(known, ours)
-        )
+        cells = [_cell(figure) for figure in row]
+        shown.add_row(first, metric, *targets(known), *cells, _word(known, ours))
         first = ""
     for system, outcome in of_system.items():
         if outcome.failed:
             why = outcome.failed.partition("\n")[0]  # the rest is in the file and was said before
             cells = [why if system == one else "" for one in systems]
-            shown.add_row(first, "did not end", "", *cells, "MISSED" if outcome.is_ours else "")
+            word = "MISSED" if outcome.is_ours else ""
+            shown.add_row(first, "did not end", *targets(None), *cells, word)
             first = ""
     shown.add_section()
 
 
 def _word(known: Figure, ours: Sequence[Figure]) -> str:
-    if known.limit is None or not ours:
+    if not known.has_target or not ours:
         return ""
     return "met" if all(figure.is_met for figure in ours) else "MISSED"
 
 
-def _target(figure: Figure) -> str:
-    return "" if figure.limit is None else f"≤ {_number(figure.limit)} {figure.unit}".rstrip()
+def _plain(figure: Figure | None) -> Sequence[str]:
+    """Return the cells of a target in a table without stretch targets."""
+    return [_target(figure)]
+
+
+def _stretched(figure: Figure | None) -> Sequence[str]:
+    """Return what was measured before, the target, and the one beyond it."""
+    if figure is None:
+        return ["", "", ""]
+    return [figure.before, _target(figure), _bound(figure, figure.stretch)]
+
+
+def _target(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    return _bound(figure, figure.limit if figure.least is None else figure.least)
+
+
+def _bound(figure: Figure, value: float | None) -> str:
+    if value is None:
+        return ""
+    sign = "≤" if figure.least is None else "≥"
+    return f"{sign} {_number(value)} {figure.unit}".rstrip()
 
 
 def _cell(figure: Figure | None) -> str:

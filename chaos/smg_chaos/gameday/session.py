@@ -16,6 +16,7 @@ from rich.markup import escape
 from smg_chaos.gameday.agents.agent import AgentError
 from smg_chaos.gameday.agents.cluster import Cluster, ClusterError, watched
 from smg_chaos.gameday.lab.lab import LabError, opened
+from smg_chaos.gameday.limits.trials.trial_list import chosen as chosen_trials
 from smg_chaos.gameday.options import Options
 from smg_chaos.gameday.outcomes import Outcome, as_json, table, verdict
 from smg_chaos.gameday.scenarios import ALL, SCENARIOS, Scenario, Size
@@ -29,9 +30,10 @@ from smg_node.system_clock import SystemClock
 def run(options: Options) -> int:
     """Play, print, write; return the exit code: 0 if ours met every target, else 1.
 
-    ValueError names a scenario or system that does not exist; SystemMissingError one that is not installed.
+    ValueError names a scenario, trial or system that does not exist; SystemMissingError one that is not installed.
     """
     scenarios = _chosen(options.scenarios)
+    chosen_trials(options.trials, options.window_s)
     systems = [_system(name) for name in options.systems]
     check_installed([system.name for system in systems], options.peers)
     clock: Clock = SystemClock()
@@ -124,6 +126,9 @@ def _outcome(
                         options.store,
                         options.engines,
                         options.seed,
+                        options.trials,
+                        options.window_s,
+                        options.mode,
                     ),
                 )
             )

@@ -41,6 +41,12 @@ class Stage:
     engines: int = 3
     """How many a whole day has."""
     seed: int = 1
+    trials: tuple[str, ...] = ()
+    """Which trials of limits are played instead of the limits' own parts."""
+    window_s: int = 0
+    """How long the windows of these trials are; 0: their own."""
+    mode: str = "strict"
+    """The mode of the limits in these trials."""
 
     def now_s(self) -> float:
         """Return the time on the switch's clock."""

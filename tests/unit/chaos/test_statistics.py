@@ -27,6 +27,18 @@ def test_a_figure_is_met_up_to_its_limit_and_never_when_it_never_happened() -> N
     assert Figure("m", None, "s").is_met
 
 
+def test_a_figure_may_have_a_least_instead_of_a_most() -> None:
+    assert Figure("m", 0.98, least=0.98).is_met
+    assert not Figure("m", 0.97, least=0.98).is_met
+    assert not Figure("m", None, least=0.98).is_met
+    assert Figure("m", 0.5, least=0.4, limit=0.6).is_met
+    assert not Figure("m", 0.7, least=0.4, limit=0.6).is_met
+    assert [Figure("m", 1.0, least=0.0).has_target, Figure("m", 1.0, stretch=1.0).has_target] == [
+        True,
+        False,
+    ]
+
+
 def test_a_time_that_never_came_is_the_worst_of_all() -> None:
     p50, p99 = times("m", [1.0, None, 2.0], p50_max=2.0, p99_max=100.0)
     assert (p50.value, p50.is_met, p50.says) == (2.0, True, "1 of 3 never")
@@ -56,6 +68,18 @@ def test_the_table_has_a_row_per_metric_with_target_systems_and_verdict() -> Non
     ]
 
 
+def test_stretch_targets_have_a_column_and_so_has_what_was_before() -> None:
+    far = Figure("used", 0.985, "", least=0.98, stretch=1.0, before="0.58")
+    off = Figure("wrong", 3.0, "%", 2.0, stretch=0.0, before="most")
+    mine = Outcome("limits", "smg-node", True, (far, off, Figure("failed", 0.0, "", 0)))
+    assert shown(mine, BROKEN) == [
+        ["limits", "used", "0.58", "≥ 0.98", "≥ 1", "0.98", "met"],
+        ["", "wrong", "most", "≤ 2 %", "≤ 0 %", "3 %", "MISSED"],
+        ["", "failed", "", "≤ 0", "", "0", "met"],
+        ["join", "did not end", "", "", "", "they do not find each other", "MISSED"],
+    ]
+
+
 def test_a_missed_target_and_a_scenario_without_an_end_are_said_loudly() -> None:
     late = Outcome("crash", "smg-node", True, (Figure("all know", 3.5, "s", 3.0),))
     rows = shown(late, BROKEN)
@@ -77,6 +101,9 @@ def test_outcomes_are_written_for_machines() -> None:
         "unit": "s",
         "limit": 3.0,
         "says": "",
+        "least": None,
+        "stretch": None,
+        "before": "",
         "is_met": True,
     }
     assert told[1]["failed"] == "they do not find each other\nmore"
@@ -104,6 +131,11 @@ def test_every_scenario_has_a_size_its_targets_are_meant_for() -> None:
     [
         (Options(("crush",), ("smg-node",)), "no scenario is called 'crush'; there are crash, "),
         (Options(("crash",), ("surf",)), "no system is called 'surf'; there are smg-node, "),
+        (
+            Options(("limits",), (), trials=("big",)),
+            "no trial of limits is called 'big'; there are ",
+        ),
+        (Options(("limits",), (), window_s=9), "windows of trials last 10 s or more, not 9"),
     ],
 )
 def test_what_does_not_exist_is_named_with_what_does(options: Options, why: str) -> None:

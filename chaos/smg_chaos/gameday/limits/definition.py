@@ -4,7 +4,7 @@ them.
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -74,12 +74,21 @@ class Definer:
         """Set a limit that is in use; return when (wall clock, microseconds) all nodes were seen to
         apply it.
         """
+        return await self._put(rule, self._known)
+
+    async def put_unused(self, rule: Rule) -> int:
+        """Set a limit that may not be in use yet, and so have no owner; return when (wall clock,
+        microseconds) all nodes were seen to have received it.
+        """
+        return await self._put(rule, self._received)
+
+    async def _put(self, rule: Rule, arrived: Callable[[str, object], Awaitable[bool]]) -> int:
         status, answer = await self._any("PUT", rule.model, rule.body(), {"if-match": "*"})
         if status >= 300:
             raise AgentError(f"no node sets the limit {rule}: {status} {answer[:300]!r}")
         version = json.loads(answer).get("version")
         for _ in range(round(_LIMIT_S / _LOOK_S)):
-            if await self._known(rule.model, version):
+            if await arrived(rule.model, version):
                 return self._scene.now_us()
             await asyncio.sleep(_LOOK_S)
         said = await self._said(rule.model)
@@ -92,6 +101,13 @@ class Definer:
         Only in this order: an owner that has not received it reports that all apply the version it
         knows.
         """
+        if not await self._received(model, version):
+            return False
+        uses: Sequence[Mapping[str, Any]] = (await self._said(model))["uses"]
+        return bool(uses) and all(use["owner"] and not use["not_adopted"] for use in uses)
+
+    async def _received(self, model: str, version: object) -> bool:
+        """Return whether every running node has received this version."""
         for node in self._nodes:
             if node.ended() is not None:
                 continue
@@ -101,8 +117,7 @@ class Definer:
                 return False
             if status != 200 or json.loads(answer)["limit"].get("version") != version:
                 return False
-        uses: Sequence[Mapping[str, Any]] = (await self._said(model))["uses"]
-        return bool(uses) and all(use["owner"] and not use["not_adopted"] for use in uses)
+        return True
 
     async def owner(self, model: str = MODEL) -> str:
         """Return the name of the node that owns the limit; ClusterError if there is none for
@@ -114,6 +129,10 @@ class Definer:
                 return str(uses[0]["owner"])
             await asyncio.sleep(_LOOK_S)
         raise ClusterError(f"nobody owns the limit of {model}")
+
+    async def use(self, model: str = MODEL) -> Mapping[str, Any]:
+        """Return the cluster's report of what is used of a limit."""
+        return await self._said(model)
 
     async def books(self, model: str, unit: str) -> dict[tuple[str, int], int]:
         """Return the rights spent by each node's books, by its name and the window, as far as they

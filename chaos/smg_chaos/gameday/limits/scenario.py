@@ -2,7 +2,8 @@
 
 Parts, each under a limit of its own: ten times the limit (`overload`); just under it, a burst, an
 empty share (`light`); a budget of tokens for a crowd of streams, and a number of requests at a time
-(`budget`). Other systems than our own node play the parts they can (`reference`).
+(`budget`). Other systems than our own node play the parts they can (`reference`). Trials that are
+asked for by name (`trials`) are played instead: long windows, and nobody is hurt.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from smg_chaos.gameday.limits.definition import Definer
 from smg_chaos.gameday.limits.reference import reference
 from smg_chaos.gameday.limits.report import loaded
 from smg_chaos.gameday.limits.scene import Scene
+from smg_chaos.gameday.limits.trials import trial_list
 from smg_chaos.gameday.stage import Stage
 from smg_chaos.statistics import Figure
 
@@ -27,6 +29,8 @@ LONG_S: Final = 10.0
 
 async def limits(stage: Stage) -> Sequence[Figure]:
     """Play all parts, of `stage.seconds` each where nothing is hurt; return their figures."""
+    if stage.trials:
+        return await trials(stage)
     if all(isinstance(agent, PeerGateway) for agent in stage.cluster.agents):
         return await reference(stage, stage.seconds)
     if len(stage.cluster.agents) < NODES_MIN:
@@ -43,6 +47,23 @@ async def limits(stage: Stage) -> Sequence[Figure]:
         figures += await light.waiting(scene, definer, stage.seconds)
         figures += await budget.at_a_time(scene, definer)
         figures += await budget.budget(scene, definer, crowd)
+        return [*figures, *loaded(scene.replies, scene.headroom.least)]
+
+
+async def trials(stage: Stage) -> Sequence[Figure]:
+    """Play the trials that the stage names, in windows of `stage.window_s`; return their figures."""
+    if len(stage.cluster.agents) < trial_list.NODES_MIN:
+        raise ClusterError(f"the trials are played with {trial_list.NODES_MIN} nodes or more")
+    own_s = trial_list.WINDOW_S if stage.seconds >= LONG_S else trial_list.QUICK_WINDOW_S
+    window_s = stage.window_s or own_s
+    names = trial_list.chosen(stage.trials, window_s)
+    stage.say(f"trials {', '.join(names)}, in windows of {window_s} s, {stage.mode}")
+    scene = Scene(stage)
+    async with scene.playing():
+        definer = await begun(scene)
+        figures = await trial_list.play_trials(
+            scene, definer, names, window_s=window_s, mode=stage.mode
+        )
         return [*figures, *loaded(scene.replies, scene.headroom.least)]
 
 

@@ -105,14 +105,34 @@ class Scene:
         await self._all(Command("rate", per_s=rates, asks=asks))
 
     async def burst(
-        self, counts: Mapping[str, int], asks: Asks | None = None, *, over_s: float = 0.0
+        self,
+        counts: Mapping[str, int],
+        asks: Asks | None = None,
+        *,
+        over_s: float = 0.0,
+        until_us: int = 0,
     ) -> None:
-        """Send each node so many requests, spread over so long, and then none."""
-        commands = []
-        for number in range(len(self._clients)):
-            mine = [_part(counts.get(name, 0), number) for name in self.cluster.names]
-            commands.append(Command("burst", counts=mine, over_s=over_s, asks=asks))
-        await self._each(commands)
+        """Send each node so many requests, spread over so long, and then none.
+
+        Up to `until_us`, refused ones come again when their answer says.
+        """
+        await self._each(
+            [
+                Command("burst", counts=mine, over_s=over_s, until_us=until_us, asks=asks)
+                for mine in self._parts(counts)
+            ]
+        )
+
+    async def connect(self, counts: Mapping[str, int]) -> None:
+        """Open so many connections to each node, for a burst that comes soon."""
+        await self._each([Command("connect", counts=mine) for mine in self._parts(counts)])
+
+    def _parts(self, counts: Mapping[str, int]) -> list[list[int]]:
+        """Return each client's share of these numbers, by node."""
+        return [
+            [_part(counts.get(name, 0), number) for name in self.cluster.names]
+            for number in range(len(self._clients))
+        ]
 
     async def quiet(self) -> None:
         """Stop sending, and return when every answer has ended."""

@@ -1,5 +1,6 @@
 """Limits of real nodes under ten times as much, hurt as the gameday does it, in a minute: never one too many."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from smg_chaos.gameday.limits.light import burst
 from smg_chaos.gameday.limits.overload import Lengths, Overload
 from smg_chaos.gameday.limits.scenario import begun
 from smg_chaos.gameday.limits.scene import PLACES, Scene
+from smg_chaos.gameday.limits.trials.trial import Trial
 from smg_chaos.gameday.stage import Stage
 from smg_chaos.statistics import Figure
 from support.processes.lab import played
@@ -63,3 +65,50 @@ async def test_a_crowd_of_streams_takes_no_token_more_than_its_budget_though_a_n
     counted = {name: figure.value for name, figure in figures.items() if figure.limit == 0}
     assert len(counted) == 9
     assert counted == dict.fromkeys(counted, 0), figures
+
+
+async def asked_at_once(stage: Stage) -> Sequence[Figure]:
+    """Ask one node for half of a limit, and then two nodes for the rest, in one window of ten seconds."""
+    scene = Scene(stage)
+    async with scene.playing():
+        trial = Trial(scene, await begun(scene), window_us=10_000_000, mode="strict")
+        await trial.begin(60, first_s=0.5)
+        await scene.room(trial.window_us, 3_000_000)
+        node = trial.not_owning()
+        async with trial.sampled():
+            await scene.connect({node: 40})
+            await scene.burst({node: 40}, until_us=scene.now_us() + 1_000_000)
+            await scene.rate(dict.fromkeys(scene.cluster.names[:2], 15.0))
+            await asyncio.sleep(1.5)
+            await scene.quiet()
+        record = await trial.record()
+        admitted = sum(answer.serial in record.arrivals for answer in record.answers)
+        return [
+            Figure("asked", len(record.answers)),
+            Figure("admitted", admitted),
+            Figure("refused", record.refused()),
+            *await trial.figures("at once"),
+        ]
+
+
+async def test_all_that_a_trial_was_told_is_looked_at_once(tmp_path: Path) -> None:
+    figures = await played(asked_at_once, tmp_path, count=3, more_places=PLACES)
+    counts = {name: round(figure.value or 0) for name, figure in figures.items()}
+    looked = {
+        name.removeprefix("at once: "): int(figure.says.split()[1].rstrip(":,;"))
+        for name, figure in figures.items()
+        if figure.says.startswith("of ")
+    }
+    asked, refused = counts["asked"], counts["refused"]
+    assert asked >= 60
+    assert counts["admitted"] + refused == asked
+    assert counts["at once: failed requests"] == 0
+    assert figures["at once: admitted / limit, fullest run of windows"].is_met
+    assert looked["answers with a wrong remaining"] == asked
+    assert looked["refusals with a wrong Retry-After"] == refused
+    assert looked["refusals with no reason, or an untrue one"] == refused
+    assert looked["reports of use that do not add up"] >= 1
+    assert all(
+        counts[f"at once: {name}"] <= (100 if name.startswith("refusals with a wrong") else most)
+        for name, most in looked.items()
+    )

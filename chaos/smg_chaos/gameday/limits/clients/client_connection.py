@@ -19,6 +19,14 @@ _STREAM_END: Final = b"0\r\n\r\n"
 _COUNT: Final = re.compile(rb'"(prompt_tokens|completion_tokens)":\s*(\d+)')
 _FINISH: Final = re.compile(rb'"finish_reason":\s*"(\w+)"')
 _FAILED: Final = re.compile(rb'"error":\s*\{')
+_CODE: Final = re.compile(rb'"code":\s*"(\w+)"')
+REASONS: Final = ("used_up", "held_elsewhere", "no_owner")
+_MESSAGES: Final = (
+    (b"is used up", "used_up"),
+    (b"this node has nothing left", "held_elsewhere"),
+)
+"""Words of messages by which releases without the header name their reason."""
+_SECOND_MS: Final = 1_000
 _KINDS: Final = ("requests", "tokens")
 
 
@@ -48,6 +56,29 @@ class Heard:
         """
         counts = {name: int(count) for name, count in _COUNT.findall(self.tail)}
         return counts.get(b"prompt_tokens", UNKNOWN), counts.get(b"completion_tokens", UNKNOWN)
+
+    def retry(self) -> tuple[int, int]:
+        """Return how many milliseconds a client shall wait, and how many of them may be rounding
+        up; UNKNOWN where nothing, or nothing that counts, is said.
+        """
+        exact_ms = _number(self.headers.get("retry-after-ms", ""))
+        if exact_ms >= 0:
+            return exact_ms, 0
+        seconds = _number(self.headers.get("retry-after", ""))
+        return (seconds * _SECOND_MS, _SECOND_MS) if seconds >= 0 else (UNKNOWN, 0)
+
+    def reason(self) -> str:
+        """Return why a request was refused, by header, error code or message; "" if nothing says
+        it.
+        """
+        if self.status != 429:
+            return ""
+        if said := self.headers.get("x-smg-limit-reason", ""):
+            return said
+        codes = [code.decode() for code in _CODE.findall(self.tail)]
+        if found := next((code for code in codes if code in REASONS), ""):
+            return found
+        return next((reason for words, reason in _MESSAGES if words in self.tail), "")
 
     def finish(self) -> str:
         """Return the answer's finish reason; `error` for one that ended with an error, "" if it has

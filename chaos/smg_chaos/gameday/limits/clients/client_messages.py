@@ -40,14 +40,17 @@ class Command(msgspec.Struct, frozen=True):
     """A command to a client.
 
     rate: ask each node `per_s` times a second from now on. burst: ask each node `counts` times,
-    spread over `over_s`. quiet: reply when nothing is open any more. write: write the record of all
-    that has ended. `asks` is what is asked from now on, None: what was asked before.
+    spread over `over_s`; what is refused is asked again when the answer says, up to `until_us` (wall
+    clock). connect: open `counts` connections to each node for later. quiet: reply when nothing is
+    open any more. write: write the record of all that has ended. `asks` is what is asked from now
+    on, None: what was asked before.
     """
 
-    do: Literal["rate", "burst", "quiet", "write"]
+    do: Literal["rate", "burst", "connect", "quiet", "write"]
     per_s: list[float] = []
     counts: list[int] = []
     over_s: float = 0.0
+    until_us: int = 0
     asks: Asks | None = None
 
 

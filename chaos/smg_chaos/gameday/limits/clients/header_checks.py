@@ -68,17 +68,19 @@ def read_headers(
         if answer.status == _REFUSED and answer.remaining > 0:
             found.left_at_refusal += 1
             _show(found, answer, f"refuses while {answer.remaining} are left")
-        window = _window(answer, window_us)
+        window = window_of(answer, window_us)
         if window is None:
             found.unplaced += 1
         elif (answer.node, window) not in surprised:
             rows.setdefault((answer.node, window), []).append(answer)
     for row in rows.values():
-        _check_row(row, found)
+        for answer, before in risen(row):
+            found.rising += 1
+            _show(found, answer, f"says {answer.remaining} after {before}")
     return found
 
 
-def _window(answer: Answer, window_us: int) -> int | None:
+def window_of(answer: Answer, window_us: int) -> int | None:
     """Return the number of the window that ends at the answer's reset, if only one can."""
     reset_us = answer.reset_ms * 1000
     from_us, to_us = answer.sent_us + reset_us, answer.got_us + reset_us
@@ -89,21 +91,23 @@ def _window(answer: Answer, window_us: int) -> int | None:
     return first - 1 if first == last else None
 
 
-def _check_row(row: list[Answer], found: Headers) -> None:
-    """Count answers with more left than an answer that came before they were asked for."""
-    events = [(answer.sent_us, 1, answer) for answer in row]
-    events += [(answer.got_us, 0, answer) for answer in row]
+def risen(row: Iterable[Answer]) -> list[tuple[Answer, int]]:
+    """Return the answers, of one node and window, with more left than an answer that came before
+    they were asked for, and how much that one had left.
+    """
+    events = [event for one in row for event in ((one.sent_us, 1, one), (one.got_us, 0, one))]
     least: int | None = None
     known: dict[int, int | None] = {}
+    found: list[tuple[Answer, int]] = []
     for _, sent, answer in sorted(events, key=itemgetter(0, 1)):
         if sent:
             known[answer.serial] = least
             continue
         before = known.get(answer.serial)
         if before is not None and answer.remaining > before:
-            found.rising += 1
-            _show(found, answer, f"says {answer.remaining} after {before}")
+            found.append((answer, before))
         least = answer.remaining if least is None else min(least, answer.remaining)
+    return found
 
 
 def _show(found: Headers, answer: Answer, what: str) -> None:

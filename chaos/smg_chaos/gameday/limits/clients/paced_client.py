@@ -7,6 +7,8 @@ offered more than another.
 
 import asyncio
 import os
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -17,13 +19,25 @@ import msgspec
 from smg_chaos.bench.figures.process_accounting import cpu_s
 from smg_chaos.gameday.limits.clients.client_connection import Caller, Heard
 from smg_chaos.gameday.limits.clients.client_messages import NUMBERS, Asks, Command, Plan, Reply
-from smg_chaos.gameday.limits.clients.trial_records import Answer, write_answers
+from smg_chaos.gameday.limits.clients.trial_records import UNKNOWN, Answer, write_answers
 from smg_node.core.ports import Clock
 
 _OPEN_MAX: Final = 1_500
 """Requests that may be open at a node; what is due beyond that is held back, and counted."""
 _LOOK_S: Final = 0.5
 _LATE_KEPT: Final = 200_000
+_REFUSED: Final = 429
+_AFTER_S: Final = 0.002
+"""So much later than told a client comes back: timers may fire a millisecond early."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A request: at which node, until when it is repeated when refused, and which one it repeats."""
+
+    node: int
+    until_us: int = 0
+    follows: int = UNKNOWN
 
 
 class Client:
@@ -41,6 +55,8 @@ class Client:
         self._coming = [0 for _ in plan.nodes]
         """Requests of a burst that are not due yet, and those for which a connection is being made."""
         self._stirred = asyncio.Event()
+        self._returning: set[asyncio.Task[None]] = set()
+        """Refused requests that wait until they may come again."""
         self._answers: list[Answer] = []
         self._late_s: list[float] = []
         self._sent = 0
@@ -61,8 +77,8 @@ class Client:
                 await self._obey(command, group)
                 writer.write(msgspec.json.encode(self._reply(command.do)) + b"\n")
                 await writer.drain()
-            for lane in lanes:
-                lane.cancel()
+            for task in (*lanes, *self._returning):
+                task.cancel()
             self._patience_s = 0.0
             self._give_up("not answered before the end")
             for idle in self._idle:
@@ -79,7 +95,13 @@ class Client:
             self._use(command.asks)
             for node, count in enumerate(command.counts):
                 self._coming[node] += count
-                group.create_task(self._burst(node, count, command.over_s, group))
+                wanted = _Wanted(node, command.until_us)
+                group.create_task(self._burst(wanted, count, command.over_s, group))
+        elif command.do == "connect":
+            async with asyncio.TaskGroup() as connecting:
+                for node, count in enumerate(command.counts):
+                    for _ in range(count):
+                        connecting.create_task(self._connect_ahead(node))
         elif command.do == "quiet":
             await self._quiet()
         else:
@@ -119,18 +141,35 @@ class Client:
                 due_s = begun_s + (slot + self._rng.random()) / rate
                 await asyncio.sleep(max(0.0, due_s - self._clock.monotonic_s()))
                 if not changed.is_set():
-                    self._due(node, due_s, group)
+                    self._due(_Wanted(node), due_s, group)
                 slot += 1
 
-    async def _burst(self, node: int, count: int, over_s: float, group: asyncio.TaskGroup) -> None:
+    async def _burst(
+        self, wanted: _Wanted, count: int, over_s: float, group: asyncio.TaskGroup
+    ) -> None:
         begun_s = self._clock.monotonic_s()
         for number in range(count):
             due_s = begun_s + over_s * number / count
             if over_s:
                 await asyncio.sleep(max(0.0, due_s - self._clock.monotonic_s()))
-            self._coming[node] -= 1
-            self._due(node, due_s, group)
+            self._coming[wanted.node] -= 1
+            self._due(wanted, due_s, group)
         self._stirred.set()
+
+    def _come_again(self, wanted: _Wanted, answer: Answer, group: asyncio.TaskGroup) -> None:
+        """Repeat a refused request at the moment its answer says, if that is before its end."""
+        if answer.got_us + answer.retry_ms * 1000 >= wanted.until_us:
+            return
+        due_s = self._clock.monotonic_s() + answer.retry_ms / 1000 + _AFTER_S
+        again = _Wanted(wanted.node, wanted.until_us, answer.serial)
+
+        async def come() -> None:
+            await asyncio.sleep(max(0.0, due_s - self._clock.monotonic_s()))
+            self._due(again, due_s, group)
+
+        task = group.create_task(come())
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
 
     async def _look(self) -> None:
         """Close requests without an answer in time."""
@@ -146,7 +185,8 @@ class Client:
 
     # ── What ────────────────────────────────────────────────────────────────
 
-    def _due(self, node: int, due_s: float, group: asyncio.TaskGroup) -> None:
+    def _due(self, wanted: _Wanted, due_s: float, group: asyncio.TaskGroup) -> None:
+        node = wanted.node
         if len(self._late_s) < _LATE_KEPT:
             self._late_s.append(self._clock.monotonic_s() - due_s)
         if len(self._open[node]) + self._coming[node] >= _OPEN_MAX:
@@ -158,27 +198,41 @@ class Client:
         while idle:
             caller = idle.pop()
             if caller.is_open:
-                self._ask(caller, node, serial)
+                self._ask(caller, wanted, serial, group)
                 return
         self._coming[node] += 1
-        group.create_task(self._connect_and_ask(node, serial))
+        group.create_task(self._connect_and_ask(wanted, serial, group))
 
-    async def _connect_and_ask(self, node: int, serial: int) -> None:
-        loop, begun_us = asyncio.get_running_loop(), self._now_us()
+    async def _connect(self, node: int) -> Caller:
+        """Return a new connection to a node; OSError, TimeoutError if there is none in time."""
         where = self._plan.nodes[node], self._plan.node_port
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(self._patience_s):
+            _, caller = await loop.create_connection(lambda: Caller(self._now_us), *where)
+        return caller
+
+    async def _connect_ahead(self, node: int) -> None:
+        """Open a connection for later; a node that takes none is found out by the request."""
+        with suppress(OSError, TimeoutError):
+            self._idle[node].append(await self._connect(node))
+
+    async def _connect_and_ask(
+        self, wanted: _Wanted, serial: int, group: asyncio.TaskGroup
+    ) -> None:
+        begun_us, node = self._now_us(), wanted.node
         try:
-            async with asyncio.timeout(self._patience_s):
-                _, caller = await loop.create_connection(lambda: Caller(self._now_us), *where)
+            caller = await self._connect(node)
         except (OSError, TimeoutError) as error:
             why = f"no connection: {type(error).__name__}"
             self._answers.append(Answer(serial, node, begun_us, self._now_us(), 0, why))
         else:
-            self._ask(caller, node, serial)
+            self._ask(caller, wanted, serial, group)
         finally:
             self._coming[node] -= 1
             self._stirred.set()
 
-    def _ask(self, caller: Caller, node: int, serial: int) -> None:
+    def _ask(self, caller: Caller, wanted: _Wanted, serial: int, group: asyncio.TaskGroup) -> None:
+        node = wanted.node
         body = self._fields + str(serial).encode() + b"}"
         host, length = self._plan.nodes[node].encode(), str(len(body)).encode()
         head = (
@@ -186,31 +240,49 @@ class Client:
             b"content-length: %s\r\n\r\n" % (host, length)
         )
         self._open[node][caller] = self._clock.monotonic_s()
-        caller.ask(head + body, partial(self._heard, node, serial, self._now_us()))
+        caller.ask(head + body, partial(self._heard, wanted, serial, self._now_us(), group))
 
-    def _heard(self, node: int, serial: int, sent_us: int, caller: Caller, heard: Heard) -> None:
+    def _heard(
+        self,
+        wanted: _Wanted,
+        serial: int,
+        sent_us: int,
+        group: asyncio.TaskGroup,
+        caller: Caller,
+        heard: Heard,
+    ) -> None:
+        node = wanted.node
         del self._open[node][caller]
         if caller.is_open:
             self._idle[node].append(caller)
         self._stirred.set()
+        answer = self._answer(wanted, serial, sent_us, heard)
+        self._answers.append(answer)
+        if answer.status == _REFUSED and answer.retry_ms != UNKNOWN:
+            self._come_again(wanted, answer, group)
+
+    def _answer(self, wanted: _Wanted, serial: int, sent_us: int, heard: Heard) -> Answer:
         limit, remaining, reset_ms = heard.limit()
         prompt, said = heard.tokens()
-        self._answers.append(
-            Answer(
-                serial,
-                node,
-                sent_us,
-                self._now_us(),
-                heard.status,
-                heard.why,
-                limit,
-                remaining,
-                reset_ms,
-                heard.headers.get("x-smg-limit-state", ""),
-                prompt,
-                said,
-                heard.finish(),
-            )
+        retry_ms, rounded_ms = heard.retry()
+        return Answer(
+            serial,
+            wanted.node,
+            sent_us,
+            self._now_us(),
+            heard.status,
+            heard.why,
+            limit,
+            remaining,
+            reset_ms,
+            heard.headers.get("x-smg-limit-state", ""),
+            prompt,
+            said,
+            heard.finish(),
+            retry_ms,
+            rounded_ms,
+            heard.reason(),
+            wanted.follows,
         )
 
     def _now_us(self) -> int:

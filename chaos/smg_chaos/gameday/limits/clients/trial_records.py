@@ -28,7 +28,9 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     """Result of one request. `status` 0: no whole answer; `why` says what happened instead.
 
     `remaining`, `limit` and `reset_ms` are the values of the headers for requests, or for tokens
-    where only those are limited; UNKNOWN where there is no header.
+    where only those are limited; UNKNOWN where there is no header. `retry_ms` is how long a refused
+    client was told to wait, `rounded_ms` how much of it may be rounding up, `reason` why it was
+    refused. `follows` is the refused request that this one repeats.
     """
 
     serial: int
@@ -44,6 +46,10 @@ class Answer(msgspec.Struct, frozen=True, array_like=True):
     prompt_tokens: int = UNKNOWN
     answer_tokens: int = UNKNOWN
     finish: str = ""
+    retry_ms: int = UNKNOWN
+    rounded_ms: int = 0
+    reason: str = ""
+    follows: int = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

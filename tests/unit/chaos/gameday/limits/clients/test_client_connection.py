@@ -139,3 +139,46 @@ def test_what_nobody_asked_for_ends_the_connection() -> None:
     talked.caller.data_received(WHOLE)
     assert not talked.caller.is_open
     assert len(talked.heard) == 1
+
+
+def refused(*headers: str, body: str = "{}", status: int = 429) -> Heard:
+    """Return a refusal with these headers and that body."""
+    lines = [f"HTTP/1.1 {status} No", *headers, f"content-length: {len(body)}"]
+    return Talked().hears(["\r\n".join([*lines, "", body]).encode()])
+
+
+@pytest.mark.parametrize(
+    ("headers", "retry"),
+    [
+        (["retry-after: 3"], (3_000, 1_000)),
+        (["retry-after: 3", "retry-after-ms: 2345"], (2_345, 0)),
+        (["Retry-After-Ms: 0"], (0, 0)),
+        (["retry-after-ms: soon", "retry-after: 2"], (2_000, 1_000)),
+        (["retry-after-ms: -5"], (UNKNOWN, 0)),
+        (["retry-after: Wed, 21 Oct 2026 07:28:00 GMT"], (UNKNOWN, 0)),
+        ([], (UNKNOWN, 0)),
+    ],
+)
+def test_milliseconds_are_believed_before_whole_seconds(
+    headers: Sequence[str], retry: tuple[int, int]
+) -> None:
+    assert refused(*headers).retry() == retry
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "reason"),
+    [
+        (["x-smg-limit-reason: no_owner"], "{}", "no_owner"),
+        (["x-smg-limit-reason: odd"], '{"error":{"code":"used_up"}}', "odd"),
+        ([], '{"error":{"code": "used_up"}}', "used_up"),
+        ([], '{"error":{"code":"rate_limit_exceeded","message":"nothing"}}', ""),
+        ([], '{"error":{"message":"the limit of x is used up: 60 requests"}}', "used_up"),
+        ([], '{"error":{"message":"this node has nothing left now"}}', "held_elsewhere"),
+        ([], "{}", ""),
+    ],
+)
+def test_the_reason_is_that_of_the_header_or_else_of_the_error(
+    headers: Sequence[str], body: str, reason: str
+) -> None:
+    assert refused(*headers, body=body).reason() == reason
+    assert refused(*headers, body=body, status=200).reason() == ""

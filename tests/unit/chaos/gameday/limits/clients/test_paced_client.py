@@ -11,11 +11,12 @@ import msgspec
 
 from smg_chaos.gameday.limits.clients.client_messages import NUMBERS, Asks, Command, Plan, Reply
 from smg_chaos.gameday.limits.clients.paced_client import Client
-from smg_chaos.gameday.limits.clients.trial_records import Answer, read_answers
+from smg_chaos.gameday.limits.clients.trial_records import UNKNOWN, Answer, read_answers
 from smg_node.system_clock import SystemClock
 from support.http.chat_client import becomes
 
 LIMITED = b"HTTP/1.1 429 No\r\nx-ratelimit-limit-requests: 3\r\ncontent-length: 2\r\n\r\n{}"
+SOON = b"HTTP/1.1 429 No\r\nretry-after-ms: 40\r\nx-smg-limit-reason: used_up\r\ncontent-length: 2\r\n\r\n{}"
 FINE = b"HTTP/1.1 200 OK\r\nx-smg-limit-state: exact\r\ncontent-length: 2\r\n\r\n{}"
 
 
@@ -148,6 +149,58 @@ async def test_who_does_not_answer_is_given_up(tmp_path: Path) -> None:
         await client.do(Command("quiet"))
         answers = await client.answers()
     assert [answer.why for answer in answers] == ["no answer in time"] * 2
+
+
+async def test_who_is_refused_comes_back_when_told_and_not_before(tmp_path: Path) -> None:
+    async with steered(tmp_path) as (client, server):
+        server.says = lambda body: SOON if len(server.bodies) <= 3 else FINE
+        until_us = SystemClock().now_ms() * 1000 + 20_000_000
+        await client.do(Command("burst", counts=[2], until_us=until_us))
+        await becomes(lambda: len(server.bodies) >= 5, 20.0, "both come back until admitted")
+        await client.do(Command("quiet"))
+        answers = {answer.serial: answer for answer in await client.answers()}
+    assert sorted(answer.status for answer in answers.values()) == [200, 200, 429, 429, 429]
+    returns = [answer for answer in answers.values() if answer.follows != UNKNOWN]
+    assert len(returns) == 3
+    for answer in returns:
+        refused = answers[answer.follows]
+        assert (refused.status, refused.retry_ms, refused.reason) == (429, 40, "used_up")
+        assert answer.node == refused.node
+        assert answer.sent_us >= refused.got_us + 40_000
+
+
+async def test_who_is_told_to_come_after_the_end_does_not(tmp_path: Path) -> None:
+    async with steered(tmp_path) as (client, server):
+        server.says = lambda body: SOON
+        until_us = SystemClock().now_ms() * 1000
+        await client.do(Command("burst", counts=[2], until_us=until_us))
+        await client.do(Command("quiet"))
+        answers = await client.answers()
+        await asyncio.sleep(0.06)
+        assert len(server.bodies) == 2
+    assert [(answer.status, answer.follows) for answer in answers] == [(429, UNKNOWN)] * 2
+
+
+async def test_who_waits_to_come_back_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    later = SOON.replace(b"40", b"99999")
+    async with steered(tmp_path) as (client, server):
+        server.says = lambda body: later
+        until_us = SystemClock().now_ms() * 1000 + 1_000_000_000
+        await client.do(Command("burst", counts=[2], until_us=until_us))
+        await client.do(Command("quiet"))
+    assert len(server.bodies) == 2
+
+
+async def test_connections_are_made_ahead_and_used_by_the_burst(tmp_path: Path) -> None:
+    async with steered(tmp_path) as (client, server):
+        await client.do(Command("connect", counts=[4, 1]))
+        await becomes(lambda: server.connections == 4, 20.0, "four connections")
+        assert server.bodies == []
+        await client.do(Command("burst", counts=[4]))
+        await client.do(Command("quiet"))
+        answers = await client.answers()
+    assert server.connections == 4
+    assert [answer.status for answer in answers] == [200] * 4
 
 
 async def test_it_ends_when_nobody_commands_any_more_whatever_is_open(tmp_path: Path) -> None:
