@@ -89,7 +89,8 @@ class Node:
         self.life = Life(name, boot)
         self.offset_ms = offset_ms
         now_ms, wall_ms = world.now_ms, self.wall_ms
-        released = ReleasedSlices(world.disks.get(name), memory_ms=lambda: 0)
+        memory_ms = world.lost_ms.get(name, 0)
+        released = ReleasedSlices(world.disks.get(name), memory_ms=lambda: memory_ms)
         self.ledger = Ledger(
             self.life,
             world.limits,
@@ -207,6 +208,8 @@ class World:
         )
         self.disks: dict[str, dict[tuple[str, int], int]] = {}
         """By name, what outlives its processes."""
+        self.lost_ms: dict[str, int] = {}
+        """By name, when a disk was lost last."""
         self.owner = ("a" if "a" in names else names[0], 1)
         self.known_owner = self.owner[0]
         self.delay_ms = 2
@@ -253,6 +256,11 @@ class World:
         """Let somebody else be the owner, under the next term; empty: nobody."""
         self.owner = (name, self.owner[1] + 1)
         self.known_owner = name
+
+    def lose_disk(self, name: str) -> None:
+        """Let the disk of a name be lost; its process goes on until it is restarted."""
+        self.disks[name] = {}
+        self.lost_ms[name] = WALL_MS + self.now_ms
 
     def restart(self, name: str) -> None:
         """Let a node die and come back at once: another life, and no lease.

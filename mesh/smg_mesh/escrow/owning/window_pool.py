@@ -294,8 +294,8 @@ class Pool:
             for life in alive
             if life.name in roster.names and (held := self._held_by(life))
         ]
-        # A second's demand at once: whoever has to be asked again keeps requests waiting.
-        wanted = missing if self.short else max(missing, self._demand_per_s())
+        # A second's demand at once, and of everybody: whoever has to be asked again keeps requests waiting.
+        wanted = missing if self.short else max(missing, self._demand_per_s(), len(places))
         parts = split_fairly(wanted, [held for _, held in places])
         called = []
         for (life, _), part in zip(places, parts, strict=True):

@@ -70,10 +70,17 @@ class Accrual:
         self.total += new
         return new
 
-    def slices_to_next(self, right: int) -> int:
-        """Return how many more slices accrue until there is another unit, at this right or the least before; 0: never."""
-        rate = right if self._rate < 0 else min(right, self._rate)
+    def coming(self, right: int, *, slices: int) -> int:
+        """Return how much so many more slices will accrue, at this right or the least before."""
+        return (self._sum + self._least(right) * max(0, slices)) // self._slices - self.total
+
+    def slices_for(self, units: int, right: int) -> int:
+        """Return how many more slices accrue until there are so many units more; 0: they never do."""
+        rate = self._least(right)
         if rate <= 0:
             return 0
-        missing = (self.total + 1) * self._slices - self._sum
+        missing = (self.total + units) * self._slices - self._sum
         return max(1, -(-missing // rate))
+
+    def _least(self, right: int) -> int:
+        return max(0, right if self._rate < 0 else min(right, self._rate))

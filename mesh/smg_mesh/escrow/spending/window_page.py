@@ -133,10 +133,11 @@ class Page:
         """Return how many slices have to be released in all, from the last one on, for so many units more; as many as
         there are, but for those that so many units are `kept` of, if those do not suffice.
         """
-        if right <= 0:
-            return self._slices - self._kept
-        coming = self._kept - self._next_slice - -(-kept * self._slices // right)
-        needed = -(-units * self._slices // right)
+        stands = self._stands
+        coming = self._kept - self._next_slice
+        if kept:
+            coming -= stands.slices_for(kept, right)
+        needed = stands.slices_for(units, right)
         return self._slices - self._kept + max(0, min(coming, needed))
 
     def release(self, footing: Footing, limit: Limit) -> int:
@@ -161,11 +162,11 @@ class Page:
 
     def coming(self, right: int) -> int:
         """Return how much will accrue in this window yet, at that right for all of it."""
-        return max(0, self._kept - self._next_slice) * max(0, right) // self._slices
+        return self._stands.coming(right, slices=self._kept - self._next_slice)
 
     def next_ms(self, right: int) -> int:
         """Return when the next unit accrues here, at that right for all of the window; 0 if none does (wall clock)."""
-        more = self._stands.slices_to_next(right)
+        more = self._stands.slices_for(1, right)
         at = self._next_slice + more - 1
         return self.began_ms + at * SLICE_MS if 0 < more and at < self._kept else 0
 

@@ -91,6 +91,10 @@ class Pair:
         async with aclosing(self.call.chunks(request)) as batches:
             await anext(batches)
 
+    async def read_all(self) -> None:
+        """Read to the end."""
+        await self.read()
+
     async def read(self) -> list[Chunk]:
         request = EngineRequest("r", token_ids([1, 2, 3, 4]), Sampling(max_tokens=9), True, 5.0)
         found: list[Chunk] = []
@@ -208,19 +212,17 @@ async def test_a_cancellation_in_the_middle_of_the_cleanup_leaves_nothing_open(
 ) -> None:
     for turns in range(1, 12):
         two = Pair(style, prefill_after=prefill_after, decode_after=2, letters="abcdefgh")
-        task = asyncio.create_task(two.read_one() if leaves else two.read())
-        await _turns(turns)
-        if not leaves:
-            task.cancel()
-        await _turns(again_after)
-        for _ in range(3):
-            task.cancel()
-            await _turns(1)
-        await asyncio.wait((task,))
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(two.read_one() if leaves else two.read_all())
+            await _turns(turns)
+            if not leaves:
+                task.cancel()
+            await _turns(again_after)
+            for _ in range(3):
+                task.cancel()
+                await _turns(1)
         await _turns(3)
         assert (two.p.open, two.d.open) == (0, 0), (turns, again_after)
-        if not task.cancelled():
-            task.exception()
 
 
 async def test_a_call_that_may_be_taking_its_blocks_is_let_begin(
