@@ -9,9 +9,9 @@ from random import Random
 from typing import Final
 
 from smg_chaos.simulate.base.random_sources import chance
-from smg_chaos.simulate.faults import Join, Restart
+from smg_chaos.simulate.faults import Fault, Join, Restart
 from smg_chaos.simulate.plans.rights_plans import HEAL_MS, random_limits_plan
-from smg_chaos.simulate.random_faults import Fault, Plan, name_of
+from smg_chaos.simulate.random_faults import Plan, name_of
 from smg_chaos.simulate.rights.rights_faults import ChangeLimit, KillOwner, PauseOwner, Ruled
 from smg_chaos.simulate.rights.rights_setting import Flow
 from smg_mesh.config import ProfileName

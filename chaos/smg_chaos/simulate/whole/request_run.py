@@ -19,7 +19,7 @@ from smg_chaos.simulate.whole.engines import EngineCall
 from smg_chaos.simulate.whole.letter_vocabulary import Letters
 from smg_chaos.simulate.whole.request_judge import Judge, JudgedFront, JudgedTraffic
 from smg_chaos.simulate.whole.traffic_setting import KEY, MODEL
-from smg_node.admission.admission import OWNER_WAIT_S, PLENTY, PLENTY_WAIT_S, WAIT_S
+from smg_node.admission.admission import KNOWN_WAIT_S, OWNER_WAIT_S, WAIT_S
 from smg_node.admission.ports import Share
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.event_grammar import Grammar
@@ -53,7 +53,7 @@ def patience_us(share: Share) -> int:
     """Return how long a request waits for rights, as a node does (`admission.admission`)."""
     if share.pool < 0 and share.state in ("exact", "standing"):
         return int(OWNER_WAIT_S * SECOND)
-    return int((PLENTY_WAIT_S if share.pool >= PLENTY else WAIT_S) * SECOND)
+    return int((KNOWN_WAIT_S if share.pool > 0 else WAIT_S) * SECOND)
 
 
 class ErrandTraffic(JudgedTraffic, Protocol):

@@ -14,10 +14,9 @@ those of one (node, boot, term, key, window).
     RosterWant   ──▶  any name: this is the roster I know; is there a better one?
     FoundAsk     ──▶  those who see each other and have no roster: begin one with me
     FoundVote    ◀──  yes or no
-    LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use
-    LoanGive     ◀──  so many of mine you hold, and so many you may keep
-    LoanLook     ──▶  every name, after lives that are not remembered: what do you hold of mine?
-    LoanTell     ◀──  this, page by page
+    LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use; LoanGive ◀── so many
+                      you hold and may keep
+    LoanLook     ──▶  every name, after lives that are not remembered: what do you hold of mine? LoanTell ◀── this
 """
 
 from collections.abc import Iterable, Sequence
@@ -126,9 +125,9 @@ class AskRow(msgspec.Struct, frozen=True, array_like=True):
     wants: _Count = 0
     waits: _Count = 0
     loaned: _Count = 0
-    """Beyond the limit, by its mode: what it borrowed, and was given by an owner without a majority."""
+    """Beyond the limit, by its mode."""
     stands: Annotated[int, Meta(ge=-1, le=AMOUNT_MAX)] = -1
-    """What stands with it in this window, that to come and that released among it; -1: unsaid."""
+    """What stands with it in this window in all; -1: unsaid."""
 
 
 class RightsAsk(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -141,10 +140,7 @@ class RightsAsk(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class GiveRow(msgspec.Struct, frozen=True, array_like=True):
-    """`given` in all, and what is left in the pool; rights are good for `valid_ms` from the asking on.
-
-    Members of older versions do not say what has a default here.
-    """
+    """`given` in all, and what is left in the pool; rights are good for `valid_ms` from the asking on."""
 
     term: _U64
     key: _Key
@@ -153,13 +149,11 @@ class GiveRow(msgspec.Struct, frozen=True, array_like=True):
     left: _Count
     valid_ms: _U64
     free: Annotated[int, Meta(ge=UNKNOWN, le=AMOUNT_MAX)] = -1
-    """What can still be spent of the window, by all nodes that the owner hears: in its pool, and with them; -1: unsaid;
-    UNKNOWN: it has not learned yet what owners before it have minted.
-    """
+    """What all nodes that the owner hears can spend of the window yet; -1: unsaid; UNKNOWN: it has not learned that."""
     spent: _Count = 0
     """By the node that is told, as far as `free` goes by it."""
     lost: _Count = 0
-    """What can not be spent of the window any more though nobody did: with nodes that are not heard, or gone with an owner."""
+    """What stands with names that the owner does not hear."""
     called: _Count = 0
     """So much of what the node does not need is wanted back now."""
 
@@ -264,9 +258,7 @@ class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
 
 
 class RosterWant(msgspec.Struct, frozen=True, array_like=True, tag=10):
-    """Tells which roster `name` goes by, of so many names (0: none), and asks
-    for a better one if there is any.
-    """
+    """Tells which roster `name` goes by, of so many names (0: none), and asks for a better one."""
 
     name: _Name
     roster: _RosterId
@@ -292,9 +284,7 @@ class FoundVote(msgspec.Struct, frozen=True, array_like=True, tag=12):
 
 
 class LoanRow(msgspec.Struct, frozen=True, array_like=True):
-    """Loan of one key: the speaker holds `level` of the lender, by the `number` it was
-    given last; it could use more.
-    """
+    """Loan of one key: the speaker holds `level` of the lender, by the `number` it was given last."""
 
     key: _Key
     number: _U64

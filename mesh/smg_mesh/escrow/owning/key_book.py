@@ -10,7 +10,8 @@ from itertools import count
 from typing import Final
 
 from smg_mesh.escrow.limit_model import Life, slot_of
-from smg_mesh.escrow.owning.window_pool import Customer, Pool
+from smg_mesh.escrow.owning.pool_customer import Customer
+from smg_mesh.escrow.owning.window_pool import Pool
 from smg_mesh.escrow.spending.visited_windows import Visited
 
 NEVER_MS: Final = 1 << 62

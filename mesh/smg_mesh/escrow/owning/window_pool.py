@@ -24,6 +24,7 @@ from smg_mesh.escrow.limit_model import AMOUNT_MAX, SHORT_MS, Life, Limit, Roste
 from smg_mesh.escrow.messages.messages import UNKNOWN, AskRow, GiveRow
 from smg_mesh.escrow.owning.max_min_fairness import split_fairly
 from smg_mesh.escrow.owning.ownership import Ownership
+from smg_mesh.escrow.owning.pool_customer import CALL_AGAIN_MS, Customer
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
 
 _TRANCHES: Final = 100
@@ -31,64 +32,10 @@ _TRANCHES: Final = 100
 _BUDGET_MS: Final = 120_000
 """What is lost of windows from this length on is lost for long: less of them is minted at once, and more often."""
 _BUDGET_TRANCHES: Final = 500
-CALL_AGAIN_MS: Final = 100
-"""Who was called and still has something is called again after this, and then ever more seldom."""
 _NEWS_PARTS: Final = 50
 """News of so small a part of the amount is told to those that are at work."""
 _HUNGRY_FOR_MS: Final = 1_000
 """A need that is older was met elsewhere, or nobody waits any more."""
-
-
-class Customer:
-    """Customer of a pool: what one life of a node said, and was given."""
-
-    __slots__ = (
-        "asked_ms",
-        "call_gap_ms",
-        "called_ms",
-        "demand",
-        "given",
-        "heard_ms",
-        "hungry",
-        "lapsed",
-        "loaned",
-        "returned",
-        "spent",
-        "spoke",
-        "stands",
-        "told_free",
-    )
-
-    def __init__(self) -> None:
-        self.spoke = False
-        """It said something of this window, and will say by itself what it does not need of it."""
-        self.given = 0
-        self.returned = 0
-        self.lapsed = 0
-        self.demand = 0
-        """In thousandths per second."""
-        self.hungry = 0
-        """Asked for, and not given."""
-        self.asked_ms = 0
-        """When it asked last, on its own clock."""
-        self.heard_ms = 0
-        self.spent = 0
-        """As it said last; what was reserved and not used comes back, so it may shrink."""
-        self.loaned = 0
-        self.called_ms = -1
-        """When it was called for what it does not need."""
-        self.call_gap_ms = CALL_AGAIN_MS
-        self.stands = -1
-        """What stands with it in all of the window, as it said; -1 if it did not."""
-        self.told_free = -1
-        """What it was told can be spent yet."""
-
-    def holds(self, standing: int) -> int:
-        """Return what it has and has not spent, as it said last; so much stands with it unless it said otherwise."""
-        if self.stands >= 0:
-            standing = self.stands
-        has = standing + self.given + self.loaned - self.returned - self.lapsed - self.spent
-        return max(0, has)
 
 
 class Pool:
@@ -323,6 +270,14 @@ class Pool:
         held = sum(self._held_by(life) for life in alive if life.name in names)
         return min(self.limit.amount, max(0, self.left) + self.unminted + held)
 
+    def _silent(self, alive: Sequence[Life]) -> int:
+        """Return what stands with names that are not heard: so much is missing in the next window as well."""
+        if self.roster is None:
+            return 0
+        heard = {life.name for life in alive}
+        silent = sum(1 for name in self.roster.names if name not in heard)
+        return min(self.limit.amount, silent * self.standing)
+
     def _held_by(self, life: Life) -> int:
         """Return what one life may have; nothing of the window that another life of its name was in."""
         customer = self.customers.get(life)
@@ -340,7 +295,6 @@ class Pool:
         window_ms = self.limit.window_ms
         known = self.minted >= 0 or self.turns > 0 or not self.term
         free = self.free(alive) if known else UNKNOWN
-        spent = sum(one.spent - one.loaned for one in self.customers.values())
         if customer is not None:
             customer.told_free = free
         return GiveRow(
@@ -352,7 +306,7 @@ class Pool:
             valid_ms=min(window_ms, SLICE_MS) if window_ms else SLICE_MS,
             free=free,
             spent=customer.spent if customer is not None else 0,
-            lost=max(0, self.limit.amount - free - max(0, spent)) if free >= 0 else 0,
+            lost=self._silent(alive),
             called=called,
         )
 

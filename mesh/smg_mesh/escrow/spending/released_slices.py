@@ -52,7 +52,7 @@ class ReleasedSlices:
         before: "ReleasedSlices | None" = None,
     ) -> None:
         """Begin with what the disk says, and with the life before if it was in this process."""
-        self._memory_ms = memory_ms if before is None else before._memory_ms
+        self._memory_ms: Callable[[], int] = memory_ms if before is None else before._memory_ms
         self._durable = durable
         self._released: dict[tuple[str, int], int] = {}
         self._unwritten: dict[tuple[str, int], int] = {}

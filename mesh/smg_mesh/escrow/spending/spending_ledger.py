@@ -245,8 +245,8 @@ class Ledger:
         account = self._accounts.get(limit.key)
         if account is None:
             visited = self._dropped.pop(limit.key, None) or Visited()
-            account = Account(limit, self._footing, visited, self._call, now_ms=now_ms)
-            self._accounts[limit.key] = account
+            made = Account(limit, self._footing, visited, lambda: self._call(made), now_ms=now_ms)
+            account = self._accounts[limit.key] = made
         if account.share.window == ASLEEP and not self._retired:
             account.active_ms = now_ms
             account.enter(limit, wall_ms=wall_ms)

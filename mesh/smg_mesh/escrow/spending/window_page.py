@@ -168,7 +168,7 @@ class Page:
         """Return when the next unit accrues here, at that right for all of the window; 0 if none does (wall clock)."""
         more = self._stands.slices_for(1, right)
         at = self._next_slice + more - 1
-        return self.began_ms + at * SLICE_MS if 0 < more and at < self._kept else 0
+        return self.began_ms + at * SLICE_MS if more > 0 and at < self._kept else 0
 
     def take(self, way: tuple[int, str], total: int) -> int:
         """Learn that an owner gave so much in all; return what is new."""

@@ -1,10 +1,9 @@
 """Reported use of a limit, as `GET /v1/cluster/limits/{scope}` has it: do its numbers add up, and
 are they true? Pure.
 
-What is spent and what is left make up the limit, but for what is named as `lost` or `unknown`, and
-while requests are admitted for those and for rights that move, since nodes are asked one after the
-other. What is spent is what was admitted. A report that calls itself not exact says why: a node
-that is silent, an owner that is missing, a version that is not adopted everywhere, or a note.
+What is spent, what remains and what is unavailable, each with a reason, make up the limit, but while
+requests are admitted for those and for rights that move, since nodes are asked one after the other.
+What is spent is what was admitted. A report that calls itself not exact says why.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,6 @@ from typing import Any, Final
 
 from smg_chaos.gameday.limits.claims.admissions import NEWS_US, Admissions, tolerance
 
-_NAMED: Final = ("lost", "unknown")
 _SHOWN_MAX: Final = 20
 
 
@@ -47,19 +45,14 @@ class UseClaims:
 
 def missing(use: Mapping[str, Any]) -> int:
     """Return how many units of the limit a report accounts for nowhere; negative: too many."""
-    pool = max(0, int(use["pool"] or 0))  # -1: unknown
-    told = int(use["spent"]) + int(use["left"]) + pool
-    gap = int(use["amount"]) - told
-    named = sum(int(use.get(name) or 0) for name in _NAMED)
-    return gap - min(max(gap, 0), named)
+    told = int(use["spent"]) + int(use["remaining"])
+    named = sum(int(one["amount"]) for one in use["unavailable"])
+    return int(use["amount"]) + int(use["over"]) - told - named
 
 
 def is_explained(content: Mapping[str, Any]) -> bool:
     """Whether a report is exact, or says why it is not."""
-    if content["exact"] or content.get("silent") or content.get("cut") or content.get("notes"):
-        return True
-    uses: Sequence[Mapping[str, Any]] = content["uses"]
-    return any(not use["term"] or use["not_adopted"] or use.get("notes") for use in uses)
+    return bool(content["exact"] or content["inexact_reasons"])
 
 
 def check_use(samples: Sequence[Sample], admissions: Admissions) -> UseClaims:
@@ -91,10 +84,12 @@ def _faults(
     most = admissions.most(window, sample.came_us)
     gap = missing(use)
     found.worst = max(found.worst, abs(gap))
-    spent, left, pool = use["spent"], use["left"], use["pool"]
+    spent, left, named = use["spent"], use["remaining"], len(use["unavailable"])
     if abs(gap) > (slack + most - least if most > least else 0):
         found.sums += 1
-        faults.append(f"spent {spent} + left {left} + pool {pool} is not {use['amount']}")
+        faults.append(
+            f"spent {spent} + {left} that remain + {named} parts that do not: not {use['amount']}"
+        )
     if not least - slack <= spent <= most + slack:
         found.spent += 1
         faults.append(f"spent {spent} where {least} to {most} were admitted")

@@ -112,7 +112,12 @@ class CrowdScene(Scene):
         self.there: dict[int, Arrival] = {1: arrived(1, 0), 2: arrived(2, 0, 9)}
 
     async def burst(
-        self, counts: Mapping[str, int], asks: Asks | None = None, *, over_s: float = 0.0
+        self,
+        counts: Mapping[str, int],
+        asks: Asks | None = None,
+        *,
+        over_s: float = 0.0,
+        until_us: int = 0,
     ) -> None:
         self.bursts.append(dict(counts))
         refused = self.refused.pop(0) if self.refused else 0

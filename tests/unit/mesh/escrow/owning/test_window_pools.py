@@ -12,7 +12,8 @@ from smg_mesh.escrow.messages.messages import (
     decode,
     encode,
 )
-from smg_mesh.escrow.owning.window_pool import Customer, Pool
+from smg_mesh.escrow.owning.pool_customer import Customer
+from smg_mesh.escrow.owning.window_pool import Pool
 from smg_mesh.escrow.roster.roster_values import changed
 from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.escrow.spending.spending_ledger import Ledger
