@@ -4,7 +4,7 @@ from typing import Final
 
 from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor
-from smg_node.dialects.openai.custom_tools import CUSTOM_PARAMETERS, with_grammar
+from smg_node.dialects.openai.custom_tools import custom_tool
 from smg_node.dialects.openai.functions import (
     check_schemas,
     note_twice,
@@ -53,8 +53,7 @@ def _tool(draft: Draft, place: Cursor, *, custom: bool) -> Tool | None:
     found = read_function(place)
     if found is None or not custom:
         return found
-    about = with_grammar(draft, place, found.description, inside=True)
-    return Tool(found.name, about, CUSTOM_PARAMETERS)
+    return custom_tool(draft, place, found, inside=True)
 
 
 def take_functions(draft: Draft, cursor: Cursor, key: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from smg_node.core.generation.request import Constraint, ConstraintKind, Tool
 from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.openai.request_draft import Draft
 
@@ -42,24 +43,35 @@ def custom_arguments(given: str) -> str:
     return _encode({"input": given}).decode()
 
 
-def with_grammar(draft: Draft, tool: Cursor, about: str | None, *, inside: bool) -> str | None:
-    """Return the description of a custom tool, and in it the grammar of its input, if it has one.
+def custom_tool(draft: Draft, tool: Cursor, found: Tool, *, inside: bool) -> Tool:
+    """Return the function that the model is shown for a custom tool, of which this is name and description.
 
     `inside`: the grammar is an object in the format, as in Chat Completions, and not the format itself.
     """
+    form = _form(draft, tool, inside=inside)
+    if form is None:
+        return Tool(found.name, found.description, CUSTOM_PARAMETERS)
+    syntax = "regex" if form.kind == "regex" else "lark"
+    told = f"The input must match this grammar ({syntax}):\n{form.value}"
+    about = f"{found.description}\n\n{told}" if found.description else told
+    return Tool(found.name, about, CUSTOM_PARAMETERS, form=form)
+
+
+def _form(draft: Draft, tool: Cursor, *, inside: bool) -> Constraint | None:
+    """Return the grammar of a custom tool's input, if it has one."""
     form = tool.object("format")
     if form is None or form.word("type", _FORMATS, required=True) != "grammar":
-        return about
+        return None
     grammar = form.object("grammar", required=True) if inside else form
     if grammar is None:
-        return about
+        return None
     syntax = grammar.word("syntax", _SYNTAXES, required=True)
     definition = grammar.text("definition", required=True, characters_min=1)
     if syntax is None or definition is None:
-        return about
+        return None
     limit = draft.options.grammar_max_bytes
     if len(definition.encode()) > limit:
         grammar.problem("definition", f"must have at most {limit} bytes")
     draft.ignore(form.path())
-    told = f"The input must match this grammar ({syntax}):\n{definition}"
-    return f"{about}\n\n{told}" if about else told
+    kind: ConstraintKind = "regex" if syntax == "regex" else "ebnf"
+    return Constraint(kind, definition, grammar.path("definition"))

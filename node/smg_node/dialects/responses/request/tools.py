@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor, Problems
-from smg_node.dialects.openai.custom_tools import CUSTOM_PARAMETERS, with_grammar
+from smg_node.dialects.openai.custom_tools import custom_tool
 from smg_node.dialects.openai.functions import check_schemas, note_twice, read_function
 from smg_node.dialects.openai.hosted_tools import leave_out
 from smg_node.dialects.openai.request_draft import Draft, Take
@@ -161,8 +161,7 @@ def _one(
     """Yield this tool, unless it cannot be read or there is one of its name: both are noted."""
     found = read_function(tool)
     if found is not None and kind == "custom":
-        about = with_grammar(draft, tool, found.description, inside=False)
-        found = Tool(found.name, about, CUSTOM_PARAMETERS)
+        found = custom_tool(draft, tool, found, inside=False)
     if found is None:
         return
     name = NamespacedName(namespace, found.name)

@@ -9,6 +9,7 @@ from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.json_cursor import whole
+from smg_node.engines.transport.grpc_status import LOGPROBS_MISSING_CODE
 from smg_node.pipeline.relay.filters.answer_filter import AnswerFilter, event_of, objects
 from smg_node.pipeline.relay.filters.streamed_usage import StreamedUsage
 
@@ -82,5 +83,5 @@ def _rows(told: object) -> int:
 
 def _missing(what: str) -> SmgError:
     return SmgError(
-        ErrorKind.UPSTREAM_FAILED, f"the worker gave {what}", code="upstream_logprobs_missing"
+        ErrorKind.UPSTREAM_FAILED, f"the worker gave {what}", code=LOGPROBS_MISSING_CODE
     )

@@ -95,3 +95,13 @@ async def test_a_stream_keeps_the_usage_that_its_client_asked_for(tmp_path: Path
         )
         assert body.count(b'"usage"') == 1
         assert body.endswith(DONE)
+
+
+async def test_a_worker_that_gives_no_rows_is_not_passed_over_for_that(tmp_path: Path) -> None:
+    one = worker(says(5, 3, None))
+    async with relay_bench(tmp_path, w=one) as b:
+        for _ in range(20):
+            with pytest.raises(SmgError, match="0 rows of log probabilities"):
+                await b.answer("completions", prompt="a", logprobs=1)
+        _, body = await b.answer("completions", prompt="a")
+        assert json.loads(body)["choices"][0]["text"] == "a"
