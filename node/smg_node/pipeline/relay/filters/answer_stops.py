@@ -110,8 +110,10 @@ class WithheldStops(AnswerFilter):
             if stop.over:
                 changed = True
                 continue
-            changed = stop.take(choice) or changed
-            kept.append(choice)
+            told = stop.take(choice)
+            changed = told or changed
+            if not (told and _is_silent(choice)):
+                kept.append(choice)
         chunk["choices"] = kept
         if not changed:
             return raw
@@ -262,6 +264,16 @@ class _ChoiceStop:
                 return at
             self._spare -= size
         return len(rows)
+
+
+def _is_silent(choice: dict[str, Any]) -> bool:
+    """Whether all that a choice of a chunk said is held."""
+    said, rows = choice.get("delta"), choice.get("logprobs")
+    return not (
+        choice.get("finish_reason")
+        or (isinstance(said, dict) and any(said.values()))
+        or (isinstance(rows, dict) and any(rows.values()))
+    )
 
 
 def _end(choice: dict[str, Any], place: str, matched: str) -> None:

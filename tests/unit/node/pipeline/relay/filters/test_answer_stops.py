@@ -228,6 +228,12 @@ def test_white_space_behind_a_thought_is_layout(stop: str) -> None:
     assert shown == "\n\n Yes."
 
 
+def test_nothing_is_sent_for_text_that_is_held() -> None:
+    said = [chunk(content=one) for one in ("a", "n", "u", "x")]
+    chunks = _feed(["number"], [*said, chunk("stop"), DONE], 10_000)
+    assert [each["choices"][0]["delta"].get("content") for each in chunks] == ["a", "nux", None]
+
+
 def test_log_probabilities_pass_with_the_text_they_are_of() -> None:
     def row(token: str) -> bytes:
         rows = {"content": [{"token": token, "logprob": -1.0}]}
