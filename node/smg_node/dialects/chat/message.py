@@ -5,7 +5,7 @@ from typing import Any, Final
 from smg_node.core.generation.answer import Choice
 from smg_node.core.generation.events import BlockEnd, FinishReason
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.openai.custom_tools import custom_input
+from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.options import ReasoningField
 
 _FIELDS: Final[dict[ReasoningField, tuple[str, ...]]] = {

@@ -11,7 +11,7 @@ import msgspec
 from smg_node.core.generation.request import Part, Role, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.chat.content_parts import read_content
-from smg_node.dialects.openai.custom_tools import custom_arguments
+from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
 

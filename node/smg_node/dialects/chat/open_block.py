@@ -3,8 +3,8 @@
 from smg_node.core.generation.events import BlockStart, TokenLogprob
 from smg_node.dialects.chat.message import reasoning_fields
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.openai.custom_tools import custom_input
 from smg_node.dialects.openai.frames import json_text
+from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 
 

@@ -4,9 +4,9 @@ from typing import Final
 
 from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor
-from smg_node.dialects.openai.custom_tools import custom_tool
 from smg_node.dialects.openai.functions import (
     check_schemas,
+    custom_tool,
     note_twice,
     read_function,
     read_functions,

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import msgspec
 
 from smg_node.core.generation.events import Delta
-from smg_node.dialects.openai.custom_tools import custom_input
 from smg_node.dialects.openai.frames import json_line
+from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import content_rows
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from

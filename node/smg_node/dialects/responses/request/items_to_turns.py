@@ -26,7 +26,7 @@ from smg_node.core.generation.request import (
     ToolCall,
     Turn,
 )
-from smg_node.dialects.openai.custom_tools import custom_arguments
+from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import (

@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor, Problems
-from smg_node.dialects.openai.custom_tools import custom_tool
-from smg_node.dialects.openai.functions import check_schemas, note_twice, read_function
+from smg_node.dialects.openai.functions import check_schemas, custom_tool, note_twice, read_function
 from smg_node.dialects.openai.hosted_tools import leave_out
 from smg_node.dialects.openai.request_draft import Draft, Take
 from smg_node.dialects.openai.tool_choice import take_parallel

@@ -4,6 +4,7 @@ A stream is read event by event, at any cut of its bytes; a body as one object. 
 change passes byte for byte.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,7 @@ _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class AnswerFilter:
+class AnswerFilter(ABC):
     """Filter of one answer. Once it is `over`, nothing more of the answer is needed.
 
     Any method may raise SmgError: then the worker has failed.
@@ -60,17 +61,17 @@ class AnswerFilter:
 
     # ── For filters ──────────────────────────────────────────────────────────
 
+    @abstractmethod
     def chunk(self, chunk: dict[str, Any], raw: bytes) -> bytes:
         """Return what passes in place of an event, which is `raw`."""
-        raise NotImplementedError
 
     def ending(self) -> bytes:
         """Return what comes before the last event of a stream that is whole."""
         return b""
 
+    @abstractmethod
     def whole(self, answer: dict[str, Any]) -> bool:
         """Change a whole answer; whether it was changed."""
-        raise NotImplementedError
 
     def _event(self, event: bytes, raw: bytes) -> bytes:
         name, said = read_event(event)

@@ -20,7 +20,7 @@ from smg_node.core.generation.events import (
 )
 from smg_node.core.generation.request import ChatPrompt, Tool, ToolCall, ToolChoice
 from smg_node.dialects.chat.dialect import ChatDialect
-from smg_node.dialects.openai.custom_tools import CUSTOM_PARAMETERS
+from smg_node.dialects.openai.functions import CUSTOM_PARAMETERS
 from smg_node.dialects.options import ReaderOptions
 from support.answers.sse_client import read_frames
 
