@@ -26,6 +26,10 @@ class AnswerFilter(ABC):
     Any method may raise SmgError: then the worker has failed.
     """
 
+    whole_max_bytes = WHOLE_MAX_BYTES
+    """A body that is longer passes unread, unless it is `needed`: then its worker has failed."""
+    needed = False
+
     def __init__(self) -> None:
         self.over = False
         self._held = b""

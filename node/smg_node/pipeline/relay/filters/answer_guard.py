@@ -12,10 +12,11 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.parsers.selection.model_names import formats_of_name
-from smg_node.pipeline.relay.filters.answer_filter import WHOLE_MAX_BYTES, AnswerFilter
+from smg_node.pipeline.relay.filters.answer_filter import AnswerFilter
 from smg_node.pipeline.relay.filters.answer_stops import ThoughtWatch, WithheldStops
 from smg_node.pipeline.relay.filters.scored_rows import ScoredRows
 from smg_node.pipeline.relay.filters.streamed_usage import StreamedUsage
+from smg_node.pipeline.relay.filters.thought_rows import ThoughtRows
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_request import Relayable
 
@@ -52,7 +53,8 @@ def guard_of(asked: Relayable, engine: HttpEngine, model: RelayedModel, *, think
         return Guard(asked.changed(usage.more(continuous=False)), ScoredRows(fields, usage))
     strings = _strings(fields) if asked.api.name == "chat" else ()
     if not strings:
-        return Guard(asked)
+        rows = asked.api.name == "chat" and fields.get("logprobs") is True
+        return Guard(asked, ThoughtRows() if rows else None)
     if not (thinks or engine.thinks or _known_to_think(engine, model)):
         return Guard(asked, ThoughtWatch())
     usage = StreamedUsage(fields)
@@ -93,9 +95,8 @@ async def _filtered(pieces: Pieces, through: AnswerFilter) -> Pieces:
             async for piece in _stream(head, pieces, through):
                 yield piece
         else:
-            body = through.body(await _whole(pieces))
-            yield replace(head, whole=True)
-            yield body
+            async for piece in _body(head, pieces, through):
+                yield piece
 
 
 async def _stream(head: Head, pieces: Pieces, through: AnswerFilter) -> Pieces:
@@ -117,15 +118,25 @@ async def _stream(head: Head, pieces: Pieces, through: AnswerFilter) -> Pieces:
         yield rest
 
 
-async def _whole(pieces: Pieces) -> bytes:
-    body, size = list[bytes](), 0
+async def _body(head: Head, pieces: Pieces, through: AnswerFilter) -> Pieces:
+    kept, size = list[bytes](), 0
     async for piece in pieces:
         assert isinstance(piece, bytes), "an answer has one head"
-        body.append(piece)
+        kept.append(piece)
         size += len(piece)
-        if size > WHOLE_MAX_BYTES:
-            raise SmgError(
-                ErrorKind.UPSTREAM_FAILED,
-                f"the worker's answer has more than {WHOLE_MAX_BYTES} bytes",
-            )
-    return b"".join(body)
+        if size > through.whole_max_bytes:
+            break
+    else:
+        body = through.body(b"".join(kept))
+        yield replace(head, whole=True)
+        yield body
+        return
+    if through.needed:
+        raise SmgError(
+            ErrorKind.UPSTREAM_FAILED,
+            f"the worker's answer has more than {through.whole_max_bytes} bytes",
+        )
+    yield replace(head, whole=False)
+    yield b"".join(kept)
+    async for piece in pieces:
+        yield piece

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 from smg_node.pipeline.relay.filters.answer_filter import AnswerFilter, event_of, objects, text_at
 from smg_node.pipeline.relay.filters.streamed_usage import StreamedUsage
+from smg_node.pipeline.relay.filters.thought_rows import THOUGHT_FIELDS, move_rows
 from smg_node.pipeline.relay.relayed_events import DONE
 from smg_node.tokens.decoding.stop_strings import StopMachine
 
-_THOUGHTS: Final = ("reasoning_content", "reasoning")
 _OPENER: Final = "<think>"
 _CLOSER: Final = "</think>"
 """Marks of a thought that a worker without a parser leaves in the content."""
@@ -53,7 +53,7 @@ class ThoughtWatch(AnswerFilter):
         spoken = False
         for choice in objects(chunk["choices"]):
             said = choice.get("delta")
-            if text_at(said, *_THOUGHTS):
+            if text_at(said, *THOUGHT_FIELDS):
                 raise ThoughtSeenError(thinks=True)
             spoken = self._speaks(choice, said) or spoken
         self._spoken = spoken
@@ -82,12 +82,14 @@ class ThoughtWatch(AnswerFilter):
         if calls or (begun and (finish or not _OPENER.startswith(begun))):
             return True
         if finish == "stop":
-            raise ThoughtSeenError(thinks=bool(text_at(said, *_THOUGHTS)))
+            raise ThoughtSeenError(thinks=bool(text_at(said, *THOUGHT_FIELDS)))
         return False
 
 
 class WithheldStops(AnswerFilter):
     """Ends each of so many choices at a stop string that the worker was not told."""
+
+    needed = True
 
     def __init__(
         self, strings: Sequence[str], *, keep: bool, answers: int, usage: StreamedUsage
@@ -110,7 +112,8 @@ class WithheldStops(AnswerFilter):
             if stop.over:
                 changed = True
                 continue
-            told = stop.take(choice)
+            told = move_rows(choice, "delta")
+            told = stop.take(choice) or told
             changed = told or changed
             if not (told and _is_silent(choice)):
                 kept.append(choice)
@@ -127,7 +130,9 @@ class WithheldStops(AnswerFilter):
 
     def whole(self, answer: dict[str, Any]) -> bool:
         """See `AnswerFilter`."""
-        changes = [self._of(one).cut(one) for one in objects(answer["choices"])]
+        choices = objects(answer["choices"])
+        changes = [move_rows(one, "message") for one in choices]
+        changes += [self._of(one).cut(one) for one in choices]
         return any(changes)
 
     def _of(self, choice: dict[str, Any]) -> "_ChoiceStop":
@@ -159,7 +164,7 @@ class _ChoiceStop:
         """Take a choice of a chunk; whether it was changed."""
         said = choice.get("delta")
         text, finish = text_at(said, "content"), choice.get("finish_reason")
-        if text_at(said, *_THOUGHTS):
+        if text_at(said, *THOUGHT_FIELDS):
             self._thought = True
         calls = isinstance(said, dict) and bool(said.get("tool_calls"))
         if not (text or finish or calls):
@@ -182,7 +187,7 @@ class _ChoiceStop:
         """Cut a choice of a whole answer; whether it was changed."""
         said = choice.get("message")
         text = text_at(said, "content")
-        self._thought = bool(text_at(said, *_THOUGHTS))
+        self._thought = bool(text_at(said, *THOUGHT_FIELDS))
         shown, matched = self._feed(text)
         if matched is None:
             more, matched = self._flushed()
