@@ -6,19 +6,22 @@ decoded by itself, between the brackets that are open where it begins and where 
 
     {"a": [1, 2 | , 3, 4], "b": 5}   =   {"a": [1, 2]}   +   {"": [3, 4], "b": 5}
 
-What continues a container is then put at the end of it. Where to cut is found by looking at strings and
+What continues a container is then put at the end of it. A long string is taken out of its piece, decoded
+by itself in parts (`json_strings`), and put back. Where to cut is found by looking at strings and
 brackets only, never at what is between them; whether it is JSON, the decoder finds out in each piece.
 A continued member has a key that nothing in the body can have, because it is a hash of the body.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 import xxhash
 
-from smg_node.core.cooperative_steps import Steps
+from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.dialects.json_strings import LONG_BYTES, string_in_steps
 
 PIECE_BYTES: Final = 16_384
 """A piece has at least as many bytes; decoding them takes about a millisecond at worst."""
@@ -48,7 +51,10 @@ def decode_in_pieces(body: bytes, *, nesting_max: int) -> Steps[Any]:
     """
     scan, tree = _Scan(body, nesting_max), _Tree(body)
     while (piece := scan.next_piece()) is not None:
-        tree.add(piece)
+        strings: list[str] = []
+        for start, end in piece.long_strings:
+            strings.append((yield from string_in_steps(body, start, end)))
+        tree.add(piece, strings)
         yield PIECE_BYTES
     return tree.root
 
@@ -56,10 +62,11 @@ def decode_in_pieces(body: bytes, *, nesting_max: int) -> Steps[Any]:
 class _Piece:
     """Where a piece is, and which containers are open where it begins and ends.
 
-    `keys` are the spans of the keys under which those at its end stand, `low` how many were open throughout.
+    `keys` are the spans of the keys under which those at its end stand, `low` how many were open throughout,
+    `long_strings` the spans of its long strings, quotes included.
     """
 
-    __slots__ = ("begin", "end", "keys", "low", "opened_after", "opened_before")
+    __slots__ = ("begin", "end", "keys", "long_strings", "low", "opened_after", "opened_before")
 
     def __init__(
         self,
@@ -69,6 +76,7 @@ class _Piece:
         opened_after: bytes,
         keys: list[tuple[int, int]],
         low: int,
+        long_strings: list[tuple[int, int]],
     ) -> None:
         self.begin = begin
         self.end = end
@@ -76,6 +84,7 @@ class _Piece:
         self.opened_after = opened_after
         self.keys = keys
         self.low = low
+        self.long_strings = long_strings
 
 
 class _Scan:
@@ -91,6 +100,7 @@ class _Scan:
         self._keys: list[tuple[int, int]] = []
         self._low = 0
         self._string = (0, 0)
+        self._long: list[tuple[int, int]] = []
         self._things = 0
         self._values = 1
 
@@ -162,6 +172,8 @@ class _Scan:
         if end < 0:
             return False
         self._string = (start, end + 1)
+        if end - start > LONG_BYTES:
+            self._long.append(self._string)
         self._at = end + 1
         return True
 
@@ -180,7 +192,9 @@ class _Scan:
 
     def _cut(self, end: int) -> _Piece:
         opened = bytes(self._open)
-        piece = _Piece(self._begin, end, self._before, opened, list(self._keys), self._low)
+        keys, low, long_strings = list(self._keys), self._low, self._long
+        piece = _Piece(self._begin, end, self._before, opened, keys, low, long_strings)
+        self._long = []
         self._begin = end + 1
         self._at = max(self._at, min(end + 1, len(self._body)))
         self._before = opened
@@ -197,20 +211,46 @@ class _Tree:
         self._mark = f"continued {xxhash.xxh3_128_hexdigest(body)}"
         self._spine: list[Any] = []
 
-    def add(self, piece: _Piece) -> None:
-        """Decode a piece and put it where it belongs."""
+    def add(self, piece: _Piece, strings: Sequence[str]) -> None:
+        """Decode a piece, of whose long strings these are the values, and put it where it belongs."""
         head = self._head(piece.opened_before)
         last = piece.end >= len(self._body)
         tail = b"" if last else piece.opened_after.translate(_CLOSED)[::-1]
-        value = _decoded(
-            b"".join((head, self._body[piece.begin : piece.end], tail)), piece.begin - len(head)
-        )
+        value = self._decoded(piece, head, tail)
+        if strings:
+            value = _filled(value, {self._stand_in(at): text for at, text in enumerate(strings)})
         if piece.opened_before:
             self._join(value)
         else:
             self.root = value
         if not last:
             self._follow(piece)
+
+    def _decoded(self, piece: _Piece, head: bytes, tail: bytes) -> Any:
+        body, at, parts = self._body, piece.begin, [head]
+        for number, (start, end) in enumerate(piece.long_strings):
+            parts += (body[at:start], b'"%b"' % self._stand_in(number).encode())
+            at = end
+        parts += (body[at : piece.end], tail)
+        try:
+            return _decode(b"".join(parts))
+        except msgspec.DecodeError as error:
+            # Where it is in the whole body.
+            words = _OFFSET.sub(
+                lambda found: f"(byte {self._place(piece, int(found[1]) - len(head))})", str(error)
+            )
+            raise msgspec.DecodeError(words) from error
+
+    def _place(self, piece: _Piece, offset: int) -> int:
+        """Return the place in the body of what is so far behind the beginning of the decoded piece."""
+        at = piece.begin + offset
+        for number, (start, end) in enumerate(piece.long_strings):
+            if at > start:
+                at += end - start - len(self._stand_in(number)) - 2
+        return at
+
+    def _stand_in(self, number: int) -> str:
+        return f"{self._mark} {number}"
 
     def _head(self, opened: bytes) -> bytes:
         inner = len(opened) - 1
@@ -241,21 +281,22 @@ class _Tree:
                 continue
             outer = spine[-1]
             begin, end = piece.keys[at]
-            spine.append(
-                outer[-1] if type(outer) is list else outer[_decode(self._body[begin:end])]
-            )
+            key = whole(string_in_steps(self._body, begin, end)) if type(outer) is dict else -1
+            spine.append(outer[key])
 
 
 _CLOSED: Final = bytes.maketrans(b"[{", b"]}")
 
 
-def _decoded(text: bytes, shift: int) -> Any:
-    try:
-        return _decode(text)
-    except msgspec.DecodeError as error:
-        # Where it is in the whole body.
-        words = _OFFSET.sub(lambda found: f"(byte {int(found[1]) + shift})", str(error))
-        raise msgspec.DecodeError(words) from error
+def _filled(value: Any, strings: Mapping[str, str]) -> Any:
+    """Return a value with these strings in place of those that stand for them."""
+    if type(value) is str:
+        return strings.get(value, value)
+    if type(value) is list:
+        value[:] = [_filled(one, strings) for one in value]
+    elif type(value) is dict:
+        return {strings.get(key, key): _filled(one, strings) for key, one in value.items()}
+    return value
 
 
 def _too_many(most: int, what: str) -> SmgError:

@@ -109,3 +109,53 @@ KNOWN_MODEL: Final[dict[str, Any]] = {
     "text": {"verbosity": "low"},
 }
 """The first turn with a model that takes patches as free text, by a name that the agent knows."""
+_EXEC: Final[dict[str, Any]] = {
+    "type": "custom",
+    "name": "exec",
+    "description": "Runs code; not in JSON.",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /[\\s\\S]+/"},
+}
+_DECLARED: Final[dict[str, Any]] = {
+    "type": "additional_tools",
+    "id": "at_00000000-0000-7000-8000-000000000000",
+    "role": "developer",
+    "tools": [
+        {
+            "type": "namespace",
+            "name": "functions",
+            "description": "",
+            "tools": [_EXEC, {**_COMMAND, "name": "wait"}],
+        },
+        {**_AGENTS, "name": "collaboration"},
+    ],
+}
+NEWEST_MODEL: Final[dict[str, Any]] = {
+    **_ALL,
+    "input": [_DECLARED, *_BEGUN],
+    "parallel_tool_calls": False,
+    "reasoning": {"effort": "medium", "context": "all_turns"},
+    "text": {"verbosity": "low"},
+}
+"""The first turn with a model of the newest kind: its tools are an item of the input."""
+NEWEST_SECOND_TURN: Final[dict[str, Any]] = {
+    **NEWEST_MODEL,
+    "input": [
+        _DECLARED,
+        *_BEGUN,
+        {
+            "type": "custom_tool_call",
+            "id": "ctc_0123",
+            "status": "completed",
+            "call_id": "call_0123",
+            "name": "exec",
+            "namespace": "functions",
+            "input": "text(1+1)",
+        },
+        {
+            "type": "custom_tool_call_output",
+            "id": "ctco_00000000-0000-7000-8000-000000000000",
+            "call_id": "call_0123",
+            "output": [{"type": "input_text", "text": "2"}],
+        },
+    ],
+}

@@ -22,9 +22,10 @@ CACHED = 3
 EVENT = b'data: {"model":"m","choices":[{"delta":{"content":"a"}}]}\n\n'
 FINISH = b'data: {"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
 DONE = FINISH + b"data: [DONE]\n\n"
+ROWS = {"tokens": ["a"] * 13, "token_logprobs": [-1.0] * 13}
 ANSWER = {
     "model": "m",
-    "choices": [{"text": "hi"}],
+    "choices": [{"text": "hi", "logprobs": ROWS}],
     "usage": {
         "prompt_tokens": 9,
         "completion_tokens": 4,

@@ -76,13 +76,17 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function the model may call; `parameters` is its JSON Schema or None, at the JSON path `where`."""
+    """A function the model may call; `parameters` is its JSON Schema or None, at the JSON path `where`.
+
+    `form` is what a custom tool's input is to match; it is told to the model, and no engine is held to it.
+    """
 
     name: str
     description: str | None = None
     parameters: Mapping[str, Any] | None = None
     strict: bool = False
     where: str = field(default="tools", compare=False)
+    form: "Constraint | None" = field(default=None, compare=False)
 
 
 ToolMode: TypeAlias = Literal["auto", "none", "required", "named"]

@@ -5,6 +5,7 @@ from typing import Any, Final
 from smg_node.core.generation.answer import Choice
 from smg_node.core.generation.events import BlockEnd, FinishReason
 from smg_node.dialects.chat.view import ChatView
+from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.options import ReasoningField
 
 _FIELDS: Final[dict[ReasoningField, tuple[str, ...]]] = {
@@ -46,15 +47,16 @@ def message_of(choice: Choice, view: ChatView) -> dict[str, Any]:
         first = calls[0]
         message["function_call"] = {"name": first.name, "arguments": arguments_of(first)}
     elif calls:
-        message["tool_calls"] = [
-            {
-                "id": call.call_id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": arguments_of(call)},
-            }
-            for call in calls
-        ]
+        message["tool_calls"] = [_call_of(call, view) for call in calls]
     return message
+
+
+def _call_of(call: BlockEnd, view: ChatView) -> dict[str, Any]:
+    if call.name in view.custom_tools:
+        custom = {"name": call.name, "input": custom_input(call.text)}
+        return {"id": call.call_id, "type": "custom", "custom": custom}
+    function = {"name": call.name, "arguments": arguments_of(call)}
+    return {"id": call.call_id, "type": "function", "function": function}
 
 
 def _is_content(block: BlockEnd, view: ChatView) -> bool:

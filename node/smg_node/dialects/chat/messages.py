@@ -11,6 +11,7 @@ import msgspec
 from smg_node.core.generation.request import Part, Role, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.chat.content_parts import read_content
+from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
 
@@ -32,7 +33,7 @@ _KNOWN: Final = frozenset(
 )  # fmt: skip
 PREFIXES: Final = ("prefix", "partial")
 """Switches of a last message that the answer goes on from, as DeepSeek and Mistral call it, and as Moonshot does."""
-_CALL_KEYS: Final = frozenset({"id", "type", "function"})
+_KINDS: Final = ("function", "custom")
 _FUNCTION_KEYS: Final = frozenset({"name", "arguments"})
 _CALLS_MAX: Final = 1_024
 _ID_MAX: Final = 256
@@ -149,16 +150,26 @@ def _read_calls(message: Cursor) -> tuple[ToolCall, ...]:
 
 
 def _read_call(call: Cursor) -> ToolCall | None:
-    kind = call.text("type")
-    if kind not in (None, "function"):
-        call.unsupported("type", f"only calls of functions are supported; got {quoted(kind)}")
+    kind = call.text("type") or "function"
+    if kind not in _KINDS:
+        why = f"only calls of functions and custom tools are supported; got {quoted(kind)}"
+        call.unsupported("type", why)
         return None
-    call.only(_CALL_KEYS)
+    call.only(("id", "type", kind))
     call_id = call.text("id", required=True, characters_max=_ID_MAX)
-    function = call.object("function", required=True)
-    if call_id is None or function is None:
+    place = call.object(kind, required=True)
+    if call_id is None or place is None:
         return None
-    return _read_function(function, call_id)
+    return (_read_custom if kind == "custom" else _read_function)(place, call_id)
+
+
+def _read_custom(custom: Cursor, call_id: str) -> ToolCall | None:
+    custom.only(("name", "input"))
+    name = custom.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
+    given = custom.text("input", required=True)
+    return (
+        None if name is None or given is None else ToolCall(call_id, name, custom_arguments(given))
+    )
 
 
 def _read_function(function: Cursor, call_id: str) -> ToolCall | None:

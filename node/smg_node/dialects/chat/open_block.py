@@ -4,6 +4,7 @@ from smg_node.core.generation.events import BlockStart, TokenLogprob
 from smg_node.dialects.chat.message import reasoning_fields
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.openai.frames import json_text
+from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 
 
@@ -53,9 +54,21 @@ class OpenBlock:
         return self.before + encoded + self.after
 
 
+class _CustomCall(OpenBlock):
+    """Call of a custom tool: its input is inside JSON, and known only at its end."""
+
+    __slots__ = ()
+
+    def delta(self, text: str) -> bytes:
+        """Return the inside of `delta` with the input in these arguments."""
+        return super().delta(custom_input(text))
+
+
 def open_block(event: BlockStart, view: ChatView, call: int) -> OpenBlock:
     """Return the block that `event` starts; `call` counts the calls before it in this choice."""
     if event.kind == "call":
+        if event.name in view.custom_tools:
+            return _custom_call(event, call)
         return _legacy_call(event, call) if view.legacy_call else _call(event, call)
     if event.kind == "text":
         return OpenBlock(b'"content":', rows=CONTENT)
@@ -77,6 +90,16 @@ def _call(event: BlockStart, call: int) -> OpenBlock:
     announced += b'"function":{"name":%b,"arguments":""}}]' % json_text(event.name)
     before = b'"tool_calls":[{"index":%d,"function":{"arguments":' % call
     return OpenBlock(before, after=b"}}]", announced=announced)
+
+
+def _custom_call(event: BlockStart, call: int) -> OpenBlock:
+    announced = b'"tool_calls":[{"index":%d,"id":%b,"type":"custom",' % (
+        call,
+        json_text(event.call_id),
+    )
+    announced += b'"custom":{"name":%b,"input":""}}]' % json_text(event.name)
+    before = b'"tool_calls":[{"index":%d,"custom":{"input":' % call
+    return _CustomCall(before, after=b"}}]", announced=announced, held=True)
 
 
 def _legacy_call(event: BlockStart, call: int) -> OpenBlock:

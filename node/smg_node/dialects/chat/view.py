@@ -12,7 +12,8 @@ class ChatView(View):
 
     Reasoning is left in the content unless `separate_reasoning`, left out unless `include_reasoning`,
     and sent in one piece unless `stream_reasoning`. `legacy_call`: the client declared `functions`, so
-    a call is a `function_call`, and there is at most one.
+    a call is a `function_call`, and there is at most one. `custom_tools` are those whose calls have
+    an input of any text.
     """
 
     reasoning_field: ReasoningField = "reasoning_content"
@@ -20,3 +21,4 @@ class ChatView(View):
     include_reasoning: bool = True
     stream_reasoning: bool = True
     legacy_call: bool = False
+    custom_tools: frozenset[str] = frozenset()

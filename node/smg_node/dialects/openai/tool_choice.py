@@ -16,7 +16,7 @@ from smg_node.dialects.openai.request_draft import Draft
 WORDS: Final[dict[str, ToolMode]] = {"none": "none", "auto": "auto", "required": "required"}
 ALLOWED_MODES: Final = ("auto", "required")
 _NAME: Final = ("name",)
-_NO_CUSTOM: Final = "tools of type 'custom' are not supported here"
+_KINDS: Final = ("function", "custom")
 
 
 def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
@@ -29,17 +29,15 @@ def take_tool_choice(draft: Draft, cursor: Cursor, key: str) -> None:
     if choice is None or kind is None:
         return
     choice.only(("type", kind))
-    if kind == "function":
-        function = choice.object("function", required=True)
-        if function is not None:
-            function.only(_NAME)
-            choose(draft, key, "named", name=function.text("name", required=True))
+    if kind in _KINDS:
+        tool = choice.object(kind, required=True)
+        if tool is not None:
+            tool.only(_NAME)
+            choose(draft, key, "named", name=tool.text("name", required=True))
     elif kind == "allowed_tools":
         allowed = choice.object("allowed_tools", required=True)
         if allowed is not None:
             _take_allowed(draft, allowed, key)
-    elif kind == "custom":
-        choice.unsupported("type", _NO_CUSTOM)
     else:
         strange_kind(choice, kind)
 
@@ -154,16 +152,14 @@ def _take_allowed(draft: Draft, allowed: Cursor, key: str) -> None:
 def _names(draft: Draft, tools: list[Cursor]) -> Iterator[str]:
     for tool in tools:
         kind = tool.text("type", required=True)
-        if kind == "function":
-            tool.only(("type", "function"))
-            place = tool.object("function", required=True)
+        if kind in _KINDS:
+            tool.only(("type", kind))
+            place = tool.object(kind, required=True)
             if place is not None:
                 place.only(_NAME)
             name = None if place is None else place.text("name", required=True)
             if name is not None:
                 yield name
-        elif kind == "custom":
-            tool.unsupported("type", _NO_CUSTOM)
         elif kind is not None and is_hosted(kind):
             draft.ignore(f"{tool.path()}.{kind}")
         elif kind is not None:

@@ -113,6 +113,8 @@ class HttpEngine:
         """What it calls its model."""
         self.lacking: set[str] = set()
         """Paths of APIs that it was found not to have."""
+        self.thinks = False
+        """Whether an answer of it was seen to have a thought."""
         self._transport = transport
         self._options = options
         self._model = model
@@ -196,6 +198,7 @@ class HttpEngine:
         except SmgError:
             # Whoever comes back may be another one.
             self.lacking.clear()
+            self.thinks = False
             raise
         return True
 

@@ -31,6 +31,8 @@ CONSTRAINT_TRAILER: Final = "smg-constraint-failed"
 PUSHBACK_TRAILER: Final = "grpc-retry-pushback-ms"
 """Milliseconds that a server wants to be left alone for."""
 
+LOGPROBS_MISSING_CODE: Final = "upstream_logprobs_missing"
+"""Log probabilities that were asked for were not given, or not all of them."""
 UNREACHABLE_CODE: Final = "upstream_unavailable"
 """The error code of a call that found nobody at the other end."""
 

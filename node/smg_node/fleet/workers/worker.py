@@ -11,7 +11,13 @@ from smg_node.core.ids import WorkerId
 from smg_node.engines.disaggregation import Pairing, Role
 from smg_node.engines.engine import Engine, ModelCard
 from smg_node.engines.load import Load
-from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE, Verdict, asked_pause_s, verdict
+from smg_node.engines.transport.grpc_status import (
+    LOGPROBS_MISSING_CODE,
+    UNREACHABLE_CODE,
+    Verdict,
+    asked_pause_s,
+    verdict,
+)
 from smg_node.fleet.health.circuit_breaker import Breaker
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
@@ -147,6 +153,9 @@ class Worker:
         `probe` is what `breaker.take_probe` returned for the call.
         """
         said = verdict(error)
+        if error.code == LOGPROBS_MISSING_CODE:
+            # Any client could have all others refused, by asking for what a worker does not give.
+            said = Verdict.NEITHER
         match said:
             case Verdict.FAILURE:
                 connect = error.code == UNREACHABLE_CODE

@@ -27,9 +27,14 @@ from smg_node.dialects.responses.items.item_document import (
     items_in_steps,
 )
 from smg_node.dialects.responses.items.item_groups import groups_of, unmatched
-from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, ITEM_REFERENCE
+from smg_node.dialects.responses.items.item_types import (
+    ADDITIONAL_TOOLS,
+    CALL_OUTPUTS,
+    ITEM_REFERENCE,
+)
 from smg_node.dialects.responses.request.reader import conversation_not_found
 from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.dialects.responses.request.tools import history_tools
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, previous_not_found
 from smg_node.history.ports import HistoryOptions, Keeper, SharedThreads, Threads
@@ -80,6 +85,12 @@ class _Past:
     complete: bool = True
 
 
+def _with_history(ask: ResponseRequest, history: Sequence[ItemDoc]) -> ResponseRequest:
+    """Return the request with the tools that its history, or an item it refers to, declares."""
+    declares = [item for item in (*history, *ask.items) if item.type == ADDITIONAL_TOOLS]
+    return history_tools(ask, declares) if declares else ask
+
+
 class HistoryLoader:
     """Loads the history that a request continues, and resolves its references."""
 
@@ -120,7 +131,7 @@ class HistoryLoader:
         if not complete and ask.truncation == "disabled":
             raise _too_long(self._options)
         hydrated = LoadedHistory(
-            ask=replace(ask, items=items, references=()),
+            ask=_with_history(replace(ask, items=items, references=()), history),
             history=history,
             thread=thread,
             depth=past.depth,

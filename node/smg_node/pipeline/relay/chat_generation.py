@@ -38,6 +38,7 @@ from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.pipeline.relay.worker_answers import failure_of
 from smg_node.pipeline.retry import STALLED_CODE
+from smg_node.pipeline.stream.call_constraint import forms_of
 
 WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
 """An answer that is not streamed, though it was to be, may be so long."""
@@ -236,6 +237,9 @@ class ChatRun:
         if self._run is None:
             parts, request = self._parts, self._request
             await parts.preparer.constraint(request.sampling.constraint)
+            for prompt in request.prompts:
+                for form in forms_of(prompt) if isinstance(prompt, ChatPrompt) else ():
+                    await parts.preparer.constraint(form)
             fields = chat_fields(request)
             asked = relayable(APIS["chat"], _encode(fields), fields)
             asks = Asks(

@@ -116,6 +116,14 @@ class Relayable(msgspec.Struct, frozen=True):
         said = {key: value for key, value in fields.items() if key not in left_out}
         return _encode({**said, **more, "model": name})
 
+    def changed(self, more: Mapping[str, object], *, without: Collection[str] = ()) -> "Relayable":
+        """Return the request with the fields `more` in place of the client's own, and none of `without`."""
+        if not more and not any(key in self.fields for key in without):
+            return self
+        said = {key: value for key, value in self.fields.items() if key not in without}
+        fields = {**said, **more}
+        return msgspec.structs.replace(self, raw=_encode(fields), fields=fields)
+
 
 def _with_more(raw: bytes, more: Mapping[str, object]) -> bytes:
     """Return a non-empty JSON object with fields added at its end; the rest stays byte for byte."""

@@ -27,6 +27,8 @@ from smg_node.pipeline.generation.generator import checked_key
 from smg_node.pipeline.generation.leg_runner import given_up
 from smg_node.pipeline.pairs.pair_reservation import PairReservation
 from smg_node.pipeline.placement.placer import PlacementRequest
+from smg_node.pipeline.relay.filters.answer_guard import guard_of
+from smg_node.pipeline.relay.filters.answer_stops import ThoughtSeenError
 from smg_node.pipeline.relay.pair_bodies import on_rank
 from smg_node.pipeline.relay.pair_relay import RelayPair
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
@@ -83,6 +85,8 @@ class RelayRun:
         self._broken: SmgError | None = None
         """What became of the last call."""
         self._over = False
+        self._thinks = False
+        """Whether the stop strings that a worker was told may have ended a thought."""
         self.meter = RelayMeter(parts.admission, asked, context)
 
     async def answer(self) -> AsyncGenerator[Head | bytes, None]:
@@ -201,6 +205,12 @@ class RelayRun:
                 if missing >= MISSING_TRIES_MAX or wish.target is not None:
                     raise nobody(self._asked) from error
                 continue
+            except ThoughtSeenError as seen:
+                hold.ended(parts.clock.monotonic_s())
+                self._thinks = True
+                if seen.thinks and isinstance(hold.engine, HttpEngine):
+                    hold.engine.thinks = True
+                continue
             except SmgError as error:
                 if error.kind in _CLIENTS and not said:
                     hold.ended(parts.clock.monotonic_s())
@@ -258,18 +268,20 @@ class RelayRun:
         self, hold: Reservation, model: RelayedModel, silences: int
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield one worker's answer; nothing is yielded while another worker may still answer."""
-        engine, listener = hold.engine, self._asks.listen()
+        engine = hold.engine
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
+        guard = guard_of(self._asked, engine, model, thinks=self._thinks)
+        asked, listener = guard.asked, self._asks.listen()
         self.found = None
         with scope.child("engine") as span:
             request = self._request(span.headers(), silences)
             passage = ResponseFilter(engine.served_name, model.name)
             self._usage = passage.usage
-            call = self._call(hold, engine, passage, parsed=listener is not None)
+            call = self._call(hold, asked, engine, passage, parsed=listener is not None)
             if isinstance(call, RelayCall):
-                body = self._asked.body(engine.served_name, on_rank(hold.rank))
-                request = replace(request, path=path_of(engine, self._asked.api), body=body)
-            async with aclosing(call.pieces(request)) as pieces:
+                body = asked.body(engine.served_name, on_rank(hold.rank))
+                request = replace(request, path=path_of(engine, asked.api), body=body)
+            async with aclosing(guard.passed(call.pieces(request))) as pieces:
                 async for piece in pieces:
                     if listener is None or listener.hear(piece):
                         yield piece
@@ -277,10 +289,16 @@ class RelayRun:
                 listener.over()
 
     def _call(
-        self, hold: Reservation, engine: HttpEngine, passage: ResponseFilter, *, parsed: bool
+        self,
+        hold: Reservation,
+        asked: Relayable,
+        engine: HttpEngine,
+        passage: ResponseFilter,
+        *,
+        parsed: bool,
     ) -> RelayCall | RelayPair:
         """Return the call on a reservation: of one worker, or of two."""
-        asked, now_s = self._asked, self._parts.clock.monotonic_s()
+        now_s = self._parts.clock.monotonic_s()
 
         def spoke() -> None:
             self._spoke(hold)

@@ -114,7 +114,7 @@ class RelayedEvents:
     def _events(self, data: bytes) -> tuple[bytes, int]:
         """Read the whole events of `data`; return what passes of them, and where they end."""
         start, passed = 0, list[bytes]()
-        for stop, end in _borders(data):
+        for stop, end in borders(data):
             if self._passes(data[start:stop]):
                 passed.append(data[start:end])
             start = end
@@ -138,7 +138,7 @@ class RelayedEvents:
         if event.startswith(b"data: ") and b"\n" not in event and b"\r" not in event:
             said = event[6:]
         else:
-            name, said = _read(event)
+            name, said = read_event(event)
         said = said.strip()
         if not said:
             # A comment keeps a connection open; without one, an event of nothing is none.
@@ -217,7 +217,7 @@ def _is_one_event(piece: bytes) -> bool:
     )
 
 
-def _borders(data: bytes) -> Iterable[tuple[int, int]]:
+def borders(data: bytes) -> Iterable[tuple[int, int]]:
     """Yield where each event of `data` ends, without and with the blank line after it."""
     if b"\r" in data:
         yield from (border.span() for border in _BORDER.finditer(data))
@@ -228,7 +228,7 @@ def _borders(data: bytes) -> Iterable[tuple[int, int]]:
         at = data.find(b"\n\n", at + 2)
 
 
-def _read(event: bytes) -> tuple[bytes, bytes]:
+def read_event(event: bytes) -> tuple[bytes, bytes]:
     """Return name and data of an event."""
     name, said = b"", []
     for line in _LINES.split(event.removeprefix(_ORDER_MARK)):

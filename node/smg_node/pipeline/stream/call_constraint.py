@@ -48,14 +48,21 @@ def forced(
 
 
 def schemas_of(prompt: Prompt, asked: Constraint | None, printing: Printing) -> list[Constraint]:
-    """Return the schemas of tools that may become part of a grammar, each as a constraint to be checked."""
+    """Return the schemas of tools that may become part of a grammar, each as a constraint to be checked,
+    and the grammars of custom tools.
+    """
     if not isinstance(prompt, ChatPrompt) or not prompt.tools:
         return []
-    return [
+    return forms_of(prompt) + [
         Constraint("json_schema", msgspec.json.encode(tool.parameters).decode(), tool.where)
         for tool in held_tools(prompt, asked, printing)
         if tool.parameters is not None and tool.parameters != NO_PARAMETERS
     ]
+
+
+def forms_of(prompt: ChatPrompt) -> list[Constraint]:
+    """Return the grammars of custom tools, to be checked like those that engines are sent."""
+    return [tool.form for tool in prompt.tools if tool.form is not None]
 
 
 _FREE: Final = Forced()

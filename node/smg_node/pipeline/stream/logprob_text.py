@@ -3,6 +3,7 @@
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import TokenLogprob, TopLogprob
 from smg_node.engines.chunk import IdLogprob
+from smg_node.engines.transport.grpc_status import LOGPROBS_MISSING_CODE
 from smg_node.tokens.tokenizer import Tokenizer
 
 
@@ -27,5 +28,5 @@ def missing_logprobs(of: str) -> SmgError:
     return SmgError(
         ErrorKind.UPSTREAM_FAILED,
         f"the engine did not send the log probabilities of {of} that it was asked for",
-        code="upstream_logprobs_missing",
+        code=LOGPROBS_MISSING_CODE,
     )

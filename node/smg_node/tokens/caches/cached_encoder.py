@@ -8,13 +8,23 @@ the loop up. `encode` is all of it at once, for the others.
 
 from typing import Final
 
-from smg_node.native.token_ids import COMPILED, pack_ids
+from smg_node.native.token_ids import COMPILED, Ids, pack_ids
 from smg_node.tokens.caches.exact_cache import Encoded, ExactCache, Key, key_of
 from smg_node.tokens.caches.prefix_cache import PrefixCache, PrefixFigures
 from smg_node.tokens.tokenizer import Tokenizer
 
 SLOWNESS: Final = {"fastokens": 1, "tiktoken": 4, "tokenizers": 24}
 """How much longer than the fast encoder each takes for the same text, rounded down."""
+_PACKED_AT_ONCE: Final = 32_768
+"""Ids; a thread that packs more of them in one call keeps the loop waiting for longer than 2 ms."""
+_PACKED_ON_LOOP_MAX: Final = 16_384
+"""Ids that plain Python packs in about 5 ms; of more of them protobuf does it, each time."""
+
+
+def _packed(ids: Ids) -> bytes:
+    """Return `pack_ids` of ids, however many, in steps between which other threads run."""
+    steps = range(0, len(ids), _PACKED_AT_ONCE)
+    return b"".join([pack_ids(ids[at : at + _PACKED_AT_ONCE]) for at in steps])
 
 
 class CachedEncoder:
@@ -93,7 +103,7 @@ class CachedEncoder:
 
     def _found(self, l0: ExactCache, key: Key, found: Encoded) -> Encoded:
         self.l0_hits += 1
-        if not found.packed and found.ids:
+        if not found.packed and 0 < len(found.ids) <= _PACKED_ON_LOOP_MAX:
             # Without a compiler packing takes three times what protobuf does: only for what comes again.
             found = Encoded(found.ids, pack_ids(found.ids))
             l0.put(key, found)
@@ -106,7 +116,7 @@ class CachedEncoder:
             ids = l1.encode(text)
         else:
             ids = self._tokenizer.encode(text, add_special_tokens=add_special_tokens)
-        return Encoded(ids, pack_ids(ids) if COMPILED else b"")
+        return Encoded(ids, _packed(ids) if COMPILED else b"")
 
     def store(self, key: Key | None, encoded: Encoded) -> None:
         """Keep what `encode_missing` returned for the text of that key. On the loop."""

@@ -6,12 +6,13 @@ the text are made when the item starts.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from smg_node.core.generation.events import Delta
 from smg_node.dialects.openai.frames import json_line
+from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import content_rows
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
@@ -274,21 +275,6 @@ class OpenCustomCall(_NamedCall):
 def _spelled(name: str, namespace: str) -> Mapping[str, str]:
     """Return what a call says of its tool."""
     return {"name": name, "namespace": namespace} if namespace else {"name": name}
-
-
-class _Argument(msgspec.Struct):
-    input: str
-
-
-_argument: Final = msgspec.json.Decoder(_Argument).decode
-
-
-def custom_input(arguments: str) -> str:
-    """Return the string in the arguments; the arguments themselves if there is none."""
-    try:
-        return _argument(arguments).input
-    except (msgspec.DecodeError, RecursionError):
-        return arguments
 
 
 def _text_part(text: str, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -37,6 +37,8 @@ def _call(prefix: str, *, rendered: bool = True, **required: type) -> ItemKind:
 
 
 ITEM_REFERENCE: Final = "item_reference"
+ADDITIONAL_TOOLS: Final = "additional_tools"
+"""Declares tools from its place on; a prompt shows them with the others."""
 
 KINDS: Final[Mapping[str, ItemKind]] = {
     "message": ItemKind("msg", rendered=True),
@@ -69,7 +71,7 @@ KINDS: Final[Mapping[str, ItemKind]] = {
     "apply_patch_call_output": _call("apco"),
     "tool_search_call": ItemKind("tsc"),
     "tool_search_output": ItemKind("tso", {"tools": list}),
-    "additional_tools": ItemKind("adt", {"tools": list}, has_status=False),
+    ADDITIONAL_TOOLS: ItemKind("adt", {"tools": list}, has_status=False, rendered=True),
     "configuration_update": ItemKind("cfg", has_status=False),
     "program": ItemKind("prg", {"call_id": str, "code": str}, has_status=False),
     "program_output": ItemKind("prgo", {"call_id": str, "result": str}),

@@ -26,6 +26,7 @@ from smg_node.core.generation.request import (
     ToolCall,
     Turn,
 )
+from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import (
@@ -248,7 +249,7 @@ def _call(kind: str, values: Mapping[str, Any], names: FlatNames) -> ToolCall:
     if kind == "function_call":
         return ToolCall(call_id, name, _text_at(values, "arguments"))
     if kind == "custom_tool_call":
-        return ToolCall(call_id, name, _json({"input": _text_at(values, "input")}))
+        return ToolCall(call_id, name, custom_arguments(_text_at(values, "input")))
     action = next((values[key] for key in ("action", "operation") if values.get(key)), None)
     if type(action) is not dict:
         action = {"actions": _parts_at(values, "actions")}

@@ -24,7 +24,7 @@ from smg_node.dialects.responses.request.metadata_parameters import LABELS
 from smg_node.dialects.responses.request.output_parameters import FORM
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.dialects.responses.request.tool_choice import settle_tool_choice
-from smg_node.dialects.responses.request.tools import TOOLS
+from smg_node.dialects.responses.request.tools import TOOLS, settle_tools
 from smg_storage.ids import is_id
 
 # Engines keep lengths in 32 bits. Whatever is longer means "as long as fits" just the same.
@@ -128,6 +128,7 @@ PARAMETERS: Final[Mapping[str, Take]] = {
 def _settle(draft: Draft, cursor: Cursor) -> None:
     """Check what depends on several parameters."""
     settle_sampling(draft, cursor)
+    settle_tools(draft, cursor)
     settle_tool_choice(draft, cursor)
     if "model" not in draft.request:
         cursor.raw("model", required=True)

@@ -1,31 +1,32 @@
 """Tools of a Responses body, in this API's flat shape: functions, custom tools, namespaces of both.
 
-A tool of a namespace is shown to the model under a flat name (`items.flat_names`), a custom tool as a function
+They are declared in `tools`, and in items of type `additional_tools`, of the input or of the history:
+coding clients do so, to leave the beginning of a prompt as it is. A tool of a namespace is shown to the model under a flat name (`items.flat_names`), a custom tool as a function
 of one string. Hosted tools are left out. The answer repeats all of them as they came, without secrets.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import Tool
-from smg_node.core.json_cursor import Cursor
-from smg_node.dialects.openai.functions import check_schemas, note_twice, read_function
+from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.dialects.openai.functions import check_schemas, custom_tool, note_twice, read_function
 from smg_node.dialects.openai.hosted_tools import leave_out
 from smg_node.dialects.openai.request_draft import Draft, Take
 from smg_node.dialects.openai.tool_choice import take_parallel
+from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.flat_names import NamespacedName, flat_names
+from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_types import ADDITIONAL_TOOLS
+from smg_node.dialects.responses.request.response_request import ResponseRequest
 
-# A model that knows functions is shown a tool of free text as a function of one string.
-CUSTOM_PARAMETERS: Final[Mapping[str, Any]] = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-}
 _SERVED: Final = "'function', 'custom' and 'namespace' are"
-_FORMATS: Final = ("text", "grammar")
-_SYNTAXES: Final = ("lark", "regex")
 _NAMESPACE_CHARACTERS_MAX: Final = 128
+_DECLARED: Final = "declared_tools"
+"""What a draft calls tools that have no name yet by which the model knows them."""
 _SECRETS: Final = frozenset({"authorization", "headers"})
 """What a server of tools is told of its client, and nobody else."""
 # Keys that one of the two public schemas demands of a function.
@@ -43,24 +44,73 @@ class _Declared(NamedTuple):
 def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
     """Take `tools`: functions, custom tools whose argument is any text, and namespaces of both."""
     shown: list[dict[str, Any]] = []
-    declared = list(_declared(draft, cursor, key, shown))
+    draft.request[_DECLARED] = list(_declared(draft, cursor, key, shown))
+    draft.view["tools"] = shown
+
+
+def settle_tools(draft: Draft, cursor: Cursor) -> None:
+    """Name all tools, those that items of the input declare too; of two with one name the later one counts."""
+    declared: list[_Declared] = draft.request.pop(_DECLARED, [])
+    declared += _additional(draft, cursor)
+    if not declared:
+        return
+    key = "tools" if cursor.has("tools") else "input"
+    unlike = {NamespacedName(each.namespace, each.tool.name): each for each in declared}
     limit = draft.options.tools_max
-    if len(declared) > limit:
+    if len(unlike) > limit:
         cursor.problem(key, f"namespaces included, there may be at most {limit} tools")
         return
-    named = [NamespacedName(each.namespace, each.tool.name) for each in declared if each.namespace]
-    plain = [each.tool.name for each in declared if not each.namespace]
-    namespaced = flat_names(named, plain)
+    named = [name for name in unlike if name.namespace]
+    namespaced = flat_names(named, [name.name for name in unlike if not name.namespace])
     flat = {tool: name for name, tool in namespaced.items()}
-    tools = []
-    for tool, namespace, custom in declared:
-        name = flat[NamespacedName(namespace, tool.name)] if namespace else tool.name
-        tools.append((replace(tool, name=name), custom))
+    tools = [
+        (replace(each.tool, name=flat.get(name, name.name)), each.custom)
+        for name, each in unlike.items()
+    ]
     draft.prompt["tools"] = tuple(tool for tool, _ in tools)
     draft.request["custom_tools"] = tuple(tool.name for tool, custom in tools if custom)
     draft.request["namespaced"] = namespaced
-    draft.view["tools"] = shown
     check_schemas(draft, cursor, key, (tool for tool, custom in tools if not custom))
+
+
+def _additional(draft: Draft, cursor: Cursor) -> Iterator[_Declared]:
+    """Yield the tools that items of the input declare."""
+    if not any(item.type == ADDITIONAL_TOOLS for item in draft.request.get("items", ())):
+        return
+    for index, value in enumerate(cursor.values["input"]):
+        if type(value) is dict and value.get("type") == ADDITIONAL_TOOLS:
+            item = cursor.element("input", index, value)
+            if item is not None:
+                yield from _declared(draft, item, "tools", [])
+
+
+def history_tools(ask: ResponseRequest, items: Iterable[ItemDoc]) -> ResponseRequest:
+    """Return a request with the tools that these items of its history declare, after its own.
+
+    Its own tools keep their names and definitions; what no longer can be read declares nothing.
+    """
+    found: dict[NamespacedName, _Declared] = {}
+    draft = Draft(ReaderOptions())
+    for item in items:
+        cursor = Cursor(dict(item.values()), Problems())
+        with suppress(SmgError):
+            for each in _declared(draft, cursor, "tools", []):
+                found[NamespacedName(each.namespace, each.tool.name)] = each
+    own = {ask.namespaced.get(tool.name) or NamespacedName("", tool.name) for tool in ask.tools}
+    new = {name: each for name, each in found.items() if name not in own}
+    if not new:
+        return ask
+    taken = [tool.name for tool in ask.tools] + [name.name for name in new if not name.namespace]
+    namespaced = flat_names([name for name in new if name.namespace], taken)
+    flat = {tool: name for name, tool in namespaced.items()}
+    tools = [(flat.get(name, name.name), each) for name, each in new.items()]
+    customs = [name for name, each in tools if each.custom]
+    return replace(
+        ask,
+        tools=(*ask.tools, *(replace(each.tool, name=name) for name, each in tools)),
+        custom_tools=(*ask.custom_tools, *customs),
+        namespaced={**ask.namespaced, **namespaced},
+    )
 
 
 def _declared(
@@ -110,8 +160,7 @@ def _one(
     """Yield this tool, unless it cannot be read or there is one of its name: both are noted."""
     found = read_function(tool)
     if found is not None and kind == "custom":
-        about = _with_grammar(draft, tool, found.description)
-        found = Tool(found.name, about, CUSTOM_PARAMETERS)
+        found = custom_tool(draft, tool, found, inside=False)
     if found is None:
         return
     name = NamespacedName(namespace, found.name)
@@ -120,26 +169,6 @@ def _one(
         return
     seen.add(name)
     yield _Declared(found, namespace, kind == "custom")
-
-
-def _with_grammar(draft: Draft, tool: Cursor, about: str | None) -> str | None:
-    """Return the description of a custom tool, and in it the grammar of its input.
-
-    Nothing holds the model to that grammar, which the answer says.
-    """
-    form = tool.object("format")
-    if form is None or form.word("type", _FORMATS, required=True) != "grammar":
-        return about
-    syntax = form.word("syntax", _SYNTAXES, required=True)
-    definition = form.text("definition", required=True, characters_min=1)
-    if syntax is None or definition is None:
-        return about
-    limit = draft.options.grammar_max_bytes
-    if len(definition.encode()) > limit:
-        form.problem("definition", f"must have at most {limit} bytes")
-    draft.ignore(form.path())
-    told = f"The input must match this grammar ({syntax}):\n{definition}"
-    return f"{about}\n\n{told}" if about else told
 
 
 def take_parallel_calls(draft: Draft, cursor: Cursor, key: str) -> None:

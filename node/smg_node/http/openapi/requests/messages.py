@@ -66,14 +66,22 @@ def _content(*parts: Schema) -> Schema:
 
 
 _NAME: Final = text(1, 128)
-_CALL: Final = keyed(
-    ("id", "function"),
-    id=text(0, 256, required=True),
-    type=word("function"),
-    function=keyed(
-        ("name",),
-        name=text(1, 128, required=True),
-        arguments={"type": ["string", "object", "null"]},
+_CALL: Final = either(
+    keyed(
+        ("id", "function"),
+        id=text(0, 256, required=True),
+        type=word("function"),
+        function=keyed(
+            ("name",),
+            name=text(1, 128, required=True),
+            arguments={"type": ["string", "object", "null"]},
+        ),
+    ),
+    keyed(
+        ("id", "type", "custom"),
+        id=text(0, 256, required=True),
+        type={"const": "custom"},
+        custom=keyed(("name", "input"), name=text(1, 128, required=True), input={"type": "string"}),
     ),
 )
 _SAID: Final = optional(_content(_TEXT_PART, REFUSAL_PART))
@@ -167,7 +175,28 @@ _FUNCTION: Final = keyed(
     strict=FLAG,
 )
 _TOOL: Final = keyed(("type", "function"), type={"const": "function"}, function=_FUNCTION)
+_GRAMMAR: Final = keyed(
+    ("syntax", "definition"),
+    syntax={"enum": ["lark", "regex"]},
+    definition=text(1, required=True),
+)
+_CUSTOM: Final = keyed(
+    ("name",),
+    name={"type": "string", "pattern": NAME_PATTERN},
+    description=TEXT,
+    format=optional(
+        either(
+            keyed(("type",), type={"const": "text"}),
+            keyed(("type", "grammar"), type={"const": "grammar"}, grammar=_GRAMMAR),
+        )
+    ),
+)
+_CUSTOM_TOOL: Final = keyed(("type", "custom"), type={"const": "custom"}, custom=_CUSTOM)
 _NAMED: Final = keyed(("name",), name={"type": "string"})
+_NAMED_TOOL: Final = either(
+    keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
+    keyed(("type", "custom"), type={"const": "custom"}, custom=_NAMED),
+)
 
 HOSTED_TOOL: Final = keyed(
     ("type",),
@@ -182,7 +211,7 @@ _TOOLS: Final = f"At most {_LIMITS.tools_max}; no two have one name."
 
 TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
     "tools": {
-        **described(array(either(_TOOL, HOSTED_TOOL)), _TOOLS),
+        **described(array(either(_TOOL, _CUSTOM_TOOL, HOSTED_TOOL)), _TOOLS),
         "uniqueItems": True,
     },
     "functions": {
@@ -195,18 +224,14 @@ TOOL_SCHEMAS: Final[Mapping[str, Schema]] = {
     "tool_choice": described(
         either(
             word("none", "auto", "required"),
-            keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
+            _NAMED_TOOL,
             keyed(
                 ("type", "allowed_tools"),
                 type={"const": "allowed_tools"},
                 allowed_tools=keyed(
                     ("mode", "tools"),
                     mode={"enum": ["auto", "required"]},
-                    tools=array(
-                        keyed(("type", "function"), type={"const": "function"}, function=_NAMED),
-                        1,
-                        required=True,
-                    ),
+                    tools=array(_NAMED_TOOL, 1, required=True),
                 ),
             ),
         ),

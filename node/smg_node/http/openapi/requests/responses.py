@@ -6,7 +6,12 @@ from typing import Any, Final, get_args
 from smg_node.core.generation.request import Effort
 from smg_node.dialects.openai.functions import NAME_PATTERN
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE, KINDS, ItemKind
+from smg_node.dialects.responses.items.item_types import (
+    ADDITIONAL_TOOLS,
+    ITEM_REFERENCE,
+    KINDS,
+    ItemKind,
+)
 from smg_node.dialects.responses.request.input_items import LENGTHS, PHASES, STATUSES
 from smg_node.dialects.responses.request.output_parameters import INCLUDABLE
 from smg_node.http.openapi.requests.makers import (
@@ -98,48 +103,6 @@ _OUTPUT: Final = either(
     array(either(_INPUT_TEXT, _INPUT_IMAGE, _INPUT_FILE, _LINKED_FILE), required=True),
 )
 
-
-def _thoughts(kind: str) -> Schema:
-    return array(keyed(("type", "text"), type={"const": kind}, text={"type": "string"}))
-
-
-_DEEPER: Final[Mapping[str, Mapping[str, Schema]]] = {
-    "function_call": {"status": _STATUS},
-    "function_call_output": {"status": _STATUS, "output": _OUTPUT},
-    "custom_tool_call": {"status": _STATUS},
-    "custom_tool_call_output": {"status": _STATUS, "output": _OUTPUT},
-    "reasoning": {
-        "status": _STATUS,
-        "summary": _thoughts("summary_text"),
-        "content": _thoughts("reasoning_text"),
-        "encrypted_content": TEXT,
-    },
-    ITEM_REFERENCE: {"id": {"type": "string", "pattern": ID_PATTERN}},
-}
-"""What readers check of an item beyond the table of types."""
-
-
-def _item(name: str, kind: ItemKind) -> Schema:
-    keys: dict[str, Schema] = {"type": {"const": name}, "id": TEXT, "status": TEXT}
-    for key, wanted in kind.required.items():
-        low, high = (1, LENGTHS[key]) if key in LENGTHS else (0, None)
-        keys[key] = (
-            text(low, high, required=True) if wanted is str else {"type": _JSON_TYPES[wanted]}
-        )
-    keys |= _DEEPER.get(name, {})
-    outputs = ("output",) if "output" in _DEEPER.get(name, {}) else ()
-    return keyed(("type", *kind.required, *outputs), **keys)
-
-
-INPUT_ITEM: Final[Schema] = {
-    "anyOf": [
-        _GIVEN,
-        _SAID,
-        *(_item(name, kind) for name, kind in KINDS.items() if name != "message"),
-    ]
-}
-_ITEM: Final = {"$ref": "#/components/schemas/InputItem"}
-
 _FUNCTION: Final = keyed(
     ("type", "name"),
     type={"const": "function"},
@@ -172,6 +135,57 @@ _NAMESPACE: Final = keyed(
     description=TEXT,
     tools=array(either(_FUNCTION, _CUSTOM, HOSTED_TOOL), required=True),
 )
+_TOOLS: Final[Schema] = {
+    **described(
+        array(either(_FUNCTION, _CUSTOM, _NAMESPACE, HOSTED_TOOL)),
+        f"At most {_LIMITS.tools_max}; no two have one name.",
+    ),
+    "uniqueItems": True,
+}
+
+
+def _thoughts(kind: str) -> Schema:
+    return array(keyed(("type", "text"), type={"const": kind}, text={"type": "string"}))
+
+
+_DEEPER: Final[Mapping[str, Mapping[str, Schema]]] = {
+    "function_call": {"status": _STATUS},
+    "function_call_output": {"status": _STATUS, "output": _OUTPUT},
+    "custom_tool_call": {"status": _STATUS},
+    "custom_tool_call_output": {"status": _STATUS, "output": _OUTPUT},
+    "reasoning": {
+        "status": _STATUS,
+        "summary": _thoughts("summary_text"),
+        "content": _thoughts("reasoning_text"),
+        "encrypted_content": TEXT,
+    },
+    ADDITIONAL_TOOLS: {"tools": {**_TOOLS, "type": "array"}},
+    ITEM_REFERENCE: {"id": {"type": "string", "pattern": ID_PATTERN}},
+}
+"""What readers check of an item beyond the table of types."""
+
+
+def _item(name: str, kind: ItemKind) -> Schema:
+    keys: dict[str, Schema] = {"type": {"const": name}, "id": TEXT, "status": TEXT}
+    for key, wanted in kind.required.items():
+        low, high = (1, LENGTHS[key]) if key in LENGTHS else (0, None)
+        keys[key] = (
+            text(low, high, required=True) if wanted is str else {"type": _JSON_TYPES[wanted]}
+        )
+    keys |= _DEEPER.get(name, {})
+    outputs = ("output",) if "output" in _DEEPER.get(name, {}) else ()
+    return keyed(("type", *kind.required, *outputs), **keys)
+
+
+INPUT_ITEM: Final[Schema] = {
+    "anyOf": [
+        _GIVEN,
+        _SAID,
+        *(_item(name, kind) for name, kind in KINDS.items() if name != "message"),
+    ]
+}
+_ITEM: Final = {"$ref": "#/components/schemas/InputItem"}
+
 _NAMED: Final = either(
     keyed(
         ("type", "name"),
@@ -236,13 +250,7 @@ RESPONSE_SCHEMAS: Final[Mapping[str, Schema]] = {
     "context_management": array({}, 0, 16),
     "prompt": only(why="This gateway stores no prompt templates."),
     "n": only(1, why="One answer."),
-    "tools": {
-        **described(
-            array(either(_FUNCTION, _CUSTOM, _NAMESPACE, HOSTED_TOOL)),
-            f"At most {_LIMITS.tools_max}; no two have one name.",
-        ),
-        "uniqueItems": True,
-    },
+    "tools": _TOOLS,
     "tool_choice": described(
         either(
             word("none", "auto", "required"),

@@ -234,7 +234,7 @@ USER = {"role": "user", "content": "hi"}
             {
                 "role": "assistant",
                 "content": "",
-                "tool_calls": [CALL, {"id": "x", "type": "custom"}],
+                "tool_calls": [CALL, {"id": "x", "type": "shell"}],
             },
             "messages[1].tool_calls[1].type",
             "unsupported_parameter",

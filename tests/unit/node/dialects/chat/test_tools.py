@@ -56,7 +56,7 @@ def test_forbidding_calls_needs_no_tools() -> None:
         ([1], "tools[0]", "invalid_type"),
         ([{}], "tools[0].type", "missing_required_parameter"),
         ([{"type": "function"}], "tools[0].function", "missing_required_parameter"),
-        ([{"type": "custom", "custom": {"name": "x"}}], "tools[0].type", "unsupported_parameter"),
+        ([{"type": "custom"}], "tools[0].custom", "missing_required_parameter"),
         ([tool(), tool(None)], "tools[1].function.name", "missing_required_parameter"),
         ([tool("")], "tools[0].function.name", "invalid_value"),
         ([tool("a b")], "tools[0].function.name", "invalid_value"),

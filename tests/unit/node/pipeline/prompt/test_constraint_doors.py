@@ -160,6 +160,50 @@ def test_a_response_is_refused_at_its_pattern(parameters: dict[str, Any], where:
     assert refusal(response(parameters)) == (where, "invalid_json_schema", 400)
 
 
+# What Codex declares for `apply_patch`, as far as its notation goes.
+PATCH = """start: begin hunk+ end
+begin: "*** Begin Patch" LF
+end: "*** End Patch" LF?
+hunk: "*** Add File: " /(.+)/ LF add+ -> add | "*** Delete File: " /(.+)/ LF
+add: "+" /(.*)/ LF -> line
+
+%import common.LF
+"""
+
+
+def custom(syntax: str, definition: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a custom tool with a grammar, as Chat and as Responses spell it."""
+    grammar = {"syntax": syntax, "definition": definition}
+    form = {"type": "grammar", "grammar": grammar}
+    chats = {"type": "custom", "custom": {"name": "f", "format": form}}
+    return chats, {"type": "custom", "name": "f", "format": {"type": "grammar", **grammar}}
+
+
+@pytest.mark.parametrize(("syntax", "definition"), [("regex", "("), ("lark", "start: x")])
+def test_the_grammar_of_a_custom_tool_is_refused_at_its_place(syntax: str, definition: str) -> None:
+    chats, responds = custom(syntax, definition)
+    where = "tools[0].custom.format.grammar.definition"
+    assert refusal(chat({"tools": [chats]})) == (where, "invalid_value", 400)
+    where = "tools[0].format.definition"
+    assert refusal(response({"tools": [responds]})) == (where, "invalid_value", 400)
+    added = [{"type": "additional_tools", "tools": [responds]}, {"role": "user", "content": "x"}]
+    where = "input[0].tools[0].format.definition"
+    assert refusal(response({"input": added})) == (where, "invalid_value", 400)
+
+
+@pytest.mark.parametrize(("syntax", "definition"), [("regex", "a+"), ("lark", PATCH)])
+def test_the_grammar_of_a_custom_tool_that_can_be_read_passes(syntax: str, definition: str) -> None:
+    request = chat({"tools": [custom(syntax, definition)[0]]})
+
+    async def check() -> None:
+        with ThreadPoolExecutor(1) as threads:
+            preparer = Preparer(clock=SystemClock(), threads=threads)
+            await preparer.constraints(request, Printing(Chosen("think", "hermes")))
+
+    asyncio.run(check())
+    assert request.ignored == ("tools[0].custom.format",)
+
+
 def test_a_tool_that_nothing_is_held_to_may_have_any_pattern() -> None:
     request = chat({"tools": [tool()]})
 

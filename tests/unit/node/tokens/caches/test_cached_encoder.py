@@ -7,6 +7,7 @@ import pytest
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import TokenIds
 from smg_node.native.token_ids import pack_ids
+from smg_node.tokens.caches import cached_encoder
 from smg_node.tokens.caches.cached_encoder import CachedEncoder
 from smg_node.tokens.caches.exact_cache import Encoded, ExactCache, ExactLimits
 from smg_node.tokens.caches.prefix_cache import prefix_cache
@@ -137,3 +138,21 @@ def test_what_comes_again_is_packed_once_and_its_bytes_are_counted() -> None:
     assert found == Encoded(ids, pack_ids(ids))
     assert encoder.lookup(key) is found
     assert cache.bytes == before + len(pack_ids(ids))
+
+
+@pytest.mark.parametrize(("size", "packs"), [(16_384, True), (16_385, False)])
+def test_only_so_many_ids_are_packed_on_the_loop(size: int, packs: bool) -> None:
+    encoder = CachedEncoder(qwen(), ExactCache(ExactLimits(entries=10, bytes=1 << 24), seed=9))
+    key = encoder.key("long", add_special_tokens=False)
+    ids = array("I", range(size))
+    encoder.store(key, Encoded(ids))
+    assert encoder.lookup(key) == Encoded(ids, pack_ids(ids) if packs else b"")
+
+
+def test_ids_packed_in_steps_are_those_packed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached_encoder, "COMPILED", True)
+    monkeypatch.setattr(cached_encoder, "_PACKED_AT_ONCE", 3)
+    text = "hello there, who are you and where from"
+    encoded = CachedEncoder(qwen()).encode_missing(text, add_special_tokens=False)
+    assert len(encoded.ids) > 6
+    assert encoded.packed == pack_ids(encoded.ids)

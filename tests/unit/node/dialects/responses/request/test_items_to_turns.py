@@ -312,15 +312,15 @@ def test_history_comes_first_and_its_instructions_do_not() -> None:
 
 
 def test_what_no_prompt_shows_is_named() -> None:
-    shown = {"message", "reasoning", "compaction"} | {
+    shown = {"message", "reasoning", "compaction", "additional_tools"} | {
         t for t in SAMPLES if t.partition("_")[0] in ("function", "custom", "computer", "local")
     }
     shown |= {t for t in SAMPLES if t.startswith(("shell", "apply"))}
     rows = [{"type": kind, **SAMPLES[kind]} for kind in sorted(SAMPLES) if kind not in shown]
-    assert len(rows) == 15
+    assert len(rows) == 14
     ask = ask_of(input=[user(), *rows])
     wish = generate_request(ask, [*items_from(rows), *ask.items])
-    assert wish.ignored == tuple(f"input[{place}]" for place in range(1, 16))
+    assert wish.ignored == tuple(f"input[{place}]" for place in range(1, 15))
     (prompt,) = wish.prompts
     assert isinstance(prompt, ChatPrompt)
     assert prompt.turns == (U,)

@@ -6,10 +6,10 @@ import pytest
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import ChatPrompt, Tool, ToolCall, ToolChoice
+from smg_node.dialects.openai.functions import CUSTOM_PARAMETERS
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.flat_names import NamespacedName
 from smg_node.dialects.responses.request.generate_request import generate_request
-from smg_node.dialects.responses.request.tools import CUSTOM_PARAMETERS
 from support.answers.responses import ask_of
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

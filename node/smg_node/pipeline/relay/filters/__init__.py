@@ -1,0 +1,1 @@
+"""Filters of relayed answers: what this node does to an HTTP worker's answer before its client gets it."""
