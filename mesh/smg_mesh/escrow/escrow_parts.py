@@ -86,19 +86,21 @@ class Parts:
             permits=self._lending.permits,
             called=called,
         )
-        self._treasury = Treasury(me, limits)
+        self._begin(me, now_ms=now_ms)
+        self._follow(now_ms=now_ms, wall_ms=wall_ms)
+
+    def _begin(self, me: Life, *, now_ms: int) -> None:
+        """Begin with what no life before leaves: what it owns, sees and has to say."""
+        self._treasury = Treasury(me, self._limits)
         self._sight = Sight(me)
         self._leases = Leases(me, self._sight, self._voter)
         self._whereabouts = OwnerDirectory()
         self._followed: tuple[Roster | None, int] = (None, 0)
         self._desk = Outbox(me.name)
         self._retired = False
-        self._now_ms = now_ms
-        self._tidied_ms = now_ms
-        self._tend_due_ms = now_ms
+        self._now_ms = self._tidied_ms = self._tend_due_ms = now_ms
         self._owned_ms = now_ms - OWN_TICK_MS
         self._soon = self._roster_too = False
-        self._follow(now_ms=now_ms, wall_ms=wall_ms)
 
     @property
     def roster(self) -> Roster | None:

@@ -143,11 +143,11 @@ class AccountPages:
         return None
 
     def _right(self) -> int:
-        """Return what stands in all of this window, as far as that is known now; below 0 if nothing may."""
+        """Return what stands in all of this window, as far as that is known for its next slice; below 0 if nothing may."""
         page, limit = self.page, self.limit
         if page is None or limit is None:
             return 0
-        return self._footing.right(limit, began_ms=page.began_ms, turn_ms=self._turn_began_ms)
+        return self._footing.right(limit, began_ms=page.began_ms, turn_ms=page.next_turn_ms)
 
     def _expected(self) -> int:
         """Return what there will be elsewhere of a window that has just begun, as far as was heard of the one before."""

@@ -93,6 +93,11 @@ class Page:
             return self.ends_ms
         return min(self.ends_ms, self.began_ms + (self.slice_at(wall_ms) + 1) * SLICE_MS)
 
+    @property
+    def next_turn_ms(self) -> int:
+        """When the next slice begins of which nothing stands so far; of the last one, when that began."""
+        return self.began_ms + min(self._next_slice, self._slices - 1) * SLICE_MS
+
     def lapse(self, share: Share) -> None:
         """Let go of what stood with the node in the slice that is over, and of what it borrowed for it."""
         unspent = self._fresh + self._loaned - max(0, share.spent - self._spent_mark)
