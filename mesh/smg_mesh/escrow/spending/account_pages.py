@@ -27,6 +27,8 @@ _REPORT_PARTS: Final = 25
 """Of windows that are told of: news of so small a part of the amount, divided by the nodes, is told to the owner."""
 _REPORT_MS: Final = 1_000
 """Or so often, while something is spent."""
+_QUIET_MS: Final = 2_000
+"""Where nothing was asked for in so long, nothing is expected."""
 NEVER_MS: Final = 1 << 62
 
 
@@ -73,6 +75,8 @@ class AccountPages:
         self._offered_mark = 0
         self._debt_mark = 0
         self._measured_ms = now_ms
+        self._used_ms = now_ms - _QUIET_MS
+        """When something was asked for last."""
         self._turn_ms = -1
         self._back_ms = NEVER_MS
         self._returns_ms = NEVER_MS
@@ -157,9 +161,14 @@ class AccountPages:
         return max(0, share.amount - self._lost - share.left - share.spent)
 
     def _expects(self, wall_ms: int) -> int:
-        """Return how much is asked for here in the rest of this turn, if it goes on as before."""
-        rest_ms = max(0, self._turn_ms - wall_ms)
-        return int(SPARE * self._demand * rest_ms / 1000) + self.share.wanted
+        """Return how much is asked for here in the rest of this turn, if it goes on as before; nothing where it does not."""
+        return self._expected_in(max(0, self._turn_ms - wall_ms)) + self.share.wanted
+
+    def _expected_in(self, for_ms: int) -> int:
+        """Return how much is asked for here in so much time; a burst that is over says nothing of the time to come."""
+        if self._measured_ms - self._used_ms >= _QUIET_MS:
+            return 0
+        return int(SPARE * self._demand * for_ms / 1000)
 
     def _needs(self, wall_ms: int) -> int:
         """Return how much is needed here for the rest of this turn, and a little."""

@@ -27,7 +27,6 @@ from smg_mesh.escrow.spending.account_pages import (
     NEVER_MS,
     RETRY_MS,
     RETURNS_PERCENT,
-    SPARE,
     AccountPages,
 )
 from smg_mesh.escrow.spending.check_interval import CALM_MS, PACE_MIN_MS, enough_ms
@@ -124,7 +123,7 @@ class Account(AccountPages):
             came = offered - self._offered_mark
             if came:
                 self._offered_mark = offered
-                self.active_ms = now_ms
+                self.active_ms = self._used_ms = now_ms
             weight = passed / (passed + self._ease_ms)
             demand = self._demand + (max(0, came) * 1000.0 / passed - self._demand) * weight
             self._demand = demand if demand > 0.001 else 0.0
@@ -224,8 +223,7 @@ class Account(AccountPages):
         if units <= spare or not accrues:
             return
         right = self._right()
-        later_ms = max(0, page.ends_ms - self._turn_ms)
-        kept = 0 if self._wants() else int(SPARE * self._demand * later_ms / 1000)
+        kept = 0 if self._wants() else self._expected_in(max(0, page.ends_ms - self._turn_ms))
         slices = page.slices_for(units - spare, right, kept)
         footing.released.plan(share.key, page.window, slices, now_ms=now_ms)
 

@@ -42,8 +42,13 @@ def chosen(names: Sequence[str], window_s: int = 0) -> list[str]:
 async def play_trials(
     scene: Scene, definer: Definer, names: Sequence[str], *, window_s: int, mode: str
 ) -> list[Figure]:
-    """Play these trials under limits in windows of that length; return their figures."""
+    """Play these trials under limits in windows of that length; return their figures.
+
+    They begin in the first window that all nodes live through: in the one that they start in, what
+    stands with them is not whole.
+    """
     trial = Trial(scene, definer, window_us=window_s * 1_000_000, mode=mode)
+    await trial.border()
     figures: list[Figure] = []
     for name in chosen(names):
         began_us = scene.now_us()
