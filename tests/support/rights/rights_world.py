@@ -106,7 +106,9 @@ class Node:
         self.paused = False
         self.peak_ms = self.wall_ms
         known_ms = wall_ms if boot > 1 else wall_ms - 86_400_000
-        self.ledger.follow(world.roster, len(world.roster.names), wall_ms=known_ms)
+        self.ledger.follow(
+            world.roster, len(world.roster.names), wall_ms=known_ms, founder=boot == 1
+        )
         self._write()
 
     @property

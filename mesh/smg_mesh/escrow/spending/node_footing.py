@@ -4,7 +4,8 @@ this life's boot          nothing stands in windows (slices) that began before: 
 the lives before          nothing stands in what they lived through by their clocks, and nothing as long as the
                           disk does not have where the clock of this life is
 a divisor after none      counts from the next slice on, of the first window a few units less: an owner by the
-                          roster before rounds in another way, and may have minted that window ahead. Of a name
+                          roster before rounds in another way, and may have minted that window ahead; before a
+                          roster that this life has begun there was none. Of a name
                           that joined others, it counts from the next window on, since they may have released what
                           they had of this one
 what was released         never stands again, for this life and those to come
@@ -50,6 +51,8 @@ class Footing:
         self._divisor = 0
         self._granted_ms = wall_ms
         """When it began to divide by anything, after nothing."""
+        self._begun = False
+        """It did by a roster that this life has begun with others."""
         self._past: list[tuple[int, int]] = []
         """Divisors of before and until when they counted, the largest first: a smaller one that ended earlier says
         nothing."""
@@ -62,8 +65,10 @@ class Footing:
         """
         return self._roster is not None
 
-    def divide(self, roster: Roster | None, divisor: int, *, wall_ms: int) -> None:
-        """Divide by that from now on, by these rules; 0: nothing stands."""
+    def divide(
+        self, roster: Roster | None, divisor: int, *, wall_ms: int, founder: bool = False
+    ) -> None:
+        """Divide by that from now on, by these rules; 0: nothing stands. `founder`: this life has begun the roster."""
         self._roster = roster
         self.users = len(roster.names) if roster is not None else 1
         if divisor == self._divisor:
@@ -73,6 +78,7 @@ class Footing:
             self._past.append((self._divisor, wall_ms))
         else:
             self._granted_ms = wall_ms
+            self._begun = founder and roster is not None and roster.version == 1
         self._divisor = divisor
 
     def clocks(self, *, now_ms: int, wall_ms: int) -> None:
@@ -101,7 +107,9 @@ class Footing:
         for divisor, until_ms in self._past:
             if until_ms > ahead_ms:
                 right = min(right, standing_right(limit, self._roster, divisor))
-        return right if self._granted_ms <= ahead_ms else max(0, right - self.users)
+        if self._begun or self._granted_ms <= ahead_ms:
+            return right
+        return max(0, right - self.users)
 
     def loan(self, limit: Limit, *, turn_ms: int) -> int:
         """Return what this node may borrow of a window now."""

@@ -78,7 +78,7 @@ class Ledger:
         self._due_ms = self._ticked_ms = now_ms
 
     def follow(
-        self, roster: Roster | None, divisor: int, *, wall_ms: int, founder: bool = True
+        self, roster: Roster | None, divisor: int, *, wall_ms: int, founder: bool = False
     ) -> None:
         """Divide what stands by that from the next window on (long windows: from the next slice); 0: none.
 
@@ -86,7 +86,7 @@ class Ledger:
         """
         share = 0 if roster is None else roster.divisor(self._me.name)
         self._footing.released.follow(roster, share, founder=founder, wall_ms=wall_ms)
-        self._footing.divide(roster, divisor, wall_ms=wall_ms)
+        self._footing.divide(roster, divisor, wall_ms=wall_ms, founder=founder)
         self._permits.divide(roster, divisor)
 
     def changed(self) -> None:
