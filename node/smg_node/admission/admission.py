@@ -120,19 +120,21 @@ class Admission:
     def refuse(self, matched: Matched, short: Short) -> LimitedError:
         """See `ticket.Door`."""
         now_ms, measure = self._clock.now_ms(), short.measure
-        never = short.cost > measure.share.amount
+        share = measure.share
+        reason = _reason(share)
+        # What others hold is left, as what is too little for this request is: it is told, and comes back perhaps.
+        nothing = short.cost <= share.amount and reason != "held_elsewhere"
         told = [
-            one.told(now_ms, most=0 if one is measure and not never else None)
+            one.told(now_ms, most=0 if one is measure and nothing else None)
             for one in matched.measures
         ]
         refused = told[matched.measures.index(measure)]
-        share = measure.share
         return refusal(
             told,
             refused,
             window_ms=measure.window_ms,
             cost=short.cost,
-            reason=(reason := _reason(share)),
+            reason=reason,
             retry_after_s=self._again_s(share, reason, refused.reset_ms / 1000, now_ms),
         )
 

@@ -151,7 +151,9 @@ async def test_what_others_hold_is_not_called_used_up() -> None:
     assert error.message == (
         "other nodes hold what is left now of the limit of tenant=acme: 10 requests per minute"
     )
-    assert error.headers("openai")["x-smg-limit-reason"] == "held_elsewhere"
+    headers = error.headers("openai")
+    assert headers["x-smg-limit-reason"] == "held_elsewhere"
+    assert headers["x-ratelimit-remaining-requests"] == "3", "that is left, though not here"
     assert error.retry_after_s is not None
     assert 1 <= error.retry_after_s <= 2
 

@@ -15,6 +15,8 @@ from smg_chaos.gameday.limits.clients.trial_records import UNKNOWN, Answer
 
 _ADMITTED = 200
 _REFUSED = 429
+_HELD = "held_elsewhere"
+"""The reason of a refusal while there is something left, which other nodes hold."""
 _SLACK_US = 100_000
 """So much later or earlier may a node say that a window ends."""
 
@@ -65,7 +67,7 @@ def read_headers(
         if answer.remaining < 0:
             found.negative += 1
             _show(found, answer, f"says that {answer.remaining} are left")
-        if answer.status == _REFUSED and answer.remaining > 0:
+        if answer.status == _REFUSED and answer.remaining > 0 and answer.reason != _HELD:
             found.left_at_refusal += 1
             _show(found, answer, f"refuses while {answer.remaining} are left")
         window = window_of(answer, window_us)
