@@ -45,6 +45,7 @@ SMALL = {
     "state-join-10k": (3, 1),
     "state-50k": (3, 0),
     "limits": (5, 8),
+    "limit-lending": (5, 6),
     "limit-even-2x": (5, 2),
     "limit-even-10x": (5, 2),
     "limit-skew-2x": (5, 2),

@@ -34,6 +34,8 @@ class Price:
 
 _ASLEEP: Final = -1
 """In place of the window of a share that nobody used for a while."""
+_LENT_MS: Final = 120_000
+"""In windows up to here all that nobody has spent can be got at any node."""
 _SHORT_MS: Final = 10_000
 """In windows up to here whatever was told stands until the next one."""
 FREE: Final = Price()
@@ -98,7 +100,7 @@ class MatchedLimit:
         share = self.share
         heard = share.pool >= 0 and share.state in HEARD
         remaining = share.left + share.pool if heard else share.left
-        if self.window_ms and share.pool < 0 and share.state == "exact":
+        if 0 < self.window_ms <= _LENT_MS and share.pool < 0 and share.state == "exact":
             # Its owner has not spoken yet of this window, or there is none yet: others may have spent nothing of it.
             remaining = share.amount - share.spent
         if share.debt > 0:

@@ -25,6 +25,7 @@ from smg_mesh.escrow.messages.messages import UNKNOWN, AskRow, GiveRow
 from smg_mesh.escrow.owning.max_min_fairness import split_fairly
 from smg_mesh.escrow.owning.ownership import Ownership
 from smg_mesh.escrow.owning.pool_customer import CALL_AGAIN_MS, Customer
+from smg_mesh.escrow.spending.released_slices import RELEASED_MAX_MS
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
 
 _TRANCHES: Final = 100
@@ -295,6 +296,8 @@ class Pool:
         window_ms = self.limit.window_ms
         known = self.minted >= 0 or self.turns > 0 or not self.term
         free = self.free(alive) if known else UNKNOWN
+        if self.limit.window_ms > RELEASED_MAX_MS:
+            free = -1  # what others hold of budgets does not come here
         if customer is not None:
             customer.told_free = free
         return GiveRow(

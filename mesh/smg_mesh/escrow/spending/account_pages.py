@@ -11,6 +11,7 @@ from smg_mesh.escrow.limit_model import Life, Limit, slot_of
 from smg_mesh.escrow.spendable_share import ASLEEP, Share
 from smg_mesh.escrow.spending.check_interval import pace_ms
 from smg_mesh.escrow.spending.node_footing import Footing
+from smg_mesh.escrow.spending.released_slices import RELEASED_MAX_MS
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
 from smg_mesh.escrow.spending.visited_windows import Visited
 from smg_mesh.escrow.spending.window_page import Page
@@ -156,6 +157,8 @@ class AccountPages:
     def _expected(self) -> int:
         """Return what there will be elsewhere of a window that has just begun, as far as was heard of the one before."""
         share = self.share
+        if share.window_ms > RELEASED_MAX_MS:
+            return -1
         if not self.owner or self._heard_ms == -NEVER_MS or share.state != "exact":
             return -1
         return max(0, share.amount - self._lost - share.left - share.spent)

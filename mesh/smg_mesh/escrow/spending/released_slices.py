@@ -9,7 +9,10 @@ it is on disk before the owner hears of it. So a life may let a slice of a windo
     what they divided among themselves. When that was, is on disk as well before anything stands.
 
 Without a data dir nothing outlives a process. Windows shorter than an hour then begin to stand for
-a new life with the next window; longer ones, whose limits are volatile, are never released.
+a new life with the next window.
+
+Windows above RELEASED_MAX_MS, which are budgets, are not released: what a life had released and reported dies with it,
+and there it would be missing for long.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,6 +31,7 @@ JOINED: Final = "!joined!"
 _FOUNDED_MS: Final = 1
 """Of a name that has begun the roster."""
 _MARGIN_MS: Final = 250
+RELEASED_MAX_MS: Final = 120_000
 HOUR_MS: Final = 3_600_000
 _NEVER_MS: Final = 1 << 62
 _AGAIN_MS: Final = 1_000
@@ -115,7 +119,7 @@ class ReleasedSlices:
 
     def may(self, window_ms: int) -> bool:
         """Return whether slices of such windows are released."""
-        return slices_of(window_ms) > 1 and self._remembers(window_ms)
+        return slices_of(window_ms) > 1 and window_ms <= RELEASED_MAX_MS
 
     def plan(self, key: str, window: int, slices: int, *, now_ms: int) -> None:
         """Have it written that so many slices are released, from the last one on; unless it is being written."""

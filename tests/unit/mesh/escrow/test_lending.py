@@ -198,9 +198,10 @@ def test_a_disk_that_has_forgotten_something_gives_nothing_of_windows_before() -
     assert slices.kept(KEY, 17, 60_000) == 6
 
 
-def test_without_a_disk_windows_of_an_hour_are_never_released() -> None:
+def test_budgets_are_never_released_and_go_on_without_a_disk() -> None:
     slices = ReleasedSlices(None, memory_ms=lambda: 0, durable=False)
-    assert not slices.may(3_600_000)
+    assert not slices.may(121_000)
+    assert slices.may(120_000)
     assert slices.kept("k#requests/3600000", 1, 3_600_000) == 360
     assert slices.may(60_000)
     assert not slices.may(10_000), "there is nothing to come in it"
