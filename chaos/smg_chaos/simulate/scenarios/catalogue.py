@@ -92,6 +92,7 @@ ACCEPTANCE: Final = (
     _row("limit-day", 5, 10),
     _row("limit-permits", 5, 20),
     _row("limit-places", 5, 300),
+    _row("limit-lending", 5, 300),
 )
 
 

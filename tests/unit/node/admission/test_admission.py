@@ -87,8 +87,7 @@ async def test_a_refusal_charges_nothing_and_says_when_to_come_again() -> None:
     assert error.message == (
         "the limit of tenant=acme is used up: 10 requests per minute; there is more in 40s"
     )
-    assert error.retry_after_s is not None
-    assert 40 <= error.retry_after_s <= 41
+    assert 40 <= (error.retry_after_s or 0) <= 41
     headers = error.headers("openai")
     assert headers["x-smg-limit-reason"] == "used_up"
     assert headers["x-ratelimit-remaining-requests"] == "0"
@@ -170,10 +169,9 @@ async def test_without_an_owner_there_is_more_when_the_next_unit_accrues_here(
     share.next_ms = round(world.wall_ms + 1000 * next_s) if next_s else 0
     error = await refused(ticket_of(door_of(world)).enter())
     assert not error.hopeless
-    assert error.retry_after_s is not None
-    assert again_s <= error.retry_after_s <= again_s + 1
-    assert error.headers("openai")["x-smg-limit-reason"] == "no_owner"
-    assert error.headers("openai")["x-smg-limit-state"] == "standing"
+    assert again_s <= (error.retry_after_s or 0) <= again_s + 1
+    headers = error.headers("openai")
+    assert (headers["x-smg-limit-reason"], headers["x-smg-limit-state"]) == ("no_owner", "standing")
 
 
 async def test_what_could_never_fit_is_refused_as_such_and_says_what_is_left() -> None:
