@@ -42,12 +42,11 @@ class Parts:
         wall_ms: int,
         lived: LivedTime | None = None,
         released: ReleasedSlices | None = None,
-        durable: bool = True,
         adopted_ms: int | None = None,
         called: Callable[[], object] | None = None,
     ) -> None:
         """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` and `released` are of a life
-        before, here. `durable`: there is a disk at all.
+        before, here.
 
         `called` is called when a share has become low, by the caller that charged it; it has to
         call `hear`.
@@ -73,7 +72,6 @@ class Parts:
         self.released = ReleasedSlices(
             remembered,
             memory_ms=lambda: self._voter.memory_ms,
-            durable=durable,
             before=released,
         )
         self._ledger = Ledger(

@@ -13,7 +13,7 @@ from typing import Final
 
 from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.limit_counters import Tallies
-from smg_node.admission.limit_errors import LimitedError, Reason, refusal
+from smg_node.admission.limit_errors import QUOTA_FROM_MS, LimitedError, Reason, refusal
 from smg_node.admission.limit_matching import Matched, Matcher, Prices
 from smg_node.admission.ports import Rights, Rules, Share
 from smg_node.admission.ticket import Attempt, Ticket
@@ -145,7 +145,7 @@ class Admission:
         chance = self._rng.random()
         if not share.window_ms:
             return CONCURRENT_RETRY_S * (1 + chance)
-        if share.state in ("standing", "borrowed") and share.next_ms:
+        if share.next_ms and share.pool == 0 and reason != "used_up":
             return min(reset_s, max(0.0, (share.next_ms - now_ms) / 1000)) + JITTER * chance
         if reason != "used_up" and share.state == "exact":
             return min(reset_s, OWNER_RETRY_S) * (1 + chance)
@@ -174,8 +174,10 @@ def _is_sought(share: Share) -> bool:
 
 def _reason(share: Share) -> Reason:
     """Return why there is nothing here now, as far as this node knows."""
+    accrues = share.next_ms and share.window_ms < QUOTA_FROM_MS
     if share.pool == 0 and share.state in ("exact", "alone"):
-        return "used_up"
+        # Where a little comes to this node yet, it does to others too, and they may hold some.
+        return "held_elsewhere" if accrues else "used_up"
     if share.pool < 0 or share.state in ("standing", "borrowed"):
         return "no_owner"
     return "held_elsewhere"

@@ -248,6 +248,9 @@ class Pool:
         called = []
         for (life, _), part in zip(places, parts, strict=True):
             customer = self.customers.setdefault(life, Customer())
+            at_work = customer.spoke and now_ms - customer.heard_ms <= every_ms
+            if at_work and self.limit.window_ms <= SLICE_MS:
+                continue  # it gives back by itself what it does not need
             if not part or 0 <= customer.called_ms > now_ms - customer.call_gap_ms:
                 continue
             if customer.called_ms >= 0:

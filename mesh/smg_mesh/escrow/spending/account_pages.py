@@ -62,6 +62,8 @@ class AccountPages:
         """Whom this node takes for the owner."""
         self.way = (0, "")
         """(term, owner) that returns go to."""
+        self._owner_left = 0
+        """What the owner itself had left."""
         self._told_spent = 0
         self._lost = 0
         """What stands with nodes that are not heard, as the owner said last."""
@@ -125,6 +127,7 @@ class AccountPages:
         self.page = page
         page.open(share)
         share.pool = self._expected()
+        self._owner_left = -1
         self._told_spent = share.spent
         self._offered_mark = share.offered
         self._good_until_ms = NEVER_MS

@@ -232,6 +232,8 @@ class Account(AccountPages):
         page = self._page_of(window)
         if page is not None and self.limit is not None:
             self._unsaid |= page.release(self._footing, self.limit) > 0
+            if page is self.page:
+                self.share.next_ms = page.next_ms(self._right())
 
     def asks(self, *, now_ms: int) -> AskRow | None:
         """Return what to say to the owner now, if anything."""
@@ -297,8 +299,10 @@ class Account(AccountPages):
         self.way = way
         self._heard_ms = now_ms
         page = self.page
-        if page is not None and row.window == page.window and row.free == -1:
-            self.share.pool = row.left
+        if page is not None and row.window == page.window:
+            self._owner_left = row.left
+            if row.free == -1:
+                self.share.pool = row.left
         if asked_ms >= self._asked_ms:
             self._unheard = False
             self._gap_ms = RETRY_MS
@@ -311,7 +315,7 @@ class Account(AccountPages):
         needs = share.wanted + share.debt
         if self._ahead and self._demand:
             ahead = int(self._demand * (AHEAD_MS + 2 * self._round_trip_ms) / 1000)
-            plenty = min(int(self._demand * PLENTY_AHEAD_MS / 1000), share.pool // _PLENTY)
+            plenty = min(int(self._demand * PLENTY_AHEAD_MS / 1000), self._owner_left // _PLENTY)
             if share.left < share.low:
                 needs += max(_AHEAD_MIN, ahead, plenty)
         return max(0, needs - share.left)

@@ -8,17 +8,15 @@ it is on disk before the owner hears of it. So a life may let a slice of a windo
     this name has been in the roster since then: where it joined later, those before it may have released
     what they divided among themselves. When that was, is on disk as well before anything stands.
 
-Without a data dir nothing outlives a process. Windows shorter than an hour then begin to stand for
-a new life with the next window.
+Without a data dir nothing outlives a process: such windows begin to stand for a new life with the next one.
 
 Windows above RELEASED_MAX_MS, which are budgets, are not released: what a life had released and reported dies with it,
-and there it would be missing for long.
+and there it would be missing for long. So nothing of this concerns them.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from smg_mesh.escrow.election.minted_records import window_ms_of
 from smg_mesh.escrow.limit_model import Roster
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.escrow.spending.standing_rights import slices_of
@@ -32,19 +30,17 @@ _FOUNDED_MS: Final = 1
 """Of a name that has begun the roster."""
 _MARGIN_MS: Final = 250
 RELEASED_MAX_MS: Final = 120_000
-HOUR_MS: Final = 3_600_000
 _NEVER_MS: Final = 1 << 62
 _AGAIN_MS: Final = 1_000
 """What is not on disk by then is written again, if it is still wanted."""
 _KEPT_MAX: Final = 65_536
-"""Windows; above that those are forgotten that ended first."""
+"""Windows, of two minutes at most; above that those are forgotten that were released first."""
 
 
 class ReleasedSlices:
     """Released slices of one node.
 
     `memory_ms()` is the moment (wall clock) from which on the disk has all that was written; 0: always.
-    `durable`: there is a disk.
     """
 
     def __init__(
@@ -52,12 +48,10 @@ class ReleasedSlices:
         remembered: Mapping[tuple[str, int], int] | None,
         *,
         memory_ms: Callable[[], int],
-        durable: bool = True,
         before: "ReleasedSlices | None" = None,
     ) -> None:
         """Begin with what the disk says, and with the life before if it was in this process."""
         self._memory_ms: Callable[[], int] = memory_ms if before is None else before._memory_ms
-        self._durable = durable
         self._released: dict[tuple[str, int], int] = {}
         self._unwritten: dict[tuple[str, int], int] = {}
         self._planned: dict[tuple[str, int], tuple[int, int]] = {}
@@ -109,7 +103,7 @@ class ReleasedSlices:
         since when this name is in the roster.
         """
         slices = slices_of(window_ms)
-        if slices == 1 or not self._remembers(window_ms):
+        if not self.may(window_ms):
             return slices
         if self._roster[0] not in self._joined:
             return -1
@@ -138,6 +132,8 @@ class ReleasedSlices:
 
     def unwritten(self, *, now_ms: int) -> tuple[Minted, ...]:
         """Return what is to be written, once."""
+        if not self._unwritten and self._joining is None:
+            return ()
         places, self._unwritten = self._unwritten, {}
         rows = [Minted(RELEASED + key, window, n) for (key, window), n in places.items()]
         if self._joining is not None and now_ms - self._tried_ms >= _AGAIN_MS:
@@ -158,7 +154,7 @@ class ReleasedSlices:
         if self._planned.get(place, (0, 0))[0] <= row.total:
             self._planned.pop(place, None)
         if len(self._released) > _KEPT_MAX:
-            del self._released[min(self._released, key=_end_ms)]
+            del self._released[next(iter(self._released))]
         return key
 
     def _join(self, name: str, since_ms: int, wall_ms: int) -> None:
@@ -171,9 +167,6 @@ class ReleasedSlices:
     def _joined_ms(self) -> int:
         return self._joined.get(self._roster[0], _NEVER_MS)
 
-    def _remembers(self, window_ms: int) -> bool:
-        return self._durable or window_ms < HOUR_MS
-
 
 def without_released(
     remembered: Mapping[tuple[str, int], int] | None,
@@ -184,7 +177,3 @@ def without_released(
     return {
         place: n for place, n in remembered.items() if not place[0].startswith((RELEASED, JOINED))
     }
-
-
-def _end_ms(place: tuple[str, int]) -> int:
-    return (place[1] + 1) * window_ms_of(place[0])

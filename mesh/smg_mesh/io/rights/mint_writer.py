@@ -62,11 +62,6 @@ class MintWriter:
         self._more: Final = asyncio.Event()
         self._warned = False
 
-    @property
-    def durable(self) -> bool:
-        """Whether there is a folder at all."""
-        return self._log is not None
-
     async def open(self) -> Recalled:
         """Return what an earlier life left; what cannot be read is reported, and not remembered."""
         log = self._log

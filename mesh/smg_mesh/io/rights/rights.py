@@ -256,7 +256,6 @@ class Rights:
             wall_ms=start.wall_ms,
             lived=None if before is None else before.lived,
             released=None if before is None else before.released,
-            durable=self._writer.durable,
             adopted_ms=self._wall_ms(),
             called=self._called,
         )

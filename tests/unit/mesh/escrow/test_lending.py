@@ -4,7 +4,7 @@ import pytest
 
 from smg_mesh.escrow.limit_model import Limit, Roster
 from smg_mesh.escrow.messages.messages import Minted
-from smg_mesh.escrow.spending.released_slices import ReleasedSlices
+from smg_mesh.escrow.spending.released_slices import RELEASED, ReleasedSlices
 from support.rights.rights_world import WALL_MS, World, rate
 
 KEY = "model=m#requests/60000"
@@ -128,9 +128,9 @@ def test_whoever_dies_in_the_middle_of_a_loan_nothing_is_spent_twice(
 ROSTER = Roster(bytes(16), 3, ("a", "b"), (2, 2))
 
 
-def released_by(disk: dict[tuple[str, int], int] | None, **changes: object) -> ReleasedSlices:
-    made = ReleasedSlices(disk, memory_ms=lambda: 0, durable=bool(changes.get("durable", True)))
-    made.follow(ROSTER, 2, founder=bool(changes.get("founder")), wall_ms=1_000_000)
+def released_by(disk: dict[tuple[str, int], int] | None) -> ReleasedSlices:
+    made = ReleasedSlices(disk, memory_ms=lambda: 0)
+    made.follow(ROSTER, 2, founder=False, wall_ms=1_000_000)
     return made
 
 
@@ -198,10 +198,18 @@ def test_a_disk_that_has_forgotten_something_gives_nothing_of_windows_before() -
     assert slices.kept(KEY, 17, 60_000) == 6
 
 
-def test_budgets_are_never_released_and_go_on_without_a_disk() -> None:
-    slices = ReleasedSlices(None, memory_ms=lambda: 0, durable=False)
+def test_budgets_are_never_released_and_nothing_of_it_concerns_them() -> None:
+    slices = ReleasedSlices(None, memory_ms=lambda: 1 << 60)
+    assert slices.kept("k#requests/3600000", 1, 3_600_000) == 360, "nobody has released any"
     assert not slices.may(121_000)
     assert slices.may(120_000)
-    assert slices.kept("k#requests/3600000", 1, 3_600_000) == 360
-    assert slices.may(60_000)
     assert not slices.may(10_000), "there is nothing to come in it"
+
+
+def test_of_windows_that_were_released_the_last_are_remembered() -> None:
+    slices = released_by(None)
+    for window in range(100, 100 + 65_536 + 10):
+        slices.written(Minted(RELEASED + KEY, window, 2))
+    write(slices, {})
+    assert slices.released(KEY, 105) == 0
+    assert slices.released(KEY, 110) == 2

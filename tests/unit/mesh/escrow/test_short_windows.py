@@ -48,7 +48,7 @@ def test_what_idle_nodes_do_not_need_comes_to_the_busy_one(busy: str) -> None:
     world.run(5_000, rate(**load), audits=True)
     for window in range(1, 5):
         assert 970 <= got(world, window) <= 1_000
-        assert world.by_node[KEY, FIRST + window, busy] >= 865
+        assert world.by_node[KEY, FIRST + window, busy] >= 870
 
 
 def test_who_asks_for_less_than_the_fair_part_gets_all_of_it() -> None:
