@@ -1,8 +1,8 @@
 """Admission of requests: matches the limits, waits briefly for rights, and builds the refusal.
 
 A share that is empty here may be filled again in a few milliseconds, as long as rights are left
-anywhere in the cluster. So a request waits for them: up to a second where the owner said that there
-are some, with it or with other nodes, and not longer than a round trip takes where nobody knows.
+anywhere in the cluster. So a request waits for them: up to 1.4 s where the owner said that there are
+some, with it or with other nodes, and not longer than a round trip takes where nobody knows.
 Where there is nothing left, it is refused at once. None of it costs a right.
 """
 

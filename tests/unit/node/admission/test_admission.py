@@ -129,51 +129,6 @@ async def test_budgets_of_an_hour_and_more_are_quotas() -> None:
     )
 
 
-async def test_where_the_owner_has_not_spoken_yet_it_is_worth_to_come_again_soon() -> None:
-    world = LimitWorld()
-    world.add(limit(window_ms=86_400_000), 0, 10).pool = -1
-    error = await refused(ticket_of(door_of(world)).enter())
-    assert (error.code, error.hopeless) == ("rate_limit_exceeded", False)
-    assert error.retry_after_s is not None
-    assert 1 <= error.retry_after_s <= 2
-    assert error.message == (
-        "this node may not give more now of the limit of tenant=acme: 10 requests per day; "
-        "it does not hear the node that shares it out"
-    )
-    assert error.headers("openai")["x-smg-limit-reason"] == "no_owner"
-
-
-async def test_what_others_hold_is_not_called_used_up() -> None:
-    world = LimitWorld()
-    world.add(limit(), 0, 10).pool = 3
-    error = await refused(ticket_of(door_of(world)).enter())
-    assert error.message == (
-        "other nodes hold what is left now of the limit of tenant=acme: 10 requests per minute"
-    )
-    headers = error.headers("openai")
-    assert headers["x-smg-limit-reason"] == "held_elsewhere"
-    assert headers["x-ratelimit-remaining-requests"] == "3", "that is left, though not here"
-    assert error.retry_after_s is not None
-    assert 1 <= error.retry_after_s <= 2
-
-
-@pytest.mark.parametrize(
-    ("next_s", "window_ms", "again_s"), [(7.5, 86_400_000, 7.5), (0.0, 60_000, 40.0)]
-)
-async def test_without_an_owner_there_is_more_when_the_next_unit_accrues_here(
-    next_s: float, window_ms: int, again_s: float
-) -> None:
-    world = LimitWorld()
-    share = world.add(limit(window_ms=window_ms), 0, 10)
-    share.state = "standing"
-    share.next_ms = round(world.wall_ms + 1000 * next_s) if next_s else 0
-    error = await refused(ticket_of(door_of(world)).enter())
-    assert not error.hopeless
-    assert again_s <= (error.retry_after_s or 0) <= again_s + 1
-    headers = error.headers("openai")
-    assert (headers["x-smg-limit-reason"], headers["x-smg-limit-state"]) == ("no_owner", "standing")
-
-
 async def test_what_could_never_fit_is_refused_as_such_and_says_what_is_left() -> None:
     world = LimitWorld()
     share = world.add(limit("tokens"), 700, 1_000)
