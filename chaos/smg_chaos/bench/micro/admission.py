@@ -86,6 +86,7 @@ class _Share:
         "key",
         "left",
         "low",
+        "next_ms",
         "offered",
         "pool",
         "spent",
@@ -100,6 +101,7 @@ class _Share:
         self.amount = _ENOUGH
         self.left = left
         self.low = self.window = self.debt = self.spent = self.offered = self.pool = 0
+        self.next_ms = 0
         self.ends_ms = limit.window_ms
         self.wants_more = False
         self.state = "exact"
