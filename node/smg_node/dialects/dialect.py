@@ -2,10 +2,11 @@
 
 The reader turns a decoded JSON body into a `GenerateRequest` plus a `View`: what only the presenter
 needs (is usage requested, which object names). The presenter turns events into bytes. No dialect is
-built from another.
+built from another. What an API takes from the request's head is in its `Caller`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
@@ -19,7 +20,40 @@ from smg_node.core.generation.request import GenerateRequest
 PLAIN_LEVELS: Final = 3
 """How deep a plain body nests at most: messages in a list in an object."""
 
+COMMENT: Final = b": ping\n\n"
+"""Keep-alive of APIs whose clients skip comments."""
+
 ViewT = TypeVar("ViewT")
+
+
+class Caller(Protocol):
+    """What a dialect may know of a request besides its body."""
+
+    @property
+    def request_id(self) -> str:
+        """Id of the request, as its answer's headers have it."""
+        ...
+
+    @property
+    def tenant(self) -> str:
+        """Tenant of the key that the request came with, "" without one."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Request headers, with names in lower case."""
+        ...
+
+
+class Unknown:
+    """Caller of whom nothing is known: a body without a request around it."""
+
+    request_id: str = ""
+    tenant: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+UNKNOWN: Final = Unknown()
 
 
 class ParsedBody(msgspec.Struct, Generic[ViewT], frozen=True, gc=False):
@@ -54,6 +88,8 @@ class Dialect(Protocol):
     """One public API."""
 
     name: str
+    keepalive: bytes
+    """Written into a stream that has been silent for long; clients skip it."""
 
     def read_plain(self, raw: bytes) -> ParsedBody[Any] | None:
         """Return the parsed body if it is plain enough for the fast reader; None for any other,
@@ -61,14 +97,18 @@ class Dialect(Protocol):
         """
         ...
 
-    def read(self, body: dict[str, Any]) -> ParsedBody[Any]:
+    def read(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> ParsedBody[Any]:
         """Return the parsed body. Raises INVALID_REQUEST naming the JSON path; every problem found
         in one pass is in the message, at most ten.
         """
         ...
 
-    def presenter(self, reading: ParsedBody[Any]) -> Presenter:
+    def presenter(self, reading: ParsedBody[Any], caller: Caller = UNKNOWN) -> Presenter:
         """Return the presenter for this parsed body."""
+        ...
+
+    def error_status(self, error: SmgError) -> int:
+        """Return the HTTP status that clients of this API know for an error."""
         ...
 
     def error_body(self, error: SmgError, request_id: str) -> bytes:

@@ -1,20 +1,42 @@
-"""Registry of dialects: every public API of this node, by name."""
+"""Registry of dialects: every public API of this node, by name, built when it is first used."""
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from smg_node.core.registry import Registry
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
 
 CHAT: Final = ChatDialect.name
 COMPLETIONS: Final = CompletionsDialect.name
 
 
-def known_dialects(options: ReaderOptions) -> Registry[Dialect]:
-    """Return the dialects, each built with `options`."""
-    registry: Registry[Dialect] = Registry("dialect")
-    registry.add(CHAT, ChatDialect(options))
-    registry.add(COMPLETIONS, CompletionsDialect(options))
-    return registry
+class Dialects(Mapping[str, Dialect]):
+    """The dialects; those that many nodes never serve are imported with their first request."""
+
+    def __init__(self, options: ReaderOptions, seals: ThoughtSeals | None = None) -> None:
+        self._options = options
+        self._seals = ThoughtSeals(PlainVault()) if seals is None else seals
+        self._built: dict[str, Dialect] = {
+            CHAT: ChatDialect(options),
+            COMPLETIONS: CompletionsDialect(options),
+        }
+
+    def __getitem__(self, name: str) -> Dialect:
+        found = self._built.get(name)
+        if found is None:
+            found = self._built[name] = _LATER[name](self._options, self._seals)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (CHAT, COMPLETIONS)
+        yield from _LATER
+
+    def __len__(self) -> int:
+        return 2 + len(_LATER)
+
+
+_LATER: Final[Mapping[str, Callable[[ReaderOptions, ThoughtSeals], Dialect]]] = {}
+"""Makers of the dialects that are imported when they are needed."""

@@ -1,14 +1,12 @@
 """Live updates: hands changed settings of the cluster to the running parts of a process."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.settings.model_views import retune_models
 from smg_node.config.frozen_settings import Settings
-from smg_node.dialects.dialect import Dialect
-from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.registry import known_dialects
+from smg_node.dialects.registry import Dialects
+from smg_node.dialects.thought_seals import ThoughtSeals
 from smg_node.fleet.fleet import Fleet
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.http_settings import http_options, reader_options
@@ -45,12 +43,14 @@ class Pipeline:
     embedder: Embedder
 
 
-def follow_serving(live: LiveSettings, parts: HttpParts, pipeline: Pipeline) -> None:
+def follow_serving(
+    live: LiveSettings, parts: HttpParts, pipeline: Pipeline, seals: ThoughtSeals
+) -> None:
     """Let what serves requests take over the cluster's settings as they change."""
 
     def surface(now: Settings) -> None:
         reading = reader_options(now)
-        parts.retune(http_options(now), reading, dialects_by_name(reading))
+        parts.retune(http_options(now), reading, Dialects(reading, seals))
 
     def placing(now: Settings) -> None:
         own = {
@@ -102,12 +102,6 @@ def follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetServic
     live.watch(("engine",), engines)
     live.watch(("readiness",), lambda now: desk.retune(workers_ready_min=now.readiness.min_workers))
     live.watch(("telemetry",), telemetry)
-
-
-def dialects_by_name(reading: ReaderOptions) -> Mapping[str, Dialect]:
-    """Return every dialect that is known, by name, as it reads requests under `reading`."""
-    dialects = known_dialects(reading)
-    return {name: dialects.get(name) for name in dialects}
 
 
 def prepare_limits(settings: Settings) -> PrepareLimits:

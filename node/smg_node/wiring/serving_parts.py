@@ -21,6 +21,8 @@ from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
+from smg_node.dialects.registry import Dialects
+from smg_node.dialects.thought_seals import ThoughtSeals, Vault
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.transport.tls_trust import Trust
 from smg_node.fleet.fleet import Fleet, OpenEngine
@@ -61,7 +63,6 @@ from smg_node.wiring.fleet_parts import (
 )
 from smg_node.wiring.live_updates import (
     Pipeline,
-    dialects_by_name,
     follow_below,
     follow_serving,
     prepare_limits,
@@ -152,6 +153,7 @@ def build_http_parts(
     usage: UsageParts,
     *,
     sticky: Bindings,
+    vault: Vault,
     mesh: MemberQueries | None = None,
     siblings: Siblings | None = None,
     prefixes: Prefixes | None = None,
@@ -161,7 +163,7 @@ def build_http_parts(
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings.
 
-    `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    `vault` seals thoughts that clients carry; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -178,8 +180,11 @@ def build_http_parts(
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
     )
-    parts = _surface(settings, base, desk, cluster, shared, usage, pipeline, explain, history)
-    follow_serving(shared.live, parts, pipeline)
+    seals = ThoughtSeals(vault)
+    parts = _surface(
+        settings, base, desk, cluster, shared, usage, pipeline, explain, history, seals
+    )
+    follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
         shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
@@ -196,6 +201,7 @@ def _surface(
     pipeline: Pipeline,
     explain: Explanations,
     history: LazyHistory | None,
+    seals: ThoughtSeals,
 ) -> HttpParts:
     """Return the node as the HTTP surface sees it."""
     reading = reader_options(settings)
@@ -226,7 +232,7 @@ def _surface(
         state=shared.state,
         explain=explain,
         refusals=pipeline.journal.refusals,
-        dialects=dialects_by_name(reading),
+        dialects=Dialects(reading, seals),
         meters=base.meters,
         tracer=base.tracer,
         access=base.access,

@@ -18,7 +18,7 @@ from smg_node.dialects.completions.reader import PARAMETERS as COMPLETIONS_PARAM
 from smg_node.dialects.dialect import Dialect, ParsedBody
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.registry import CHAT, COMPLETIONS, known_dialects
+from smg_node.dialects.registry import CHAT, COMPLETIONS, Dialects
 from smg_node.dialects.tokenize.reader import (
     DetokenizeBody,
     TokenizeBody,
@@ -31,8 +31,8 @@ from support.tools.example_counts import example_count
 
 T = TypeVar("T")
 OPTIONS = ReaderOptions()
-DIALECTS = known_dialects(OPTIONS)
-REJECTING = known_dialects(ReaderOptions(unknown_parameters="reject", template_from_request=True))
+DIALECTS = Dialects(OPTIONS)
+REJECTING = Dialects(ReaderOptions(unknown_parameters="reject", template_from_request=True))
 
 scalars = (
     st.none()
@@ -115,8 +115,8 @@ def test_any_completions_body_is_read_or_refused(body: dict[str, Any]) -> None:
 @given(st.sampled_from(sorted(CHAT_PARAMETERS)), values)
 @settings(max_examples=example_count(400))
 def test_any_value_of_a_known_parameter_is_read_or_refused(name: str, value: Any) -> None:
-    understood(DIALECTS.get(CHAT), {**WHOLE, name: value})
-    understood(DIALECTS.get(COMPLETIONS), {**WHOLE, name: value})
+    understood(DIALECTS[CHAT], {**WHOLE, name: value})
+    understood(DIALECTS[COMPLETIONS], {**WHOLE, name: value})
 
 
 messages_lists = st.lists(
@@ -133,7 +133,7 @@ messages_lists = st.lists(
 @given(messages_lists)
 @settings(max_examples=example_count(300))
 def test_any_messages_are_read_or_refused_at_a_path_inside_them(messages: list[Any]) -> None:
-    result = attempt(lambda: DIALECTS.get(CHAT).read({"model": "m", "messages": messages}))
+    result = attempt(lambda: DIALECTS[CHAT].read({"model": "m", "messages": messages}))
     if isinstance(result, SmgError):
         assert (result.where or "").startswith("messages")
 
@@ -236,7 +236,7 @@ def test_a_streamed_chat_adds_up_to_the_answer(
     chat: tuple[dict[str, Any], list[Event]], cuts: list[int], field: Any
 ) -> None:
     body, events = chat
-    dialect = known_dialects(ReaderOptions(reasoning_field=field, matched_stop=True)).get(CHAT)
+    dialect = Dialects(ReaderOptions(reasoning_field=field, matched_stop=True))[CHAT]
     reading = dialect.read(body)
     streamed = read_frames(stream_of(dialect, reading, events, cuts))
     answer = answer_of(dialect, reading, events)
@@ -267,7 +267,7 @@ def test_a_broken_chat_ends_with_an_error_and_without_done(
     chat: tuple[dict[str, Any], list[Event]],
 ) -> None:
     body, events = chat
-    dialect = DIALECTS.get(CHAT)
+    dialect = DIALECTS[CHAT]
     streamed = read_frames(stream_of(dialect, dialect.read(body), events, []))
     assert not streamed.done
     assert isinstance(events[-1], Fail)
@@ -301,7 +301,7 @@ def test_a_streamed_completion_adds_up_to_the_answer(
     completion: tuple[dict[str, Any], list[Event]], cuts: list[int]
 ) -> None:
     body, events = completion
-    dialect = DIALECTS.get(COMPLETIONS)
+    dialect = DIALECTS[COMPLETIONS]
     reading = dialect.read(body)
     streamed = read_frames(stream_of(dialect, reading, events, cuts))
     answer = answer_of(dialect, reading, events)

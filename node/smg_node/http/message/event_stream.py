@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from smg_node.dialects.dialect import COMMENT
 from smg_node.http.message import chunk_writer as chunking
 from smg_node.http.message.reply import Reply
 from smg_node.http.message.response_writer import Wire
@@ -21,8 +22,6 @@ HEADERS: Final[Mapping[str, str]] = {
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
 }
-PING: Final = b": ping\n\n"
-
 _log = logging.getLogger("smg_node.http")
 
 
@@ -68,6 +67,8 @@ class EventStream(msgspec.Struct, eq=False):
     held: bytes = b""
     committed: bool = False
     quiet_ticks: int = 0
+    keepalive: bytes = COMMENT
+    """Written by `ping`."""
 
     async def send(self, frames: bytes) -> None:
         """Write frames at once, then wait if the client is behind. ConnectionError if it is gone."""
@@ -109,9 +110,9 @@ class EventStream(msgspec.Struct, eq=False):
             self.begin(frames, last=True)
 
     def ping(self) -> None:
-        """Write a comment, unless the client is gone or has unread bytes."""
+        """Write the keep-alive, unless the client is gone or has unread bytes."""
         if not self.wire.gone and not self.wire.behind:
-            self.put(PING)
+            self.put(self.keepalive)
 
     def break_off(self) -> None:
         """Reset the connection so that the client does not take the stream for complete."""

@@ -102,6 +102,11 @@ class HttpRequest(msgspec.Struct, eq=False):
         return self.standing.values
 
     @property
+    def tenant(self) -> str:
+        """The caller's tenant, once authorization has run; "" without one."""
+        return self.standing.identity.tenant
+
+    @property
     def identity(self) -> Identity:
         """The caller, once authorization has run."""
         return self.standing.identity

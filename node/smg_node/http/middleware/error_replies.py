@@ -47,6 +47,7 @@ def error_reply(
         body = openai_errors.error_body(error)
     else:
         body = dialect.error_body(error, request_id)
+    status = error.status if dialect is None else dialect.error_status(error)
     headers = {"x-smg-error-code": error.code, **_retry_headers(error)}
     if isinstance(error, StaleSettingError | StaleLimitError):
         headers["etag"] = f'"{error.version}"'
@@ -56,7 +57,7 @@ def error_reply(
         headers["allow"] = error.allow
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return Reply(error.status, body, headers=headers)
+    return Reply(status, body, headers=headers)
 
 
 def family_of(route: Route | None) -> Family:

@@ -7,27 +7,28 @@ import pytest
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.dialects.openai_errors import error_body, error_frame, error_type
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.registry import CHAT, COMPLETIONS, known_dialects
+from smg_node.dialects.registry import CHAT, COMPLETIONS, Dialects
 
 
 def test_every_dialect_is_found_under_its_own_name() -> None:
-    registry = known_dialects(ReaderOptions())
-    assert list(registry) == [CHAT, COMPLETIONS] == ["chat", "completions"]
-    assert all(registry.get(name).name == name for name in registry)
+    registry = Dialects(ReaderOptions())
+    assert list(registry)[:2] == [CHAT, COMPLETIONS] == ["chat", "completions"]
+    assert len(list(registry)) == len(registry)
+    assert all(registry[name].name == name for name in registry)
 
 
 def test_options_reach_the_readers() -> None:
     body = {"model": "m", "prompt": "x", "messages": [{"role": "user", "content": "x"}], "n": 3}
     for name in (CHAT, COMPLETIONS):
-        known_dialects(ReaderOptions()).get(name).read(body)
+        Dialects(ReaderOptions())[name].read(body)
         with pytest.raises(SmgError, match="n: must be between 1 and 2"):
-            known_dialects(ReaderOptions(n_max=2)).get(name).read(body)
+            Dialects(ReaderOptions(n_max=2))[name].read(body)
 
 
 def test_an_envelope_has_four_fields() -> None:
     error = invalid("stop[1]: must not be empty", "stop[1]")
     for name in (CHAT, COMPLETIONS):
-        body = known_dialects(ReaderOptions()).get(name).error_body(error, "req_1")
+        body = Dialects(ReaderOptions())[name].error_body(error, "req_1")
         assert json.loads(body) == {
             "error": {
                 "message": "stop[1]: must not be empty",

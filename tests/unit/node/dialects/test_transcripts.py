@@ -16,7 +16,7 @@ from smg_node.core.generation.answer import Collector
 from smg_node.core.generation.event_grammar import Grammar
 from smg_node.dialects.json_body import read_json
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.registry import known_dialects
+from smg_node.dialects.registry import Dialects
 from support.answers.transcript_lines import event_of, told
 from support.tools.transcripts import run_transcript
 
@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parents[3] / "transcripts" / "dialects"
 
 def read(args: dict[str, str], given: str) -> str:
     options = ReaderOptions(unknown_parameters="reject" if "reject" in args else "forward")
-    dialect = known_dialects(options).get(args["dialect"])
+    dialect = Dialects(options)[args["dialect"]]
     try:
         reading = dialect.read(read_json(given.encode()))
     except SmgError as error:
@@ -34,7 +34,7 @@ def read(args: dict[str, str], given: str) -> str:
 
 
 def present(args: dict[str, str], given: str) -> str:
-    dialect = known_dialects(ReaderOptions()).get(args["dialect"])
+    dialect = Dialects(ReaderOptions())[args["dialect"]]
     body, *lines = given.splitlines()
     reading = dialect.read(read_json(body.encode()))
     presenter = dialect.presenter(reading)

@@ -18,6 +18,7 @@ from smg_node.cluster.usage.usage_factory import build_usage
 from smg_node.config.frozen_settings import is_section
 from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
 from smg_node.core.ids import IdSource
+from smg_node.dialects.thought_seals import PlainVault
 from smg_node.fleet.fleet import Fleet
 from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.http_parts import HttpParts
@@ -121,6 +122,7 @@ class Wired:
             desks,
             usage,
             sticky=OwnBindings(),
+            vault=PlainVault(),
             history=cast(
                 "LazyHistory",
                 SimpleNamespace(

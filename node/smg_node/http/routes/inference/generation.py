@@ -69,7 +69,7 @@ class GenerationRoutes:
                 api = APIS[dialect_name]
                 asked = await large.made(len(raw), lambda: relayable(api, raw, body))
                 return await self._relaying.answer(asked, request)
-            reading = await large.read(raw, body, dialect.read)
+            reading = await large.read(raw, body, lambda body: dialect.read(body, request))
             del body
         wish, standing = reading.request, request.standing
         key = standing.routing_key
@@ -83,10 +83,10 @@ class GenerationRoutes:
         run = parts.generations.start(
             dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
         )
-        presenter = dialect.presenter(reading)
+        presenter = dialect.presenter(reading, request)
         answering = Answering(parts, request, wish, run)
         if wish.stream:
-            return await self._stream(answering, presenter)
+            return await self._stream(answering, presenter, dialect.keepalive)
         try:
             answer = await run.answer()
             sampling = wish.sampling
@@ -101,9 +101,11 @@ class GenerationRoutes:
             raise
         return answering.shaped(said) or answering.noted(said)
 
-    async def _stream(self, answering: Answering, presenter: Presenter) -> Streamed:
+    async def _stream(
+        self, answering: Answering, presenter: Presenter, keepalive: bytes
+    ) -> Streamed:
         request = answering.request
-        stream = EventStream(request.wire, answering.head)
+        stream = EventStream(request.wire, answering.head, keepalive=keepalive)
         self._pulse.add(stream)
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)

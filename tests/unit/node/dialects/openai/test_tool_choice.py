@@ -132,9 +132,9 @@ def test_the_legacy_fields_allow_one_call_at_most() -> None:
             "missing_required_parameter",
         ),
         (
-            {"tools": TOOLS, "tool_choice": {"type": "custom", "custom": {"name": "f"}}},
-            "tool_choice.type",
-            "unsupported_parameter",
+            {"tools": TOOLS, "tool_choice": {"type": "custom", "custom": {"name": "x"}}},
+            "tool_choice",
+            "invalid_value",
         ),
         (
             {"tools": TOOLS, "tool_choice": {"type": "telepathy"}},

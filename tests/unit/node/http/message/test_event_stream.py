@@ -7,7 +7,8 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.http.message.event_stream import PING, EventStream, Holding
+from smg_node.dialects.dialect import COMMENT
+from smg_node.http.message.event_stream import EventStream, Holding
 from smg_node.http.message.response_writer import Wire
 
 
@@ -139,7 +140,7 @@ async def test_a_comment_keeps_its_place() -> None:
     stream.ping()
     stream.end(b"end")
     await turns(4)
-    assert b"".join(wire.writes) == b"words " + PING + b"end"
+    assert b"".join(wire.writes) == b"words " + COMMENT + b"end"
 
 
 @given(
