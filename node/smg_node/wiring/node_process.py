@@ -207,9 +207,8 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     server = farewell.server = Server(parts, None if control is None else control.elsewhere)
     server.wait_for(history)
-    return _Node(
-        base, fleet, registry, desks, cluster, sharing, usage, history, farewell, server, control
-    )
+    parted = (farewell, server, control)
+    return _Node(base, fleet, registry, desks, cluster, sharing, usage, history, *parted)
 
 
 def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:

@@ -1,0 +1,1 @@
+"""Messages: the Anthropic Messages API: requests, answers, streams and errors."""
