@@ -180,14 +180,15 @@ def _sorted_run(run: list[Message], places: dict[str, int]) -> list[Message]:
 
 
 def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | None:
-    """Return the tools in OpenAI's form, or None if there are none.
+    """Return the tools in OpenAI's form, or None if there are none to be shown.
 
     A tool is what the client made it; only a description is added, empty, where a template cannot do without.
+    Deferred ones are not shown.
     """
-    if not tools:
-        return None
     shown: list[Message] = []
     for tool in tools:
+        if tool.deferred:
+            continue
         function: Message = {"name": tool.name}
         if tool.description is not None:
             function["description"] = tool.description
@@ -198,4 +199,4 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
         if tool.strict:
             function["strict"] = True
         shown.append({"type": "function", "function": function})
-    return shown
+    return shown or None

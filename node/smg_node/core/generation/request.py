@@ -79,6 +79,7 @@ class Tool:
     """A function the model may call; `parameters` is its JSON Schema or None, at the JSON path `where`.
 
     `form` is what a custom tool's input is to match; it is told to the model, and no engine is held to it.
+    A `deferred` tool may be called, but the prompt's list of tools leaves it out: the model learns of it later.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Tool:
     strict: bool = False
     where: str = field(default="tools", compare=False)
     form: "Constraint | None" = field(default=None, compare=False)
+    deferred: bool = False
 
 
 ToolMode: TypeAlias = Literal["auto", "none", "required", "named"]

@@ -1,0 +1,1 @@
+"""Request bodies of the Messages API, and their conversion into generation requests."""

@@ -1,0 +1,58 @@
+"""Messages draft: the request to be, with what its history needs to know of other parameters."""
+
+from typing import Final
+
+from smg_node.core.generation.request import Effort, Tool
+from smg_node.core.json_cursor import Cursor
+from smg_node.dialects.dialect import Caller
+from smg_node.dialects.messages.request.context_edits import Edits
+from smg_node.dialects.openai.part_limits import PartCounter
+from smg_node.dialects.openai.request_draft import Draft
+from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.thought_seals import ThoughtSeals
+
+_TTLS: Final = ("5m", "1h")
+_EPHEMERAL: Final = {"type": "ephemeral"}
+
+
+class MessagesDraft(Draft):
+    """Draft of one request.
+
+    `tools` are those that the model may call, by name, in the order in which they were declared; `removed`
+    those of them that were taken away later. `effort` is that of the newest system message, with its path.
+    `documents` are those so far; `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text
+    that the answer goes on from.
+    """
+
+    __slots__ = (
+        "betas", "caller", "documents", "edits", "effort", "forgotten_characters", "forgotten_turns",
+        "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
+    )  # fmt: skip
+
+    def __init__(self, options: ReaderOptions, seals: ThoughtSeals, caller: Caller) -> None:
+        super().__init__(options)
+        self.seals = seals
+        self.caller = caller
+        self.model = ""
+        self.betas = caller.headers.get("anthropic-beta", "")
+        self.edits: Edits | None = None
+        self.tools: dict[str, Tool] = {}
+        self.removed: dict[str, bool] = {}
+        self.effort: tuple[Effort, str] | None = None
+        self.parts = PartCounter(options)
+        self.documents = 0
+        self.forgotten_turns = 0
+        self.forgotten_characters = 0
+        self.prefilled = ""
+        self.thinking_kind = ""
+
+
+def check_cache_control(place: Cursor) -> None:
+    """Check `cache_control`, which has no effect: engines keep prompts by themselves."""
+    value = place.values.get("cache_control")
+    if value is None or value == _EPHEMERAL:
+        return
+    control = place.object("cache_control")
+    if control is not None:
+        control.word("type", ("ephemeral",), required=True)
+        control.word("ttl", _TTLS)

@@ -1,0 +1,335 @@
+"""Turns of a conversation: reads the `messages` of a body, and joins their blocks to turns.
+
+Neighbouring messages of one role are one turn. Results of tools come before what the user says in the same
+message, and in the order of their calls, however the client sorted them: so a conversation that grows keeps
+the beginning of its prompt. System messages stay where they are.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.core.generation.request import ToolCall, Turn
+from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.messages.request.blocks import (
+    RETURNED,
+    SHOWN,
+    Piece,
+    content_of,
+    is_blank,
+    pieces_at,
+    plain_text,
+    read_block,
+    read_text,
+    strange,
+)
+from smg_node.dialects.messages.request.context_edits import first_thought
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.system_messages import read_system_message
+
+MESSAGES_MAX: Final = 100_000
+_ROLES: Final = ("user", "assistant", "system")
+_ID_MAX: Final = 256
+_NAME_MAX: Final = 128
+_BLANK_LINE: Final = "\n\n"
+_SAID: Final = ("text", "thinking", "redacted_thinking", "tool_use")
+_DROPPED: Final = ("redacted_thinking", "fallback")
+_FAILED: Final = {"is_error": True}
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def read_turns(
+    draft: MessagesDraft, cursor: Cursor, key: str, system: str | None
+) -> tuple[Turn, ...]:
+    """Return the turns of the messages at `key`, behind those of `system`; what is wrong is noted."""
+    messages = cursor.array(key, required=True, at_least=1, at_most=MESSAGES_MAX) or []
+    history = _History(draft, first_thought(messages, draft.edits), _last_user(messages))
+    if system is not None:
+        history.systems.append(system)
+    for index, message in enumerate(messages):
+        inside = cursor.element(key, index, message)
+        if inside is not None:
+            history.add(inside, index)
+    turns = history.finished()
+    if messages and not turns and not cursor.problems:
+        cursor.problem(key, "hold nothing to answer")
+    return turns
+
+
+def _last_user(messages: list[Any]) -> int:
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if type(message) is dict and message.get("role") == "user":
+            return place
+    return -1
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that waits for its result."""
+
+    place: int
+    block: Cursor
+    answered: bool = False
+
+
+@dataclass(slots=True)
+class _Said:
+    """What an assistant said in neighbouring messages."""
+
+    texts: list[Piece] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    blocks: dict[str, Cursor] = field(default_factory=dict)
+    """The blocks of the calls, by their ids."""
+    forgot: bool = False
+    """Whether a thought was left out."""
+    last: Cursor | None = None
+    """The last message."""
+
+
+class _History:
+    """Joins messages to turns, one after the other."""
+
+    def __init__(self, draft: MessagesDraft, thoughts_from: int, last_user: int) -> None:
+        self._draft = draft
+        self._thoughts_from = thoughts_from
+        self._last_user = last_user
+        self._turns: list[Turn] = []
+        self._role = ""
+        self._waiting: dict[str, _Call] = {}
+        self._results: list[tuple[int, Cursor, str]] = []
+        self._shown: list[str | Cursor] = []
+        self._said = _Said()
+        self.systems: list[str] = []
+        """Texts of neighbouring system messages."""
+
+    def add(self, message: Cursor, index: int) -> None:
+        """Take the next message."""
+        role = message.word("role", _ROLES, required=True)
+        if role is None:
+            return
+        if role != self._role:
+            if self._role:
+                self._close()
+            self._role = role
+        if role == "user":
+            message.only(("role", "content"))
+            self._hear(message)
+        elif role == "assistant":
+            message.only(("role", "content"))
+            self._say(message, remembers=index >= self._thoughts_from)
+        else:
+            read_system_message(self._draft, message, self.systems, passed=index < self._last_user)
+
+    def finished(self) -> tuple[Turn, ...]:
+        """Return all turns; an assistant's text at the end is what the answer goes on from."""
+        if self._role == "assistant" and not self._said.calls:
+            self._close_system()
+            self._prefill()
+        else:
+            self._close()
+        return tuple(self._turns)
+
+    # ── Users ────────────────────────────────────────────────────────────────
+
+    def _hear(self, message: Cursor) -> None:
+        content = message.raw("content", required=True)
+        if type(content) is str:
+            self._shown.append(content)
+            return
+        if content is None:
+            return
+        if type(content) is not list:
+            why = f"must be a string or an array of blocks, not {kind_of(content)}"
+            message.problem("content", why, "invalid_type")
+            return
+        if not content:
+            message.problem("content", "must not be an empty array")
+        for at, block in enumerate(content):
+            text = plain_text(block)
+            if text is not None:
+                self._shown.append(text)
+                continue
+            inside = message.element("content", at, block)
+            if inside is None:
+                continue
+            if block.get("type") == "tool_result":
+                self._take_result(inside)
+            else:
+                self._shown.append(inside)
+
+    def _take_result(self, block: Cursor) -> None:
+        block.only(("type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"))
+        check_cache_control(block)
+        block.text("toolset_name", characters_max=_NAME_MAX)
+        call_id = block.text("tool_use_id", required=True, characters_min=1, characters_max=_ID_MAX)
+        if call_id is None:
+            return
+        call = self._waiting.get(call_id)
+        if call is None:
+            why = f"no call of the assistant's message before has the id {quoted(call_id)}"
+            block.problem("tool_use_id", why)
+        elif call.answered:
+            block.problem("tool_use_id", f"the call {quoted(call_id)} has a result already")
+        else:
+            call.answered = True
+            self._results.append((call.place, block, call_id))
+
+    def _close_user(self) -> None:
+        draft, turns = self._draft, self._turns
+        results = self._results
+        if results:
+            if len(results) > 1:
+                results.sort(key=_place)
+            for _, block, call_id in results:
+                content = content_of(pieces_at(draft, block, "content", RETURNED))
+                failed = block.flag("is_error")
+                turns.append(_result(content, call_id, failed=failed or False))
+            self._results = []
+        if not self._shown:
+            return
+        pieces: list[Piece] = []
+        for each in self._shown:
+            if type(each) is str:
+                pieces.append(each)
+            elif isinstance(each, Cursor):
+                pieces += read_block(draft, each, SHOWN)
+        self._shown = []
+        content = content_of(pieces)
+        if not results or not is_blank(content):
+            self._expect_no_results()
+            turns.append(Turn("user", content))
+
+    def _expect_no_results(self) -> None:
+        """Note the calls that were never answered, now that the conversation goes on."""
+        for call_id, call in self._waiting.items():
+            if not call.answered:
+                why = f"the call {quoted(call_id)} has no result in the message behind it"
+                call.block.problem("id", why)
+        self._waiting = {}
+
+    # ── Assistants ───────────────────────────────────────────────────────────
+
+    def _say(self, message: Cursor, *, remembers: bool) -> None:
+        said = self._said
+        said.last = message
+        content = message.raw("content", required=True)
+        if type(content) is str:
+            said.texts.append(content)
+            return
+        if content is None:
+            return
+        if type(content) is not list:
+            why = f"must be a string or an array of blocks, not {kind_of(content)}"
+            message.problem("content", why, "invalid_type")
+            return
+        for at, block in enumerate(content):
+            text = plain_text(block)
+            if text is not None:
+                said.texts.append(text)
+                continue
+            inside = message.element("content", at, block)
+            if inside is not None:
+                self._take_said(inside, remembers=remembers)
+
+    def _take_said(self, block: Cursor, *, remembers: bool) -> None:
+        kind = block.text("type", required=True)
+        if kind == "text":
+            text = read_text(block)
+            if text is not None:
+                self._said.texts.append(text)
+        elif kind == "thinking":
+            self._think(block, remembers=remembers)
+        elif kind == "tool_use":
+            self._call(block)
+        elif kind is not None and kind not in _DROPPED:
+            strange(block, kind, _SAID)
+
+    def _think(self, block: Cursor, *, remembers: bool) -> None:
+        block.only(("type", "thinking", "signature"))
+        text = block.text("thinking")
+        signature = block.text("signature")
+        draft = self._draft
+        if not remembers:
+            self._said.forgot = True
+            draft.forgotten_characters += len(text or "")
+            return
+        if not text and signature:
+            text = draft.seals.opened(signature, tenant=draft.caller.tenant, model=draft.model)
+        if text:
+            self._said.thoughts.append(text)
+
+    def _call(self, block: Cursor) -> None:
+        block.only(("type", "id", "name", "input", "cache_control", "caller", "toolset_name"))
+        check_cache_control(block)
+        call_id = block.text("id", required=True, characters_min=1, characters_max=_ID_MAX)
+        name = block.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
+        given = block.object("input", required=True)
+        if call_id is None or name is None or given is None:
+            return
+        said = self._said
+        if call_id in said.blocks:
+            block.problem("id", f"two calls have the id {quoted(call_id)}")
+            return
+        said.calls.append(ToolCall(call_id, name, _encode(given.values).decode()))
+        said.blocks[call_id] = block
+
+    def _close_assistant(self) -> None:
+        said = self._said
+        self._said = _Said()
+        self._draft.forgotten_turns += said.forgot
+        self._expect_no_results()
+        content = content_of(said.texts)
+        assert type(content) is str, "an assistant says nothing but texts"
+        calls = tuple(said.calls)
+        self._turns.append(
+            Turn(
+                "assistant",
+                None if calls and is_blank(content) else content,
+                reasoning=_BLANK_LINE.join(said.thoughts) if said.thoughts else None,
+                calls=calls,
+            )
+        )
+        for place, (call_id, block) in enumerate(said.blocks.items()):
+            self._waiting[call_id] = _Call(place, block)
+
+    def _prefill(self) -> None:
+        """Take what an assistant has begun to say; nothing at all is no beginning."""
+        last = self._said.last
+        assert last is not None, "an assistant's turn has a message"
+        self._close_assistant()
+        content = self._turns[-1].content
+        if not content:
+            self._turns.pop()
+            return
+        assert type(content) is str, "an assistant says nothing but texts"
+        self._draft.prefilled = last.path("content")
+        if content[-1].isspace():
+            last.problem("content", "the assistant's last text must not end with white space")
+
+    # ── Ends ─────────────────────────────────────────────────────────────────
+
+    def _close(self) -> None:
+        # The `system` parameter waits for a first message that is no system message.
+        self._close_system()
+        if self._role == "user":
+            self._close_user()
+        elif self._role == "assistant":
+            self._close_assistant()
+
+    def _close_system(self) -> None:
+        if self.systems:
+            self._turns.append(Turn("system", "\n".join(self.systems)))
+            self.systems = []
+
+
+def _place(result: tuple[int, Cursor, str]) -> int:
+    return result[0]
+
+
+def _result(content: Any, call_id: str, *, failed: bool) -> Turn:
+    if failed:
+        return Turn("tool", content, answers_call=call_id, extra=_FAILED)
+    return Turn("tool", content, answers_call=call_id)
