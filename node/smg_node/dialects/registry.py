@@ -16,8 +16,14 @@ COMPLETIONS: Final = CompletionsDialect.name
 class Dialects(Mapping[str, Dialect]):
     """The dialects; those that many nodes never serve are imported with their first request."""
 
-    def __init__(self, options: ReaderOptions, seals: ThoughtSeals | None = None) -> None:
+    def __init__(
+        self,
+        options: ReaderOptions,
+        seals: ThoughtSeals | None = None,
+        monotonic_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         self._options = options
+        self._monotonic_s = monotonic_s
         self._seals = ThoughtSeals(PlainVault()) if seals is None else seals
         self._built: dict[str, Dialect] = {
             CHAT: ChatDialect(options),
@@ -27,7 +33,9 @@ class Dialects(Mapping[str, Dialect]):
     def __getitem__(self, name: str) -> Dialect:
         found = self._built.get(name)
         if found is None:
-            found = self._built[name] = _LATER[name](self._options, self._seals)
+            found = self._built[name] = _LATER[name](
+                self._options, self._seals, self._monotonic_s
+            )
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -38,5 +46,15 @@ class Dialects(Mapping[str, Dialect]):
         return 2 + len(_LATER)
 
 
-_LATER: Final[Mapping[str, Callable[[ReaderOptions, ThoughtSeals], Dialect]]] = {}
+def _messages(
+    options: ReaderOptions, seals: ThoughtSeals, monotonic_s: Callable[[], float]
+) -> Dialect:
+    from smg_node.dialects.messages.dialect import MessagesDialect
+
+    return MessagesDialect(options, seals, monotonic_s)
+
+
+_LATER: Final[
+    Mapping[str, Callable[[ReaderOptions, ThoughtSeals, Callable[[], float]], Dialect]]
+] = {"messages": _messages}
 """Makers of the dialects that are imported when they are needed."""

@@ -76,6 +76,7 @@ def _for_tenants(
     return {
         "chat": partial(generation.serve, "chat"),
         "completions": partial(generation.serve, "completions"),
+        "messages": partial(generation.serve, "messages"),
         "models": models.models,
         "model": models.model,
         "model_card": models.model_card,

@@ -73,6 +73,7 @@ METRICS_TEXT: Final = ("text/plain", "application/openmetrics-text")
 ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat", by="data"),
     Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions", by="data"),
+    Route("POST", "/v1/messages", "data", "Answer a conversation, as Anthropic's API does", "messages", "MessagesRequest", "Message", dialect="messages", by="data"),
     Route("POST", "/v1/responses", "data", "Answer items, and remember it", "create_response", "ResponseRequest", "Response", headers=("Idempotency-Key?",)),
     Route("POST", "/v1/responses/input_tokens", "data", "Count the tokens of a prompt, with its history", "input_tokens", "ResponseRequest", "InputTokens"),
     Route("POST", "/v1/responses/compact", "data", "Sum up a history", "compact", "ResponseRequest", "Compaction"),
@@ -177,7 +178,10 @@ class Router:
         self._exact: dict[str, dict[str, Route]] = {}
         self._plain: dict[tuple[str, str], Found] = {}
         self._patterns: list[tuple[tuple[str, ...], dict[str, Route]]] = []
+        self._dialects: dict[str, str] = {}
         for route in routes:
+            if route.dialect:
+                self._dialects[route.path] = route.dialect
             if "{" not in route.path:
                 self._exact.setdefault(route.path, {})[route.method] = route
                 self._plain[route.method, route.path] = Found(route, NO_VALUES)
@@ -208,6 +212,16 @@ class Router:
             f"there is nothing at {method[:16]} {path[:200]}{self._hint(method, path)}",
             code="unknown_url",
         )
+
+    def dialect_of(self, path: str) -> str:
+        """Return the dialect of a path that has no route for a request, by the routes at it or above it; "" without one."""
+        plain = unquote(path).rstrip("/")
+        while plain:
+            dialect = self._dialects.get(plain)
+            if dialect is not None:
+                return dialect
+            plain = plain.rpartition("/")[0]
+        return ""
 
     def _hint(self, method: str, path: str) -> str:
         """Return `; did you mean METHOD PATH?`, "" where nothing is near."""

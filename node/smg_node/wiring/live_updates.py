@@ -50,7 +50,8 @@ def follow_serving(
 
     def surface(now: Settings) -> None:
         reading = reader_options(now)
-        parts.retune(http_options(now), reading, Dialects(reading, seals))
+        dialects = Dialects(reading, seals, parts.clock.monotonic_s)
+        parts.retune(http_options(now), reading, dialects)
 
     def placing(now: Settings) -> None:
         own = {

@@ -232,7 +232,7 @@ def _surface(
         state=shared.state,
         explain=explain,
         refusals=pipeline.journal.refusals,
-        dialects=Dialects(reading, seals),
+        dialects=Dialects(reading, seals, base.clock.monotonic_s),
         meters=base.meters,
         tracer=base.tracer,
         access=base.access,

@@ -50,7 +50,7 @@ class Begin(msgspec.Struct, frozen=True, gc=False):
 
     `id` is 32 hex digits; a presenter puts its dialect's prefix before it. `prompt_tokens` counts
     all prompts together. `temperature` and `top_p` are what it is drawn with, given by the client
-    or not.
+    or not. `room` is how long the answer may be where the context leaves less than was asked for.
     """
 
     id: str
@@ -60,6 +60,7 @@ class Begin(msgspec.Struct, frozen=True, gc=False):
     fingerprint: str | None = None
     temperature: float = UNSAID
     top_p: float = UNSAID
+    room: int | None = None
 
 
 class BlockStart(msgspec.Struct, frozen=True, gc=False):

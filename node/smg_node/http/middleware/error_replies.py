@@ -38,9 +38,10 @@ def error_reply(
     route: Route | None,
     dialects: Mapping[str, Dialect],
     request_id: str,
+    named: str = "",
 ) -> Reply:
-    """Return the reply for `error`, in the envelope of its dialect."""
-    dialect = dialects.get(route.dialect) if route is not None else None
+    """Return the reply for `error`, in the envelope of its dialect: that of the route, or `named` where there is none."""
+    dialect = dialects.get(named if route is None else route.dialect)
     if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:

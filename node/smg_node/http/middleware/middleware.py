@@ -281,9 +281,10 @@ class Middleware:
             )
         return error_reply(
             error,
-            route=request.route,
+            route=route,
             dialects=self._parts.dialects,
             request_id=request.request_id,
+            named=self._router.dialect_of(request.path) if route is None else "",
         )
 
     def _mistake(self, request: HttpRequest) -> Reply | Streamed:

@@ -195,6 +195,7 @@ def _planned(
             terms.fingerprint,
             UNSAID if drawn_so.temperature is None else drawn_so.temperature,
             UNSAID if drawn_so.top_p is None else drawn_so.top_p,
+            _room(sampling.max_tokens, drawn_so.max_tokens),
         ),
         streams,
         answers,
@@ -210,6 +211,11 @@ def _planned(
     if request.alike and terms.trusted and planned.keeping is None:
         _keep(planned, answering[0], request, terms, abilities)
     return planned
+
+
+def _room(wanted: int | None, most: int | None) -> int | None:
+    """Return how long an answer may be, if that is shorter than was asked for."""
+    return most if wanted is not None and most is not None and most < wanted else None
 
 
 def _keep(

@@ -62,11 +62,11 @@ class GenerationRoutes:
         nesting_max = parts.options.nesting_max
         plain = nesting_max >= PLAIN_LEVELS and len(raw) <= LARGE_BYTES
         reading = dialect.read_plain(raw) if plain else None
-        if reading is None or parts.relays.takes(reading.request.model):
+        api = APIS.get(dialect_name)
+        if reading is None or (api is not None and parts.relays.takes(reading.request.model)):
             large = self._bodies.large
             body = await large.decoded(raw, nesting_max=nesting_max)
-            if parts.relays.takes(body.get("model")):
-                api = APIS[dialect_name]
+            if api is not None and parts.relays.takes(body.get("model")):
                 asked = await large.made(len(raw), lambda: relayable(api, raw, body))
                 return await self._relaying.answer(asked, request)
             reading = await large.read(raw, body, lambda body: dialect.read(body, request))

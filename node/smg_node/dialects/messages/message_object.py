@@ -1,0 +1,214 @@
+"""Message object: a finished generation as the body of an answer, and its parts as a stream has them.
+
+What a block shows is decided here for both: blank text between other blocks is none, and a text that
+follows or precedes another block has no blanks on that side.
+"""
+
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from smg_node.core.generation.answer import Answer
+from smg_node.core.generation.events import Begin, BlockEnd, Finish, FinishReason, Usage
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest
+from smg_node.dialects.messages.argument_gate import ArgumentGate
+from smg_node.dialects.messages.view import MessagesView
+from smg_node.dialects.openai.frames import encode_json, json_line, json_text
+from smg_node.dialects.thought_seals import ThoughtSeals
+
+BLANKS: Final = " \t\r\n"
+NULL: Final = b"null"
+_TOOL_ID_BYTES: Final = 12
+_ID_DIGITS: Final = 48
+_REASONS: Final[dict[FinishReason, bytes]] = {
+    "stop": b"end_turn",
+    "length": b"max_tokens",
+    "tool_calls": b"tool_use",
+    "content_filter": b"refusal",
+}
+_REFUSED: Final = b'{"type":"refusal","category":null,"explanation":null}'
+_UNDIAGNOSED: Final = b',"diagnostics":{"cache_miss_reason":{"type":"unavailable"}}'
+
+# No engine's figure of what it newly cached is known, so that is never told as more than nothing.
+CREATED: Final = (
+    b'"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},'
+    b'"cache_creation_input_tokens":0'
+)
+MESSAGE: Final = (
+    b'{"id":"%b","type":"message","role":"assistant","model":%b,"content":%b,"stop_reason":%b,'
+    b'"stop_sequence":%b,"stop_details":%b,"container":null,"usage":{"input_tokens":%d,'
+    + CREATED
+    + b',"cache_read_input_tokens":%d,"output_tokens":%d,'
+    b'"output_tokens_details":{"thinking_tokens":%d},'
+    b'"service_tier":%b,"inference_geo":"not_available"}%b}'
+)
+"""A message, with places for what differs."""
+_TEXT: Final = b'[{"type":"text","text":%b}]'
+
+
+class Ending(NamedTuple):
+    """How an answer ended, as JSON: its reason, the stop string that did it, and what a refusal says."""
+
+    reason: bytes
+    sequence: bytes
+    details: bytes
+
+
+class Counts(NamedTuple):
+    """Tokens of an answer as clients are told of them: `input` are those that no cache had."""
+
+    input: int
+    cached: int
+    output: int
+    thinking: int
+
+
+class Signer:
+    """Signs the thoughts of one answer: with `omitted`, a signature carries the thought."""
+
+    __slots__ = ("_model", "_seals", "_tenant", "omitted")
+
+    def __init__(self, seals: ThoughtSeals, *, tenant: str, model: str, omitted: bool) -> None:
+        self._seals = seals
+        self._tenant = tenant
+        self._model = model
+        self.omitted = omitted
+
+    def signature(self, thought: str) -> str:
+        """Return the signature of a thought as it is shown, or would be."""
+        make = self._seals.seal if self.omitted else self._seals.sign
+        return make(thought, tenant=self._tenant, model=self._model)
+
+
+def message_id(begin: Begin) -> str:
+    """Return the id of the answer, of as many digits as the ids of what is stored."""
+    return "msg_" + (begin.id * 2)[:_ID_DIGITS]
+
+
+def tool_use_id(begin: Begin, call: int) -> str:
+    """Return the id of an answer's call number `call`: a family's own may hold what clients refuse."""
+    digest = blake2b(f"{begin.id}:{call}".encode(), digest_size=_TOOL_ID_BYTES)
+    return f"toolu_{digest.hexdigest()}"
+
+
+def ending_of(finish: Finish, begin: Begin, usage: Usage, request: GenerateRequest) -> Ending:
+    """Return how an answer ended."""
+    reason, matched = finish.reason, finish.matched
+    if reason == "stop" and isinstance(matched, str) and matched in request.sampling.stop:
+        return Ending(b'"stop_sequence"', json_text(matched), NULL)
+    if reason == "length" and begin.room is not None and usage.completion_tokens >= begin.room:
+        return Ending(b'"model_context_window_exceeded"', NULL, NULL)
+    details = _REFUSED if reason == "content_filter" else NULL
+    return Ending(b'"%b"' % _REASONS[reason], NULL, details)
+
+
+SILENT_ENDING: Final = Ending(b'"max_tokens"', NULL, NULL)
+
+
+def counts_of(usage: Usage, view: MessagesView) -> Counts:
+    """Return the tokens of an answer."""
+    prompt, cached = usage.prompt_tokens, min(usage.cached_tokens, usage.prompt_tokens)
+    if view.silent:
+        return Counts(prompt - cached, cached, 0, 0)
+    return Counts(prompt - cached, cached, usage.completion_tokens, usage.reasoning_tokens)
+
+
+def edits_of(view: MessagesView) -> bytes:
+    """Return the member that tells of edits of the context, b"" where none were asked for."""
+    if view.applied_edits is None:
+        return b""
+    return b',"context_management":' + json_line({"applied_edits": view.applied_edits})
+
+
+def notes_of(view: MessagesView) -> bytes:
+    """Return the members of a message that are there from its start, where they were asked for."""
+    notes = _UNDIAGNOSED if view.diagnosed else b""
+    if view.transformations:
+        notes += b',"input_transformations":' + json_line(view.transformations)
+    return notes
+
+
+def trims(request: GenerateRequest) -> bool:
+    """Whether blanks at a text's end are left out where another block follows: only calls need that, and
+    who could not make any is not kept waiting for it.
+    """
+    prompt = request.prompts[0]
+    return isinstance(prompt, ChatPrompt) and bool(prompt.tools)
+
+
+def whole_message(
+    answer: Answer, request: GenerateRequest, view: MessagesView, signer: Signer
+) -> bytes:
+    """Return the JSON body of an answer."""
+    choice, begin, usage = answer.choices[0], answer.begin, answer.usage
+    assert choice.finish is not None, "a whole answer has finished"
+    if view.silent:
+        content, ending = b"[]", SILENT_ENDING
+    else:
+        content = _content(choice.blocks, choice.finish, begin, request, view, signer)
+        ending = ending_of(choice.finish, begin, usage, request)
+    return MESSAGE % (
+        message_id(begin).encode(),
+        encode_json(view.model),
+        content,
+        *ending,
+        *counts_of(usage, view),
+        encode_json(view.service_tier),
+        notes_of(view) + edits_of(view),
+    )
+
+
+def _content(
+    blocks: list[BlockEnd],
+    finish: Finish,
+    begin: Begin,
+    request: GenerateRequest,
+    view: MessagesView,
+    signer: Signer,
+) -> bytes:
+    if len(blocks) == 1 and blocks[0].kind == "text":
+        text = blocks[0].text
+        return _TEXT % (encode_json(text) if text.strip(BLANKS) else b'""')
+    shown: list[dict[str, Any]] = []
+    calls, last = 0, len(blocks) - 1
+    trimming = trims(request)
+    for place, block in enumerate(blocks):
+        if block.kind == "call":
+            cut = place == last and finish.reason == "length"
+            eager = is_eager(block.name, view)
+            shown.append(_call(block, tool_use_id(begin, calls), eager=eager, cut=cut))
+            calls += 1
+            continue
+        text = block.text.lstrip(BLANKS) if shown or block.kind == "reasoning" else block.text
+        if block.kind == "reasoning":
+            if text:
+                shown.append(_thought(text, signer))
+        elif text.strip(BLANKS):
+            trimmed = trimming and place != last
+            shown.append({"type": "text", "text": text.rstrip(BLANKS) if trimmed else text})
+    return encode_json(shown or [{"type": "text", "text": ""}])
+
+
+def is_eager(name: str, view: MessagesView) -> bool:
+    """Whether a tool's arguments are told as they are printed."""
+    return view.eager_all or name in view.eager_tools
+
+
+def _thought(text: str, signer: Signer) -> dict[str, Any]:
+    shown = "" if signer.omitted else text
+    return {"type": "thinking", "thinking": shown, "signature": signer.signature(text)}
+
+
+def _call(block: BlockEnd, call_id: str, *, eager: bool, cut: bool) -> dict[str, Any]:
+    gate = ArgumentGate(eager=eager)
+    said = gate.feed(block.text)
+    said += gate.finish(cut=cut)
+    if gate.broken:
+        # Nothing of it is out: what is told of other tools can be told of this one.
+        gate = ArgumentGate()
+        said = gate.feed(block.text) + gate.finish()
+    if cut:
+        said = gate.closing(said)
+    arguments = msgspec.Raw((said or "{}").encode())
+    return {"type": "tool_use", "id": call_id, "name": block.name, "input": arguments}
