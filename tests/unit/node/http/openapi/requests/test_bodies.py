@@ -11,9 +11,11 @@ from smg_node.core.errors import SmgError
 from smg_node.dialects.chat.reader import ChatReader
 from smg_node.dialects.completions.reader import CompletionsReader
 from smg_node.dialects.embeddings.reader import read_embeddings
+from smg_node.dialects.messages.request.reader import MessagesReader
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.parse.reader import read_parse_calls, read_parse_reasoning
 from smg_node.dialects.responses.request.reader import ResponsesReader
+from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
 from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.http.openapi.document import document
 from smg_node.http.route_table import ROUTES
@@ -44,6 +46,14 @@ BODIES: dict[str, tuple[Read, dict[str, Any]]] = {
     "ParseReasoningRequest": (
         lambda body: read_parse_reasoning(body, OPTIONS),
         {"text": "x", "reasoning_parser": "qwen3"},
+    ),
+    "MessagesRequest": (
+        MessagesReader(OPTIONS, ThoughtSeals(PlainVault())).read,
+        {"model": "m", "max_tokens": 2**31 - 1, "messages": [HI]},
+    ),
+    "CountTokensRequest": (
+        MessagesReader(OPTIONS, ThoughtSeals(PlainVault())).read_count,
+        {"model": "m", "messages": [HI]},
     ),
     "ResponseRequest": (ResponsesReader(OPTIONS).read, {"model": "m", "input": "hi"}),
 }
@@ -77,6 +87,8 @@ SEMANTIC: dict[str, frozenset[str]] = {
 }
 SEMANTIC["CompletionRequest"] = SEMANTIC["ChatRequest"]
 SEMANTIC["ResponseRequest"] = SEMANTIC["ChatRequest"] | {"conversation", "text", "tools"}
+SEMANTIC["MessagesRequest"] = SEMANTIC["ChatRequest"] - {"tool_choice"}
+SEMANTIC["CountTokensRequest"] = SEMANTIC["MessagesRequest"] | {"max_tokens"}
 SEMANTIC["TokenizeRequest"] = SEMANTIC["ChatRequest"]
 
 
