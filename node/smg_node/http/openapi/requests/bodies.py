@@ -10,11 +10,13 @@ from typing import Any, Final
 from smg_node.dialects.chat import reader as chat
 from smg_node.dialects.completions import reader as completions
 from smg_node.dialects.embeddings import reader as embeddings
+from smg_node.dialects.messages.request import reader as messages
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.parse import reader as parse
 from smg_node.dialects.responses.request import reader as responses
 from smg_node.dialects.responses.request.output_parameters import LOGPROBS
 from smg_node.dialects.tokenize import reader as tokenize
+from smg_node.http.openapi.requests.anthropic import ANTHROPIC_SCHEMAS
 from smg_node.http.openapi.requests.makers import (
     FLAG,
     NULL,
@@ -207,6 +209,15 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
         },
         ("model", "prompt"),
         (*_two_of(_GRAMMARS), *_CONTRADICTIONS),
+    ),
+    "MessagesRequest": _body(
+        messages.PARAMETERS,
+        {**_ENGINE, **VARIABLE_SCHEMAS, **ANTHROPIC_SCHEMAS},
+        ("model", "max_tokens", "messages"),
+        (
+            *_two_of([key for key in _GRAMMARS if key in messages.PARAMETERS]),
+            *_CONTRADICTIONS,
+        ),
     ),
     "EmbeddingsRequest": _body(
         embeddings.PARAMETERS,
