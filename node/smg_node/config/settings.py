@@ -23,6 +23,7 @@ from smg_node.config.sections.kv import Kv
 from smg_node.config.sections.lifecycle import Drain, Readiness
 from smg_node.config.sections.limits import Limits
 from smg_node.config.sections.mesh import MeshSection
+from smg_node.config.sections.messages import Messages
 from smg_node.config.sections.models import Model
 from smg_node.config.sections.resilience import Breaker, Overload, Queue, Retry
 from smg_node.config.sections.routing import Routing
@@ -97,6 +98,7 @@ class Settings(BaseSettings):
     templates: Templates = Field(default_factory=Templates)
     models: dict[ModelName, Model] = Field(default_factory=dict, max_length=_MODELS_MAX)
     limits: Limits = Field(default_factory=Limits)
+    messages: Messages = Field(default_factory=Messages)
     storage: Storage = Field(default_factory=Storage)
     retention: Retention = Field(default_factory=Retention)
     history: History = Field(default_factory=History)

@@ -16,6 +16,7 @@ def reader_options(settings: Settings) -> ReaderOptions:
         unknown_parameters=settings.http.unknown_parameters,
         reasoning_field=settings.http.reasoning_field,
         template_from_request=settings.templates.allow_from_request,
+        drop_billing_block=settings.messages.drop_billing_block,
     )
 
 

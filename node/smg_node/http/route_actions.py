@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from smg_node.http.routes.cluster.settings import SettingsRoutes
     from smg_node.http.routes.cluster.shared_state import StateRoutes
     from smg_node.http.routes.inference.embeddings import EmbeddingRoutes
+    from smg_node.http.routes.inference.message_tokens import MessageTokenRoutes
     from smg_node.http.routes.inference.parse_text import ParseRoutes
     from smg_node.http.routes.inference.tokens import TokenRoutes
     from smg_node.http.routes.stored.conversations import ConversationRoutes
@@ -97,6 +98,12 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> Ma
         return TokenRoutes(parts, bodies)
 
     @cache
+    def message_tokens() -> "MessageTokenRoutes":
+        from smg_node.http.routes.inference.message_tokens import MessageTokenRoutes
+
+        return MessageTokenRoutes(parts, bodies)
+
+    @cache
     def parse() -> "ParseRoutes":
         from smg_node.http.routes.inference.parse_text import ParseRoutes
 
@@ -106,6 +113,7 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> Ma
         "embeddings": lambda request: embeddings().embeddings(request),
         "rerank": lambda request: embeddings().relay("rerank", request),
         "classify": lambda request: embeddings().relay("classify", request),
+        "count_tokens": lambda request: message_tokens().count(request),
         "tokenize": lambda request: tokens().tokenize(request),
         "detokenize": lambda request: tokens().detokenize(request),
         "parse_calls": lambda request: parse().calls(request),

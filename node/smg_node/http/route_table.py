@@ -74,6 +74,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/chat/completions", "data", "Answer a conversation", "chat", "ChatRequest", "ChatCompletion", dialect="chat", by="data"),
     Route("POST", "/v1/completions", "data", "Continue a text", "completions", "CompletionRequest", "Completion", dialect="completions", by="data"),
     Route("POST", "/v1/messages", "data", "Answer a conversation, as Anthropic's API does", "messages", "MessagesRequest", "MessagesAnswer", dialect="messages", by="data"),
+    Route("POST", "/v1/messages/count_tokens", "data", "Count the tokens of a prompt, as Anthropic's API does", "count_tokens", "CountTokensRequest", "CountedTokens", dialect="messages", by="data"),
     Route("POST", "/v1/responses", "data", "Answer items, and remember it", "create_response", "ResponseRequest", "Response", headers=("Idempotency-Key?",)),
     Route("POST", "/v1/responses/input_tokens", "data", "Count the tokens of a prompt, with its history", "input_tokens", "ResponseRequest", "InputTokens"),
     Route("POST", "/v1/responses/compact", "data", "Sum up a history", "compact", "ResponseRequest", "Compaction"),

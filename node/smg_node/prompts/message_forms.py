@@ -14,6 +14,9 @@ Message = dict[str, Any]
 RESULT_ROLES: Final = ("tool", "function")
 _BLANK_LINE: Final = "\n\n"
 _NEW_LINE: Final = "\n"
+_SYSTEM: Final = "system"
+_TELLERS: Final = ("user", *RESULT_ROLES)
+_REMINDER: Final = ("<system-reminder>", "</system-reminder>")
 
 
 def other_forms(messages: list[Message], facts: TemplateFacts) -> Iterator[list[Message]]:
@@ -22,17 +25,17 @@ def other_forms(messages: list[Message], facts: TemplateFacts) -> Iterator[list[
     Some templates want one system message, at the front; some want user and assistant in turn; some have one
     place for a thought and for what is said before a call; some take one call a message, or know none.
     """
-    yield from _roles_mended(messages)
+    yield from _roles_mended(messages, facts)
     apart = one_call_each(messages, facts.nothing())
     for base in (apart, messages if facts.knows_calls else calls_as_text(messages)):
         if base is not messages:
             yield base
-            yield from _roles_mended(base)
+            yield from _roles_mended(base, facts)
 
 
-def _roles_mended(messages: list[Message]) -> Iterator[list[Message]]:
+def _roles_mended(messages: list[Message], facts: TemplateFacts) -> Iterator[list[Message]]:
     # Roles are mended one after the other; what is said keeps its place unless that alone was wrong.
-    for change in (thoughts_joined, systems_first, neighbours_merged, thoughts_joined):
+    for change in _CHANGES_OF_A_TAKER if facts.later_systems else _CHANGES:
         changed = change(messages)
         if changed is messages:
             continue
@@ -122,6 +125,48 @@ def systems_first(messages: list[Message]) -> list[Message]:
     return [merged, *(message for message in messages if message["role"] != "system")]
 
 
+def later_systems_told(messages: list[Message]) -> list[Message]:
+    """Return the messages with what the system says later told where it stands: by the user, or behind the
+    result of a tool that comes before it.
+
+    The very same list if nothing is. Moved to the front it would change all of the prompt, and no engine could
+    go on from what it remembers of the conversation. A turn of its own it only gets behind an assistant's, so
+    that what was thought between calls stays behind the last question.
+    """
+    first = next((at for at, each in enumerate(messages) if each["role"] != _SYSTEM), len(messages))
+    if not any(message["role"] == _SYSTEM for message in messages[first:]):
+        return messages
+    told = messages[:first]
+    waiting: Message | None = None
+    for message in messages[first:]:
+        if message["role"] == _SYSTEM:
+            reminder = {"role": "user", "content": _reminder(message["content"])}
+            if waiting is not None:
+                waiting = _merged(waiting, reminder, _NEW_LINE)
+            elif told and told[-1]["role"] in _TELLERS:
+                told[-1] = _merged(told[-1], reminder, _NEW_LINE)
+            else:
+                waiting = reminder
+            continue
+        if waiting is not None and message["role"] == "user":
+            message = {**message, **_merged(waiting, message, _NEW_LINE)}
+        elif waiting is not None:
+            told.append(waiting)
+        waiting = None
+        told.append(message)
+    return told if waiting is None else [*told, waiting]
+
+
+def _reminder(content: Any) -> Any:
+    if isinstance(content, list):
+        return [_text_part(_REMINDER[0]), *content, _text_part(_REMINDER[1])]
+    return _NEW_LINE.join((_REMINDER[0], content or "", _REMINDER[1]))
+
+
+def _text_part(text: str) -> Message:
+    return {"type": "text", "text": text}
+
+
 def thoughts_joined(messages: list[Message]) -> list[Message]:
     """Return the messages with what was said before a call made part of the thought before it.
 
@@ -163,12 +208,12 @@ def _mergeable(first: Message, second: Message) -> bool:
     )
 
 
-def _merged(first: Message, second: Message) -> Message:
+def _merged(first: Message, second: Message, between: str = _BLANK_LINE) -> Message:
     one, other = first["content"], second["content"]
     if isinstance(one, list) or isinstance(other, list):
         content: Any = [*as_parts(one), *as_parts(other)]
     else:
-        content = _BLANK_LINE.join(text for text in (one, other) if text)
+        content = between.join(text for text in (one, other) if text)
     return {**second, **first, "content": content}
 
 
@@ -177,3 +222,21 @@ def as_parts(content: Any) -> list[Any]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []
+
+
+_CHANGES: Final = (
+    thoughts_joined,
+    later_systems_told,
+    systems_first,
+    neighbours_merged,
+    thoughts_joined,
+)
+# Where later system messages are taken, something else was wrong; so they are touched last.
+_CHANGES_OF_A_TAKER: Final = (
+    thoughts_joined,
+    neighbours_merged,
+    later_systems_told,
+    systems_first,
+    neighbours_merged,
+    thoughts_joined,
+)

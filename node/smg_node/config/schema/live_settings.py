@@ -109,6 +109,7 @@ LIVE: Final = (
     "limits.logit_bias_max",
     "limits.metadata_max",
     "limits.grammar_max_bytes",
+    "messages.drop_billing_block",
     "drain.settle_s",
     "drain.grace_s",
     "readiness.min_workers",

@@ -52,7 +52,7 @@ class Routing(Section):
         short="--sticky-sessions",
     )
     key_headers: tuple[str, ...] = words(
-        ("x-smg-routing-key",),
+        ("x-smg-routing-key", "x-claude-code-session-id"),
         "Request headers that may carry a routing key; the first one present wins.",
         most=8,
         metavar="HEADER",

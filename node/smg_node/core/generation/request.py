@@ -159,6 +159,8 @@ class ChatPrompt(msgspec.Struct, frozen=True, gc=False):
     continue_final_message: bool = False
     add_special_tokens: bool = False
     where: str = "messages"
+    systems_stay: bool = False
+    """Whether a later system message is told at its place even by a template that moves it or leaves it out."""
 
 
 class TextPrompt(msgspec.Struct, frozen=True, gc=False):

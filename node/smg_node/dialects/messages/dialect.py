@@ -9,7 +9,7 @@ from smg_node.dialects.messages import errors
 from smg_node.dialects.messages.fast_presenter import PlainPresenter, is_plain
 from smg_node.dialects.messages.message_object import Signer
 from smg_node.dialects.messages.presenter import MessagesPresenter
-from smg_node.dialects.messages.request.reader import MessagesReader
+from smg_node.dialects.messages.request.reader import CountedBody, MessagesReader
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import ThoughtSeals
@@ -38,6 +38,10 @@ class MessagesDialect:
     def read(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> ParsedBody[MessagesView]:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body, caller)
+
+    def read_count(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> CountedBody:
+        """Return the prompt of a body whose tokens are to be counted; errors as `read` has them."""
+        return self._reader.read_count(body, caller)
 
     def presenter(self, reading: ParsedBody[MessagesView], caller: Caller = UNKNOWN) -> Presenter:
         """Return the presenter for this parsed body; one generation each."""

@@ -239,6 +239,11 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         choices=_list(_ANY),
         usage=_USAGE,
     ),
+    "CountedTokens": _object(
+        "input_tokens",
+        input_tokens=_NUMBER,
+        context_management=_object("original_input_tokens", original_input_tokens=_NUMBER),
+    ),
     "Embeddings": _object("object data", object={"const": "list"}, data=_list(_ANY)),
     "RerankRequest": _object(
         "model query documents", model=_MODEL, query=_TEXT, documents=_list(_ANY), top_n=_NUMBER

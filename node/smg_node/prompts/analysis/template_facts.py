@@ -57,7 +57,8 @@ class TemplateFacts:
     one of `reasoning_keys`, or, with `thought_parts`, as a part of the content. With
     `prints_raw_arguments` the template prints call arguments that are text, though it wants an object.
     With `one_call` it prints no more than one call of a message, and refuses or forgets the others; without
-    `knows_calls` it has no word for them.
+    `knows_calls` it has no word for them. Without `later_systems` it refuses what the system says in the middle of a
+    conversation, moves it or leaves it out.
     """
 
     content: ContentForm = "string"
@@ -72,6 +73,7 @@ class TemplateFacts:
     knows_developer: bool = False
     thought_parts: bool = False
     needs_descriptions: bool = False
+    later_systems: bool = True
     switch: Switch = field(default_factory=Switch)
 
     def nothing(self) -> Any:
@@ -98,8 +100,9 @@ def find_facts(
         key=thinking_key,
     )
     string, parts = _either_form(probe, lambda content: [[_user(content)]])
+    content = _form(string, parts, otherwise=reading.loops and not reading.asks)
     return TemplateFacts(
-        content=_form(string, parts, otherwise=reading.loops and not reading.asks),
+        content=content,
         takes_parts=parts,
         tool_content=_form(*_either_form(probe, _with_result), otherwise=False),
         empty=_nothing(probe),
@@ -114,6 +117,7 @@ def find_facts(
         knows_developer="developer" in reading.words,
         thought_parts="thinking" in reading.words and _prints_thought_parts(probe),
         needs_descriptions="description" in reading.words and _needs_descriptions(probe),
+        later_systems=_takes_later_systems(probe, content),
         switch=switch,
     )
 
@@ -257,6 +261,22 @@ def _needs_descriptions(probe: _Probe) -> bool:
         return probe.text([_user("Hello")], {"tools": tools}) is None
 
     return fails(bare) and not fails({**bare, "description": ""})
+
+
+def _takes_later_systems(probe: _Probe, form: ContentForm) -> bool:
+    """Whether what the system says in the middle of a conversation is printed there."""
+
+    def said(role: str, text: str) -> dict[str, Any]:
+        return {"role": role, "content": text if form == "string" else [_text_part(text)]}
+
+    first, second = _TWO_NAMES
+    messages = [said("user", first), said("system", _WORD), said("assistant", second)]
+    text = probe.text([*messages, said("user", "And now?")])
+    return text is not None and text.find(first) < text.find(_WORD) < text.find(second)
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _nones(text: str | None) -> int:

@@ -22,9 +22,10 @@ from smg_node.prompts.encoders.conversation import (
 from smg_node.prompts.encoders.deepseek_texts import EFFORT_MAX, V4_TOOLS, V32_TOOLS
 
 _SWITCH: Final = Switch(key="thinking", on=True, off=False, default="off", thinks=True)
-V32_FACTS: Final = TemplateFacts(switch=_SWITCH)
+V32_FACTS: Final = TemplateFacts(later_systems=False, switch=_SWITCH)
 """How messages are to be given to `encode_v32`."""
 V4_FACTS: Final = TemplateFacts(
+    later_systems=False,
     switch=Switch(
         key="thinking",
         on=True,
@@ -33,7 +34,7 @@ V4_FACTS: Final = TemplateFacts(
         level_key="reasoning_effort",
         levels=(("high", "high"), ("max", "max")),
         thinks=True,
-    )
+    ),
 )
 """How messages are to be given to `encode_v4`."""
 

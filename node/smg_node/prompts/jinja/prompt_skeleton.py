@@ -179,6 +179,7 @@ def form_of(prompt: ChatPrompt) -> tuple[Key, list[str]] | None:
         or prompt.documents is not None
         or prompt.template is not None
         or prompt.continue_final_message
+        or prompt.systems_stay
         or len(turns) > TURNS_MAX
     ):
         return None

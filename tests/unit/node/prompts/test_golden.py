@@ -11,13 +11,17 @@ from smg_node.core.errors import SmgError
 from support.models.prompt_corpus import CHATS, FOLDER, NAMES, NOW, renderer, source
 
 _TWO = "two calls answered in the wrong order"
+_SYSTEMS = "two system messages"
 # Where the reference gives up on a conversation with calls, or loses one, and we do not: see `test_answers_sent_back`.
+# And where it was given a later system message at the front, which we leave where it is: see `test_message_forms`.
 BEYOND: dict[tuple[str, str], str] = {
     ("llama", _TWO): "!!! This model makes one call at a time.",
     ("gemma", "a call"): "!!! Roles go user, assistant, user, assistant",
     ("gemma", _TWO): "!!! Roles go user, assistant, user, assistant",
     ("gemma", "thoughts"): "!!! Roles go user, assistant, user, assistant",
     ("channels", _TWO): "to=functions.get_tide",
+    ("both_forms", _SYSTEMS): "One.\n\nTwo.",
+    ("mistral", _SYSTEMS): "One.\n\nTwo.",
 }
 
 

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from smg_node.core.generation.request import ToolCall, Turn
 from smg_node.prompts.analysis.template_facts import TemplateFacts
 from smg_node.prompts.message_forms import (
     Message,
     calls_as_text,
+    later_systems_told,
     neighbours_merged,
     one_call_each,
     other_forms,
@@ -137,6 +140,51 @@ def test_system_messages_are_merged_at_the_front_with_a_blank_line() -> None:
     done = systems_first(messages)
     assert systems_first(done) is done
     assert systems_first(messages[:1]) == messages[:1]
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        (["system s", "user u", "system a"], ["system s", "user u\n{a}"]),
+        (["user u", "system a", "assistant b"], ["user u\n{a}", "assistant b"]),
+        (["user u", "assistant b", "system a"], ["user u", "assistant b", "user {a}"]),
+        (["user u", "assistant b", "system a", "user v"], ["user u", "assistant b", "user {a}\nv"]),
+        (["assistant b", "system a", "system c", "assistant d"], ["assistant b", "user {a}\n{c}", "assistant d"]),
+        (["user u", "tool r", "system a", "assistant b"], ["user u", "tool r\n{a}", "assistant b"]),
+        (["user u", "tool r", "system a", "user v"], ["user u", "tool r\n{a}", "user v"]),
+    ],
+)  # fmt: skip
+def test_later_systems_are_told_where_they_stand(turns: list[str], told: list[str]) -> None:
+    def message(line: str) -> Message:
+        role, said = line.split(" ", 1)
+        for name in "ac":
+            said = said.replace(f"{{{name}}}", f"<system-reminder>\n{name}\n</system-reminder>")
+        return {"role": role, "content": said}
+
+    assert later_systems_told([message(line) for line in turns]) == [message(line) for line in told]
+
+
+def test_later_systems_are_told_in_parts_where_content_has_parts() -> None:
+    messages = messages_of(Turn("user", "u"), Turn("system", "a"), facts=PARTS)
+    texts = ["u", "<system-reminder>", "a", "</system-reminder>"]
+    parts = [{"type": "text", "text": text} for text in texts]
+    assert later_systems_told(messages) == [{"role": "user", "content": parts}]
+
+
+def test_systems_at_the_front_are_not_told() -> None:
+    messages = messages_of(Turn("system", "a"), Turn("system", "b"), Turn("user", "u"))
+    assert later_systems_told(messages) is messages
+    assert later_systems_told(messages[:2]) == messages[:2]
+
+
+def test_neighbours_are_merged_before_systems_are_touched_where_those_are_taken() -> None:
+    messages = messages_of(
+        Turn("user", "a"), Turn("user", "b"), Turn("assistant", "c"), Turn("system", "d")
+    )
+    first, *_ = other_forms(messages, TemplateFacts())
+    assert [each["role"] for each in first] == ["user", "assistant", "system"]
+    first, *_ = other_forms(messages, TemplateFacts(later_systems=False))
+    assert [each["role"] for each in first] == ["user", "user", "assistant", "user"]
 
 
 def test_plain_neighbours_of_one_role_are_merged_and_calls_are_not() -> None:

@@ -135,11 +135,42 @@ def test_a_template_that_fails_is_a_400_that_names_the_line(text: str) -> None:
     assert "line 2" in error.message
 
 
-def test_systems_are_merged_only_if_the_template_refuses_them() -> None:
-    turns = (Turn("user", "u"), Turn("system", "a"), Turn("developer", "b"))
-    assert renderer(SHOW).render(ChatPrompt(turns), now=NOW) == "<user>u<system>a<system>b"
+def test_later_systems_are_told_by_the_user_only_if_the_template_refuses_them() -> None:
+    turns = (Turn("system", "s"), Turn("user", "u"), Turn("system", "a"), Turn("developer", "b"))
+    assert renderer(SHOW).render(ChatPrompt(turns), now=NOW) == "<system>s<user>u<system>a<system>b"
+    strict = "{% for m in messages[1:] if m.role == 'system' %}{{ raise_exception('first!') }}{% endfor %}"
+    assert renderer(strict + SHOW).render(ChatPrompt(turns), now=NOW) == (
+        "<system>s<user>u\n<system-reminder>\na\n</system-reminder>"
+        "\n<system-reminder>\nb\n</system-reminder>"
+    )
+
+
+def test_systems_at_the_front_are_merged_only_if_the_template_refuses_several() -> None:
+    turns = (Turn("system", "a"), Turn("developer", "b"), Turn("user", "u"))
+    assert renderer(SHOW).render(ChatPrompt(turns), now=NOW) == "<system>a<system>b<user>u"
     strict = "{% for m in messages[1:] if m.role == 'system' %}{{ raise_exception('first!') }}{% endfor %}"
     assert renderer(strict + SHOW).render(ChatPrompt(turns), now=NOW) == "<system>a\n\nb<user>u"
+
+
+_MOVES = (
+    "{% for m in messages if m.role == 'system' %}<system>{{ m.content }}{% endfor %}"
+    "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+)
+
+
+def test_a_template_that_moves_later_systems_does_so_unless_they_are_to_stay() -> None:
+    turns = (Turn("system", "s"), Turn("user", "u"), Turn("system", "a"))
+    moving = renderer(_MOVES)
+    assert not moving.facts().later_systems
+    moved = moving.render(ChatPrompt(turns), now=NOW)
+    assert moved == "<system>s<system>a<user>u"
+    stays = ChatPrompt(turns, systems_stay=True)
+    assert (
+        moving.render(stays, now=NOW)
+        == "<system>s<user>u\n<system-reminder>\na\n</system-reminder>"
+    )
+    assert moving.known(stays, now_ms=0) is None, "its form is that of the other prompt"
+    assert moving.render(ChatPrompt(turns), now=NOW) == moved
 
 
 def test_neighbours_are_merged_only_if_the_template_refuses_them() -> None:
@@ -169,10 +200,10 @@ def test_what_is_said_before_a_call_joins_its_thought_only_if_the_template_refus
     first = "{% if messages[-1].role == 'system' %}{{ raise_exception('late') }}{% endif %}"
     apart = _ONE_PLACE.replace("raise_exception('both')", "''")
     assert renderer(first + apart).render(late, now=NOW) == (
-        "<system>|Rules.<user>|When?<assistant>Hm.|I look."
+        "<user>|When?<assistant>Hm.|I look.<user>|<system-reminder>\nRules.\n</system-reminder>"
     )
     assert renderer(first + _ONE_PLACE).render(late, now=NOW) == (
-        "<system>|Rules.<user>|When?<assistant>Hm.\n\nI look.|"
+        "<user>|When?<assistant>Hm.\n\nI look.|<user>|<system-reminder>\nRules.\n</system-reminder>"
     )
 
 

@@ -177,7 +177,7 @@ STANDING_ALONE: Final[dict[str, Any]] = {
     **_of(EXTRAS, "bad_words", "allowed_token_ids", "logits_processors", "use_beam_search"),
     **_of(EXTRAS, "custom_logit_processor", "custom_params", "thinking_token_budget"),
     **_of(EXTRAS, "kv_transfer_params", "data_parallel_rank", "input_embeds", "prompt_embeds"),
-    **_of(EXTRAS, "truncate_prompt_tokens", "best_of", "length_penalty"),
+    **_of(EXTRAS, "truncate_prompt_tokens", "length_penalty"),
     "chat_template_kwargs": take_kwargs,
     "verbosity": take_verbosity,
 }

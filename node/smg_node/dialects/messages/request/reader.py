@@ -123,7 +123,9 @@ def _prompt(draft: MessagesDraft, turns: tuple[Turn, ...]) -> ChatPrompt:
     values: dict[str, Any] = {**draft.prompt}
     if draft.template:
         values["kwargs"] = {**draft.template, **values.get("kwargs", {})}
-    return ChatPrompt(turns, **values)
+    # Moved, a later system message would change the whole prompt, and no cache of it would fit any more.
+    stays = any(turn.role == "system" for turn in turns[1:])
+    return ChatPrompt(turns, systems_stay=stays, **values)
 
 
 def _edited(draft: MessagesDraft, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:

@@ -1,12 +1,14 @@
-"""Parameters of Messages in `/openapi.json`, besides those that engines share with other APIs."""
+"""Parameters of the Messages API in `/openapi.json`: messages, tools, thinking, edits of the context."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from smg_node.dialects.messages.request.client_tools import CLIENT_TOOLS
+from smg_node.dialects.messages.request.system_messages import EFFORTS
+from smg_node.dialects.messages.request.turns import MESSAGES_MAX
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.openapi.requests.makers import (
     FLAG,
-    NULL,
     OBJECT,
     Schema,
     array,
@@ -14,7 +16,6 @@ from smg_node.http.openapi.requests.makers import (
     either,
     integer,
     keyed,
-    number,
     only,
     optional,
     text,
@@ -22,28 +23,88 @@ from smg_node.http.openapi.requests.makers import (
 )
 
 _LIMITS: Final = ReaderOptions()
-_LABEL: Final = text(0, 1_024)
-_TOOL_NAME: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,128}$"}
-_EFFORTS: Final = word("low", "medium", "high", "xhigh", "max")
-_DISPLAY: Final = word("summarized", "omitted", "updates")
-_BINDING: Final = optional(keyed(prefix_mismatch_behavior=word("error", "drop_block")))
-_CACHE: Final = described(
-    optional(keyed(("type",), type={"const": "ephemeral"}, ttl=word("5m", "1h"))),
-    "Without effect: engines cache by themselves.",
+_CACHE: Final = optional(
+    keyed(("type",), type={"const": "ephemeral"}, ttl=word("5m", "1h")),
 )
-_BLOCK: Final = keyed(("type",), type={"type": "string"})
-_TEXT_BLOCK: Final = keyed(("type", "text"), type={"const": "text"}, text={"type": "string"})
-_CONTENT: Final = either({"type": "string"}, array(_BLOCK, required=True))
-_NOT_OURS: Final = "Accepted, without effect here."
-_NO_SUMMARIES: Final = only(why="This gateway sums up no conversations.")
-_NO_CODE: Final = only(why="This gateway executes no code.")
-
-
-def _thinking(kind: str, **more: Schema) -> dict[str, Any]:
-    required = ("type", "budget_tokens") if kind == "enabled" else ("type",)
-    return keyed(required, type={"const": kind}, **more)
-
-
+_TEXT: Final = keyed(
+    ("type", "text"),
+    type={"const": "text"},
+    text={"type": "string"},
+    cache_control=_CACHE,
+    citations=array(OBJECT),
+)
+_TEXTS: Final = either({"type": "string"}, array(_TEXT, required=True))
+_BLOCK: Final = keyed(("type",), type=text(required=True), cache_control=_CACHE)
+_BLOCKS: Final = array(_BLOCK, required=True)
+_EFFORT: Final = word(*EFFORTS)
+_MESSAGE: Final = either(
+    keyed(
+        ("role", "content"),
+        role={"const": "user"},
+        content=described(
+            either({"type": "string"}, array(_BLOCK, 1, required=True)),
+            "Blocks: text, image, document, search_result, tool_result.",
+        ),
+    ),
+    keyed(
+        ("role", "content"),
+        role={"const": "assistant"},
+        content=described(
+            either({"type": "string"}, _BLOCKS),
+            "Blocks: text, thinking, redacted_thinking, tool_use.",
+        ),
+    ),
+    keyed(
+        ("role",),
+        role={"const": "system"},
+        content=described(
+            either({"type": ["string", "null"]}, _BLOCKS),
+            "Blocks: text, tool_addition, tool_removal.",
+        ),
+        clear_at=word("next_user_message", "never"),
+        output_config=optional(keyed(effort=_EFFORT)),
+    ),
+)
+_SHARED: Final[Mapping[str, Schema]] = {
+    "cache_control": _CACHE,
+    "defer_loading": described(FLAG, "Not in the prompt's list; told by a `tool_reference`."),
+    "strict": FLAG,
+    "input_examples": array({"type": "object"}, 0, 64),
+    "allowed_callers": described(array(text(required=True)), "With `direct` among them."),
+}
+_CUSTOM: Final = keyed(
+    ("name", "input_schema"),
+    type=word("custom"),
+    name={"type": "string", "pattern": "^[A-Za-z0-9_-]{1,128}$"},
+    description=text(),
+    input_schema=keyed(type=word("object")),
+    eager_input_streaming=FLAG,
+    **_SHARED,
+)
+_CLIENT: Final = keyed(
+    ("type", "name"),
+    type={"enum": sorted(CLIENT_TOOLS)},
+    name={"enum": sorted({tool.name for tool in CLIENT_TOOLS.values()})},
+    **_SHARED,
+)
+_COUNT: Final = keyed(("type", "value"), type=text(required=True), value=integer(0))
+_EDIT: Final = either(
+    keyed(
+        ("type",),
+        type={"const": "clear_thinking_20251015"},
+        keep=either({"const": "all"}, {"type": "null"}, keyed(("type",), type=text(required=True))),
+    ),
+    keyed(
+        ("type",),
+        type={"const": "clear_tool_uses_20250919"},
+        trigger=optional(_COUNT),
+        keep=optional(_COUNT),
+        clear_at_least=optional(_COUNT),
+        exclude_tools=array(text(required=True)),
+        clear_tool_inputs=either(FLAG, array(text(required=True))),
+    ),
+    keyed(("type",), type={"const": "compact_20260112"}),
+)
 _FORMAT: Final = optional(
     keyed(
         ("type", "schema"),
@@ -51,101 +112,76 @@ _FORMAT: Final = optional(
         schema={"$ref": "#/components/schemas/JsonSchema"},
     )
 )
-_MESSAGE: Final = keyed(
-    ("role", "content"), role={"enum": ["user", "assistant", "system"]}, content=_CONTENT
-)
-_TOOL: Final = either(
-    keyed(
-        ("name", "input_schema"),
-        type=word("custom"),
-        name=_TOOL_NAME,
-        description=text(),
-        input_schema={"type": "object"},
-        strict=FLAG,
-        defer_loading=FLAG,
-        eager_input_streaming=FLAG,
-    ),
-    keyed(("type", "name"), type={"type": "string"}, name={"type": "string"}),
-)
-_CHOICE: Final = optional(
-    keyed(
-        ("type",),
-        type={"enum": ["auto", "any", "tool", "none"]},
-        name=text(),
-        disable_parallel_tool_use=FLAG,
-    )
-)
+_DISPLAY: Final = word("summarized", "omitted", "updates")
+_BINDING: Final = optional(keyed(prefix_mismatch_behavior=word("error", "drop_block")))
+_NO_EFFECT: Final = "Has no effect here."
 
 ANTHROPIC_SCHEMAS: Final[Mapping[str, Schema]] = {
     "max_tokens": described(
-        {"type": "integer", "minimum": 0}, "0: the prompt is read, and nothing is answered."
+        {"type": "integer", "minimum": 0}, "0: only the prompt is read, and nothing answered."
     ),
-    "messages": array(_MESSAGE, 1, 100_000, required=True),
-    "system": either({"type": ["string", "null"]}, array(_TEXT_BLOCK, required=True)),
-    "tools": array(_TOOL, 0, _LIMITS.tools_max),
-    "tool_choice": _CHOICE,
-    "thinking": either(
-        NULL,
-        _thinking(
-            "enabled",
-            budget_tokens={"type": "integer", "minimum": 1_024},
-            display=_DISPLAY,
-            block_binding=_BINDING,
-        ),
-        _thinking("disabled"),
-        _thinking("adaptive", display=_DISPLAY, block_binding=_BINDING),
-        _thinking("between_tools"),
-    ),
-    "output_config": optional(
-        keyed(
-            effort=_EFFORTS,
-            format=_FORMAT,
-            task_budget=optional(
-                keyed(
-                    ("type", "total"),
-                    type={"const": "tokens"},
-                    total={"type": "integer", "minimum": 1},
-                    remaining=integer(0),
-                )
-            ),
-        )
-    ),
-    "output_format": described(_FORMAT, "Older name of `output_config.format`."),
+    "messages": array(_MESSAGE, 1, MESSAGES_MAX, required=True),
+    "system": either({"type": ["string", "null"]}, array(_TEXT, required=True)),
     "stop_sequences": described(
         array(text(1, required=True), 0, _LIMITS.stop_max),
         f"At most {_LIMITS.stop_max_bytes} bytes each.",
     ),
-    "stream": FLAG,
-    "temperature": number(0, 2),
-    "metadata": optional(keyed(user_id=_LABEL)),
+    "metadata": optional(keyed(user_id=text(0, 1_024))),
     "service_tier": word("auto", "standard_only"),
-    "cache_control": _CACHE,
-    "context_management": optional(
-        keyed(
-            edits=array(
+    "cache_control": described(_CACHE, "Engines keep prompts by themselves."),
+    "context_management": optional(keyed(edits=array(_EDIT, 0, 16))),
+    "diagnostics": OBJECT,
+    "mcp_servers": only([], why="Tools of MCP servers are not served here."),
+    "speed": described(word("standard", "fast"), _NO_EFFECT),
+    "inference_geo": described(text(0, 1_024), _NO_EFFECT),
+    "user_profile_id": described(text(0, 1_024), _NO_EFFECT),
+    "workspace_id": described(text(0, 1_024), _NO_EFFECT),
+    "billing_policy": described(OBJECT, _NO_EFFECT),
+    "fallbacks": described({"type": ["string", "array", "null"]}, _NO_EFFECT),
+    "fallback_credit_token": described({"type": ["string", "object", "null"]}, _NO_EFFECT),
+    "compaction": only(why="This gateway sums up no conversations."),
+    "container": only(why="This gateway executes no code."),
+    "skills": only(why="This gateway executes no code."),
+    "tools": described(
+        array(either(_CUSTOM, _CLIENT), 0, _LIMITS.tools_max), "No two have one name."
+    ),
+    "tool_choice": described(
+        optional(
+            either(
+                keyed(("type",), type={"enum": ["auto", "any"]}, disable_parallel_tool_use=FLAG),
                 keyed(
-                    ("type",),
-                    type={
-                        "enum": [
-                            "clear_thinking_20251015",
-                            "clear_tool_uses_20250919",
-                            "compact_20260112",
-                        ]
-                    },
-                )
+                    ("type", "name"),
+                    type={"const": "tool"},
+                    name=text(required=True),
+                    disable_parallel_tool_use=FLAG,
+                ),
+                keyed(("type",), type={"const": "none"}),
             )
+        ),
+        "Any and tool need `tools`, of which it names one.",
+    ),
+    "thinking": optional(
+        either(
+            keyed(
+                ("type", "budget_tokens"),
+                type={"const": "enabled"},
+                budget_tokens={"type": "integer", "minimum": 1_024},
+                display=_DISPLAY,
+                block_binding=_BINDING,
+            ),
+            keyed(("type",), type={"const": "adaptive"}, display=_DISPLAY, block_binding=_BINDING),
+            keyed(("type",), type={"enum": ["disabled", "between_tools"]}),
         )
     ),
-    "diagnostics": described(OBJECT, "Answered that the reason is unavailable."),
-    "mcp_servers": {"type": ["array", "null"], "maxItems": 0},
-    "speed": described(word("standard", "fast"), _NOT_OURS),
-    "inference_geo": described(_LABEL, _NOT_OURS),
-    "user_profile_id": described(_LABEL, _NOT_OURS),
-    "workspace_id": described(_LABEL, _NOT_OURS),
-    "billing_policy": described(OBJECT, _NOT_OURS),
-    "fallbacks": described({"type": ["array", "string", "null"]}, _NOT_OURS),
-    "fallback_credit_token": described({"type": ["object", "string", "null"]}, _NOT_OURS),
-    "compaction": _NO_SUMMARIES,
-    "container": _NO_CODE,
-    "skills": _NO_CODE,
+    "output_config": optional(
+        keyed(
+            effort=_EFFORT,
+            format=_FORMAT,
+            task_budget=optional(
+                keyed(("type", "total"), type={"const": "tokens"}, total=integer(1))
+            ),
+        )
+    ),
+    "output_format": described(_FORMAT, "An older place of `output_config.format`."),
 }
+"""Schemas of what this API has and the others have not, or have otherwise."""

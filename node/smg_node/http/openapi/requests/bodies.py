@@ -27,6 +27,7 @@ from smg_node.http.openapi.requests.makers import (
     described,
     either,
     integer,
+    keyed,
     only,
     text,
     word,
@@ -168,6 +169,13 @@ _FORMATTED_TEXT: Final[Mapping[str, Any]] = {
         }
     },
 }
+_MESSAGES_API: Final = {**_ENGINE, **VARIABLE_SCHEMAS, **ANTHROPIC_SCHEMAS}
+_MESSAGES_API_CONTRADICTIONS: Final = (
+    *_two_of([key for key in _GRAMMARS if key in messages.PARAMETERS]),
+    *_CONTRADICTIONS,
+    _unmet("tool_choice", keyed(("type",), type={"enum": ["any", "tool"]}), "tools", _SOME),
+    _both(thread={"not": NULL}),
+)
 _SOMETHING: Final = either(text(1, required=True), {"type": "array", "minItems": 1})
 
 BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
@@ -212,12 +220,12 @@ BODY_SCHEMAS: Final[Mapping[str, Schema]] = {
     ),
     "MessagesRequest": _body(
         messages.PARAMETERS,
-        {**_ENGINE, **VARIABLE_SCHEMAS, **ANTHROPIC_SCHEMAS},
+        _MESSAGES_API,
         ("model", "max_tokens", "messages"),
-        (
-            *_two_of([key for key in _GRAMMARS if key in messages.PARAMETERS]),
-            *_CONTRADICTIONS,
-        ),
+        _MESSAGES_API_CONTRADICTIONS,
+    ),
+    "CountTokensRequest": _body(
+        messages.PARAMETERS, _MESSAGES_API, ("model", "messages"), _MESSAGES_API_CONTRADICTIONS
     ),
     "EmbeddingsRequest": _body(
         embeddings.PARAMETERS,

@@ -196,3 +196,19 @@ def test_a_template_that_never_ends_is_asked_once() -> None:
     template._monotonic_s = monotonic_s
     assert find_facts(template, TOKENS).content == "string"
     assert clock[0] < 1
+
+
+@pytest.mark.parametrize(
+    ("name", "takes"),
+    [
+        ("chatml", True),
+        ("llama", True),
+        ("parts_only", True),
+        ("both_forms", False),
+        ("deepseek", False),
+        ("gemma", False),
+        ("mistral", False),
+    ],
+)
+def test_whether_a_later_system_message_is_taken_where_it_stands(name: str, takes: bool) -> None:
+    assert facts_of(source(name)).later_systems == takes

@@ -15,8 +15,8 @@ from smg_node.dialects.messages.request.reader import MessagesReader
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.parse.reader import read_parse_calls, read_parse_reasoning
 from smg_node.dialects.responses.request.reader import ResponsesReader
-from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
+from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.http.openapi.document import document
 from smg_node.http.route_table import ROUTES
 
@@ -30,10 +30,6 @@ Read = Callable[[dict[str, Any]], Any]
 BODIES: dict[str, tuple[Read, dict[str, Any]]] = {
     "ChatRequest": (ChatReader(OPTIONS).read, {"model": "m", "messages": [HI]}),
     "CompletionRequest": (CompletionsReader(OPTIONS).read, {"model": "m", "prompt": "hi"}),
-    "MessagesRequest": (
-        MessagesReader(OPTIONS, ThoughtSeals(PlainVault())).read,
-        {"model": "m", "max_tokens": 5, "messages": [HI]},
-    ),
     "EmbeddingsRequest": (
         lambda body: read_embeddings(body, OPTIONS),
         {"model": "m", "input": "hi"},
@@ -50,6 +46,14 @@ BODIES: dict[str, tuple[Read, dict[str, Any]]] = {
     "ParseReasoningRequest": (
         lambda body: read_parse_reasoning(body, OPTIONS),
         {"text": "x", "reasoning_parser": "qwen3"},
+    ),
+    "MessagesRequest": (
+        MessagesReader(OPTIONS, ThoughtSeals(PlainVault())).read,
+        {"model": "m", "max_tokens": 2**31 - 1, "messages": [HI]},
+    ),
+    "CountTokensRequest": (
+        MessagesReader(OPTIONS, ThoughtSeals(PlainVault())).read_count,
+        {"model": "m", "messages": [HI]},
     ),
     "ResponseRequest": (ResponsesReader(OPTIONS).read, {"model": "m", "input": "hi"}),
 }
@@ -81,9 +85,10 @@ SEMANTIC: dict[str, frozenset[str]] = {
     "ParseCallsRequest": frozenset({"tool_call_parser"}),
     "ParseReasoningRequest": frozenset({"reasoning_parser"}),
 }
-SEMANTIC["MessagesRequest"] = SEMANTIC["ChatRequest"] | {"tools", "min_tokens"}
 SEMANTIC["CompletionRequest"] = SEMANTIC["ChatRequest"]
 SEMANTIC["ResponseRequest"] = SEMANTIC["ChatRequest"] | {"conversation", "text", "tools"}
+SEMANTIC["MessagesRequest"] = SEMANTIC["ChatRequest"] - {"tool_choice"}
+SEMANTIC["CountTokensRequest"] = SEMANTIC["MessagesRequest"] | {"max_tokens"}
 SEMANTIC["TokenizeRequest"] = SEMANTIC["ChatRequest"]
 
 

@@ -1,0 +1,43 @@
+"""Count route of the Messages API: how many tokens a body's prompt has, exactly as a generation would find."""
+
+from typing import Final
+
+import msgspec
+
+from smg_node.dialects.messages.dialect import MessagesDialect
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, name_list
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class MessageTokenRoutes:
+    """Counts tokens, without sending anything to an engine."""
+
+    def __init__(self, parts: HttpParts, bodies: BodyReader) -> None:
+        self._parts = parts
+        self._bodies = bodies
+
+    async def count(self, request: HttpRequest) -> Reply:
+        """Return `input_tokens`; where edits of the context were asked for, those before them as well."""
+        parts, large = self._parts, self._bodies.large
+        dialect = parts.dialects[MessagesDialect.name]
+        assert isinstance(dialect, MessagesDialect), "the dialect of this name"
+        raw = await self._bodies.json(request)
+        body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
+        asked = await large.read(raw, body, lambda body: dialect.read_count(body, request))
+        request.model = asked.model
+        for name in asked.ignored:
+            parts.meters.ignored_parameter(name)
+        if asked.ignored:
+            request.reply_headers["x-smg-ignored-params"] = name_list(asked.ignored)
+        counted = await parts.tokens.tokenize(asked.model, asked.prompt)
+        told: dict[str, object] = {"input_tokens": len(counted.ids)}
+        if asked.unedited is not None:
+            before = counted
+            if asked.unedited != asked.prompt:
+                before = await parts.tokens.tokenize(asked.model, asked.unedited)
+            told["context_management"] = {"original_input_tokens": len(before.ids)}
+        return Reply(200, _encode(told))
