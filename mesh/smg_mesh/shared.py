@@ -30,6 +30,7 @@ from smg_mesh.io.counters import Counters
 from smg_mesh.io.rights.rights import Rights
 from smg_mesh.io.rights.rights_queue import RightsQueue
 from smg_mesh.io.rights.wakeup import WakeupTimer
+from smg_mesh.io.security.carried_secrets import CarriedSecrets
 from smg_mesh.io.security.secret_vault import Vault
 from smg_mesh.io.shared_state.counter_names import NOTES
 from smg_mesh.io.shared_state.hint_transport import Hints
@@ -65,11 +66,11 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "Audit", "AuditRow", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
-    "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "Report", "Rights",
-    "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView", "Share",
-    "Shared", "StateError", "Sticky", "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry",
-    "WorkerSpec", "probers",
+    "NOTES", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys",
+    "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "Report",
+    "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView",
+    "Share", "Shared", "StateError", "Sticky", "Verdict", "Verdicts", "WorkerRecord",
+    "WorkerRegistry", "WorkerSpec", "probers",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
@@ -116,6 +117,8 @@ class Shared:
         self._keeper: Final = self._made_keeper(data_dir, before, options)
         self._arrival: Final = Arrival(name, grace_ms=options.join_grace_ms, now_ms=self._now_ms)
         self._vault: Final = Vault()
+        self.carried: Final = CarriedSecrets(self.carried_keys)
+        """Seals what clients carry."""
         self._gossip: Gossip | None = None
         self._arrived = False
         self._began_ms = 0
@@ -278,6 +281,10 @@ class Shared:
     def open_secret(self, sealed: bytes) -> str | None:
         """Return what any member sealed; None if this node has not the key."""
         return self._vault.open(sealed)
+
+    def carried_keys(self) -> tuple[bytes, ...]:
+        """Return the keys of `carried`, for other processes of this node."""
+        return self._vault.carried_keys()
 
     def look_around(self) -> None:
         """See to it soon what keys or members that changed ask for: secrets sealed anew, leftovers cleared."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from smg_chaos.bench.figures.rows import SPREAD_MAX, Figure
+from smg_chaos.bench.gateways.gateways import EQUIPPED
 from smg_chaos.bench.load.workloads import DISTINCT
 
 REFERENCE: Final = "smg"
@@ -30,6 +31,8 @@ class Goal:
     must: float
     stretch: float
     base: str = REFERENCE
+    than: str = ""
+    """Another workload of this gateway, where that is what it is compared with."""
     of: Literal["figure", "memory", "peak"] = "figure"
     """What the workload is measured by; or memory of the process tree when all prompts were seen: steady, with
     shared pages counted once, or the sum of what each process had at its peak, less what they share."""
@@ -41,6 +44,16 @@ GOALS: Final = (
     Goal("token, paced 20 ms, 64 streams", "paced-64", 0.90, 0.65),
     Goal("token, paced 20 ms, 256 streams", "paced-256", 1.0, 0.75),
     Goal("token, burst", "burst", 1.3, 0.8),
+    Goal("Messages: short, not streamed", "messages-short", 0.60, 0.45),
+    Goal("Messages: token, paced 20 ms, 64 streams", "messages-paced-64", 0.90, 0.65),
+    Goal(
+        "Messages: token, beside our Chat",
+        "messages-paced-64",
+        1.05,
+        1.0,
+        EQUIPPED,
+        than="paced-64",
+    ),
     Goal("32 KB prompt, never seen", "documents", 0.50, 0.30),
     Goal("32 KB prompt, never seen, with caches", "documents", 0.70, 0.50, REFERENCE_CACHED),
     Goal("8 k prompt, both with caches", "cycled", 0.70, 0.50, REFERENCE_CACHED),
@@ -79,10 +92,15 @@ def judged(
     goals: Sequence[Goal], figures: Mapping[str, Sequence[Figure]], ours: str
 ) -> list[Judged]:
     """Return the verdicts on goals; `figures` are by the gateway that their ratios are to."""
-    return [_judged(goal, figures.get(goal.base, ()), ours) for goal in goals]
+    return [
+        _judged(goal, figures.get(REFERENCE if goal.than else goal.base, ()), ours)
+        for goal in goals
+    ]
 
 
 def _judged(goal: Goal, figures: Sequence[Figure], ours: str) -> Judged:
+    if goal.than:
+        return _beside_itself(goal, figures, ours)
     of_workload = {one.gateway: one for one in figures if one.workload == goal.workload}
     mine, theirs = of_workload.get(ours), of_workload.get(goal.base)
     if mine is None or theirs is None:
@@ -93,6 +111,20 @@ def _judged(goal: Goal, figures: Sequence[Figure], ours: str) -> Judged:
     verdict, why = _of_figure(goal, mine, theirs)
     spread = max(spreads, default=None)
     return Judged(goal, verdict, mine.median, theirs.median, mine.ratio, spread, mine.unit, why)
+
+
+def _beside_itself(goal: Goal, figures: Sequence[Figure], ours: str) -> Judged:
+    mine, other = (
+        next((one for one in figures if (one.gateway, one.workload) == (ours, name)), None)
+        for name in (goal.workload, goal.than)
+    )
+    if mine is None or other is None or mine.median is None or not other.median:
+        return Judged(goal, "no result", why="not measured")
+    ratio = mine.median / other.median
+    spread = max((one.spread for one in (mine, other) if one.spread is not None), default=None)
+    result = mine.result and other.result
+    verdict, why = (_verdict(goal, ratio), "") if result else ("no result", "too few rounds count")
+    return Judged(goal, verdict, mine.median, other.median, ratio, spread, mine.unit, why)
 
 
 def _of_figure(goal: Goal, mine: Figure, theirs: Figure) -> tuple[Verdict, str]:

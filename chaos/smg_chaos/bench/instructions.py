@@ -75,7 +75,8 @@ def _short(file: str) -> str:
     return file
 
 
-_Workload = Annotated[str, typer.Option("--workload", "-w", help="short or stream1")]
+_WORKLOADS: Final = ("short", "stream1", "messages-short", "messages-stream1")
+_Workload = Annotated[str, typer.Option("--workload", "-w", help=" or ".join(_WORKLOADS))]
 _Tokenizer = Annotated[
     Path | None,
     typer.Option(help="folder with a real tokenizer", exists=True, file_okay=False),
@@ -107,8 +108,9 @@ def command(
     from smg_chaos.bench.session import bundle_of, until_told
     from smg_node.system_clock import SystemClock
 
-    if workload not in ("short", "stream1"):
-        raise typer.BadParameter(f"short or stream1, not {workload!r}", param_hint="--workload")
+    if workload not in _WORKLOADS:
+        known = " or ".join(_WORKLOADS)
+        raise typer.BadParameter(f"{known}, not {workload!r}", param_hint="--workload")
     folder = out / f"instructions-{SystemClock().now_ms()}"
     folder.mkdir(parents=True)
     path = folder.resolve() / f"{workload}.json"

@@ -153,7 +153,7 @@ def _build(
         desks,
         UsageParts(usage, ABSENT, ABSENT),
         sticky=registry.sticky,
-        vault=copy,
+        vault=copy.carried,
         prefixes=prefixes,
         history=None,
         admission=build_admission(settings, base, desks.live, copy.limits, rights),

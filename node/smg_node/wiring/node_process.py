@@ -194,7 +194,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         desks,
         usage,
         sticky=registry.sticky,
-        vault=shared,
+        vault=shared.carried,
         mesh=cluster.mesh,
         siblings=None if control is None else control.siblings,
         prefixes=prefixes,

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Final, cast
 
-from smg_chaos.bench.load.answer_check import CONTENT, NO_CONTENT
+from smg_chaos.bench.load.answer_forms import FORMS
+from smg_chaos.bench.load.job import Api
 
 _END: Final = b"\r\n0\r\n\r\n"
 _HEAD_MAX: Final = 64 * 1024
@@ -55,7 +56,9 @@ class Connection(asyncio.Protocol):
         *,
         ended: Callable[["Connection", Exchange, str], None],
         lost: Callable[["Connection"], None],
+        api: Api = "chat",
     ) -> None:
+        self._content, self._no_content = FORMS[api].content, FORMS[api].no_content
         self.lane = lane
         self.seen = 0
         """Tokens seen since the connection was made."""
@@ -95,7 +98,7 @@ class Connection(asyncio.Protocol):
             data = self._read_head(data, exchange)
             if not self._reading_body:
                 return
-        tokens = data.count(CONTENT) - data.count(NO_CONTENT)
+        tokens = data.count(self._content) - data.count(self._no_content)
         if tokens:
             now_s = perf_counter()
             if not exchange.tokens:

@@ -1,8 +1,11 @@
 """Job messages between the bench and its client processes: JSON, one object a line."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
+
+Api: TypeAlias = Literal["chat", "messages"]
+"""What a gateway is asked through."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +44,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     """A closed flow ends after so many requests, and counts from its first one; 0: not before it is stopped."""
     model: str = ""
     """Which model is asked, if not the job's."""
+    api: Api = "chat"
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

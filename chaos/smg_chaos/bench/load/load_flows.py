@@ -8,7 +8,8 @@ from collections import deque
 from time import perf_counter
 from typing import Final
 
-from smg_chaos.bench.load.answer_check import Judge, WrongAnswerError
+from smg_chaos.bench.load.answer_check import Judge
+from smg_chaos.bench.load.answer_forms import WrongAnswerError
 from smg_chaos.bench.load.connection import Connection, Exchange
 from smg_chaos.bench.load.job import Flow, Job, Tally
 from smg_chaos.bench.load.requests import Requests
@@ -47,7 +48,7 @@ class FlowRun:
         self._job = job
         self._requests = requests
         self._rng = random.Random(seed)
-        self._judge = Judge(tokens=flow.tokens, stream=flow.stream, text=flow.text)
+        self._judge = Judge(tokens=flow.tokens, stream=flow.stream, text=flow.text, api=flow.api)
         self._connections: dict[int, Connection] = {}
         self._left: dict[int, asyncio.Event] = {}
         self._idle: list[Connection] = []
@@ -100,7 +101,9 @@ class FlowRun:
             try:
                 async with asyncio.timeout(_CONNECT_S):
                     _, connection = await loop.create_connection(
-                        lambda: Connection(number, ended=self._ended, lost=self._lost),
+                        lambda: Connection(
+                            number, ended=self._ended, lost=self._lost, api=self.flow.api
+                        ),
                         self._job.host,
                         self._job.port,
                     )

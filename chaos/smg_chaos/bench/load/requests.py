@@ -27,11 +27,12 @@ class Requests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Everything of a request except its messages."""
+    """Everything of a request except its messages; `instructed` where the system's words are not one of them."""
 
     head: bytes
     before: bytes
     after: bytes
+    instructed: bool = False
 
     def around(self, messages: bytes) -> bytes:
         """Return the whole request."""
@@ -42,15 +43,21 @@ class Envelope:
 def envelope_of(job: Job, flow: Flow) -> Envelope:
     """Return the envelope for a flow's requests."""
     key = f"authorization: Bearer {job.key}\r\n" if job.key else ""
+    path = "/v1/messages" if flow.api == "messages" else "/v1/chat/completions"
+    key += "anthropic-version: 2023-06-01\r\n" if flow.api == "messages" else ""
     head = (
-        f"POST /v1/chat/completions HTTP/1.1\r\nhost: {job.host}:{job.port}\r\n"
+        f"POST {path} HTTP/1.1\r\nhost: {job.host}:{job.port}\r\n"
         "accept: */*\r\nuser-agent: smg-chaos-bench\r\ncontent-type: application/json\r\n"
         f"{key}content-length: "
     )
     after = f'],"max_tokens":{flow.tokens}'
+    model = msgspec.json.encode(flow.model or job.model)
+    if flow.api == "messages":
+        after += ',"stream":true' if flow.stream else ""
+        before = b'{"model":%b,"system":"%b","messages":[' % (model, _SYSTEM)
+        return Envelope(head.encode(), before, after.encode() + b"}", instructed=True)
     if flow.stream:
         after += ',"stream":true,"stream_options":{"include_usage":true}'
-    model = msgspec.json.encode(flow.model or job.model)
     return Envelope(head.encode(), b'{"model":%b,"messages":[' % model, after.encode() + b"}")
 
 
@@ -65,7 +72,7 @@ class Numbered:
         self._envelope = envelope
         self._number = first
         self._write = write
-        self._system = _message(b"system", _SYSTEM) + b","
+        self._system = b"" if envelope.instructed else _message(b"system", _SYSTEM) + b","
 
     def next(self, lane: int) -> bytes:
         """Return a request that was never made before."""

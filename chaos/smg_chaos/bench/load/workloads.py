@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from smg_chaos.bench.load.job import Flow, Prompt
+from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Script
 
 STEP_MS: Final = 20
@@ -28,6 +28,7 @@ _MIXED_LONGER: Final = 8
 """Times what others take: some two thousand probes a round. The 99th percentile of 300 is the third of a few that were
 unlucky, and where a machine is still for a fifth of a second, that makes a dozen slow ones at once."""
 DISTINCT: Final = 5_000
+MESSAGES_STREAMS: Final = 64
 # Streams of paced workloads outlast what is measured by this much, however late all is.
 SLACK_S: Final = 1.0
 # Prompts of one round are numbered from a multiple of this.
@@ -80,6 +81,7 @@ def _flow(
     stream: bool,
     name: str = "main",
     connections: int | None = None,
+    api: Api = "chat",
 ) -> Flow:
     """Return a flow in a closed loop, or in an open one if a rate was asked for."""
     return Flow(
@@ -91,6 +93,7 @@ def _flow(
         prompt=prompt,
         rate_per_s=load.rate_per_s,
         text=None if script is None else script.text(tokens),
+        api=api,
     )
 
 
@@ -98,10 +101,14 @@ def _first(load: Load) -> int:
     return (load.round + 1) * ROUND
 
 
-def _short(tokens: int, *, stream: bool, connections: int | None = None) -> Flows:
+def _short(
+    tokens: int, *, stream: bool, connections: int | None = None, api: Api = "chat"
+) -> Flows:
     def flows(load: Load, script: Script | None) -> Sequence[Flow]:
         prompt = Prompt(kind="short", first=_first(load))
-        one = _flow(load, script, prompt, tokens=tokens, stream=stream, connections=connections)
+        one = _flow(
+            load, script, prompt, tokens=tokens, stream=stream, connections=connections, api=api
+        )
         return [one]
 
     return flows
@@ -135,7 +142,7 @@ def _turns(load: Load, script: Script | None) -> Sequence[Flow]:
     return [_flow(load, script, prompt, tokens=_TURN_TOKENS, stream=False)]
 
 
-def _held(load: Load, script: Script | None, streams: int, name: str) -> Flow:
+def _held(load: Load, script: Script | None, streams: int, name: str, api: Api = "chat") -> Flow:
     tokens = int(load.held_s * 1000 / STEP_MS)
     return Flow(
         name=name,
@@ -145,17 +152,20 @@ def _held(load: Load, script: Script | None, streams: int, name: str) -> Flow:
         stream=True,
         prompt=Prompt(kind="short", first=_first(load)),
         text=None if script is None else script.text(tokens),
+        api=api,
     )
 
 
-def paced(streams: int) -> Workload:
+def paced(streams: int, api: Api = "chat") -> Workload:
     """Return the workload of so many streams, a token every 20 ms in each."""
 
     def flows(load: Load, script: Script | None) -> Sequence[Flow]:
-        return [_held(load, script, streams, "main")]
+        return [_held(load, script, streams, "main", api)]
 
     says = f"token of {streams} streams, one every {STEP_MS} ms in each"
-    return Workload(f"paced-{streams}", says, "token", flows, paced=True)
+    if api == "chat":
+        return Workload(f"paced-{streams}", says, "token", flows, paced=True)
+    return Workload(f"{api}-paced-{streams}", f"Messages: {says}", "token", flows, paced=True)
 
 
 def clients(count: int) -> Workload:
@@ -205,6 +215,26 @@ _ALL: Final = (
         _short(BURST_TOKENS, stream=True),
         less="stream1",
     ),
+    Workload(
+        "messages-short",
+        "short message, not streamed",
+        "request",
+        _short(_SHORT_TOKENS, stream=False, api="messages"),
+    ),
+    Workload(
+        "messages-stream1",
+        "short message, streamed, 1 token",
+        "request",
+        _short(1, stream=True, api="messages"),
+    ),
+    Workload(
+        "messages-burst",
+        f"Messages: token of a stream of {BURST_TOKENS} at full speed (less the cost of a stream of 1)",
+        "token",
+        _short(BURST_TOKENS, stream=True, api="messages"),
+        less="messages-stream1",
+    ),
+    paced(MESSAGES_STREAMS, "messages"),
     Workload("cycled", "8 k tokens prompt, one of 16", "request", _cycled),
     Workload("tail", "8 k tokens prompt, all begin alike, never seen", "request", _tail),
     Workload("documents", "32 KB of real documents, never seen", "request", _documents),

@@ -298,6 +298,10 @@ class Keyring:
         """Return what `seal_secret` of any member got, under any key of the ring; raise `Rejected`."""
         return open_secret(sealed, self._by_id, self._label)
 
+    def carried_keys(self) -> tuple[bytes, ...]:
+        """Return the keys for what clients carry, as `carried_secrets` takes them; none without keys."""
+        return tuple(key.carried_key(self._label) for key in self._keys)
+
 
 def _why_foreign(start: bytes) -> str:
     if start == _PLAIN_START:

@@ -1,7 +1,7 @@
 """Ring key: one key of the ring, and the keys derived from it (keyed BLAKE2b).
 
 A key of the ring never encrypts anything itself. From it, by keyed BLAKE2b, come the keys that do:
-one per sender and boot for packets, one for secrets. A leaked derived key reveals no other.
+one per sender and boot for packets, one for secrets, one for what clients carry. A leaked derived key reveals no other.
 """
 
 import base64
@@ -17,6 +17,7 @@ KEY_BYTES: Final = 32
 KEY_ID_BYTES: Final = 4
 _PACKET: Final = b"smg mesh packet"
 _SECRET: Final = b"smg mesh secret"
+_CARRIED: Final = b"smg mesh carried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class RingKey:
         """Return the cipher for secrets in the state of the cluster of that label."""
         derived = blake2b(label, key=self.secret, digest_size=KEY_BYTES, person=_SECRET)
         return AESGCM(derived.digest())
+
+    def carried_key(self, label: bytes) -> bytes:
+        """Return this key's id, and behind it the key for what clients carry, in the cluster of that label."""
+        derived = blake2b(label, key=self.secret, digest_size=KEY_BYTES, person=_CARRIED)
+        return self.id + derived.digest()
 
 
 def make_key() -> str:

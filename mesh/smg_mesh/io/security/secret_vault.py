@@ -33,6 +33,10 @@ class Seals(Protocol):
         """Return what was sealed; raise `Rejected`."""
         ...
 
+    def carried_keys(self) -> tuple[bytes, ...]:
+        """Return the keys for what clients carry, the one that seals first."""
+        ...
+
 
 class _Plain:
     """No keys at all."""
@@ -44,6 +48,9 @@ class _Plain:
 
     def open_secret(self, sealed: bytes) -> bytes:
         raise Rejected("sealed")
+
+    def carried_keys(self) -> tuple[bytes, ...]:
+        return ()
 
 
 class Vault:
@@ -68,6 +75,10 @@ class Vault:
             # Without the secret and without the bytes: a log is no place for either.
             _log.debug("a secret cannot be opened here: %s", error)
             return None
+
+    def carried_keys(self) -> tuple[bytes, ...]:
+        """Return the keys for what clients carry, as `carried_secrets` takes them."""
+        return self._seals.carried_keys()
 
     def renew(self, sealed: bytes) -> bytes | None:
         """Return the secret sealed as a new one would be; None if it is, or if it cannot be opened."""

@@ -6,6 +6,7 @@ from typing import Any, Final
 from smg_node.core.errors import SmgError
 from smg_node.dialects.dialect import UNKNOWN, Caller, ParsedBody, Presenter
 from smg_node.dialects.messages import errors
+from smg_node.dialects.messages.fast_presenter import PlainPresenter, is_plain
 from smg_node.dialects.messages.message_object import Signer
 from smg_node.dialects.messages.presenter import MessagesPresenter
 from smg_node.dialects.messages.request.reader import CountedBody, MessagesReader
@@ -44,6 +45,8 @@ class MessagesDialect:
 
     def presenter(self, reading: ParsedBody[MessagesView], caller: Caller = UNKNOWN) -> Presenter:
         """Return the presenter for this parsed body; one generation each."""
+        if reading.request.alike and is_plain(reading.view):
+            return PlainPresenter(reading, caller, self._seals)
         omitted = reading.view.display == "omitted"
         signer = Signer(
             self._seals, tenant=caller.tenant, model=reading.request.model, omitted=omitted

@@ -95,7 +95,8 @@ def message_of(error: SmgError) -> str:
         return error.message if _TOO_LONG in error.message else f"{_TOO_LONG}: {error.message}"
     message = _PATH.sub(lambda found: spelled(found.group()), error.message)
     path = spelled(error.where or "")
-    return message if path in message else f"{path}: {message}"
+    told = message.startswith((f"{path} ", f"{path}: ")) or f" {path}: " in message
+    return message if told or not path else f"{path}: {message}"
 
 
 def spelled(path: str) -> str:

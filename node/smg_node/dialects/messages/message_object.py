@@ -92,15 +92,22 @@ def tool_use_id(begin: Begin, call: int) -> str:
     return f"toolu_{digest.hexdigest()}"
 
 
+_ENDINGS: Final = {
+    reason: Ending(b'"%b"' % word, NULL, _REFUSED if reason == "content_filter" else NULL)
+    for reason, word in _REASONS.items()
+}
+_OUT_OF_CONTEXT: Final = Ending(b'"model_context_window_exceeded"', NULL, NULL)
+
+
 def ending_of(finish: Finish, begin: Begin, usage: Usage, request: GenerateRequest) -> Ending:
     """Return how an answer ended."""
     reason, matched = finish.reason, finish.matched
-    if reason == "stop" and isinstance(matched, str) and matched in request.sampling.stop:
+    if matched is not None and reason == "stop" and matched in request.sampling.stop:
+        assert isinstance(matched, str), "stop strings are strings"
         return Ending(b'"stop_sequence"', json_text(matched), NULL)
-    if reason == "length" and begin.room is not None and usage.completion_tokens >= begin.room:
-        return Ending(b'"model_context_window_exceeded"', NULL, NULL)
-    details = _REFUSED if reason == "content_filter" else NULL
-    return Ending(b'"%b"' % _REASONS[reason], NULL, details)
+    if begin.room is not None and reason == "length" and usage.completion_tokens >= begin.room:
+        return _OUT_OF_CONTEXT
+    return _ENDINGS[reason]
 
 
 SILENT_ENDING: Final = Ending(b'"max_tokens"', NULL, NULL)

@@ -6,7 +6,7 @@ nearly always in the same batch.
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from smg_node.core.generation.events import BlockEnd, Delta
 from smg_node.dialects.messages.argument_gate import ArgumentGate
@@ -22,9 +22,7 @@ _DELTA: Final = (
     b"event: content_block_delta\n"
     b'data: {"type":"content_block_delta","index":%d,"delta":{"type":%b:'
 )
-_STOP: Final = (
-    b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
-)
+_STOP: Final = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 _TEXT: Final = b'"text","text":""'
 _TEXT_DELTA: Final = b'"text_delta","text"'
 _THOUGHT: Final = b'"thinking","thinking":"","signature":""'
@@ -33,6 +31,15 @@ _SIGNATURE_DELTA: Final = b'"signature_delta","signature"'
 _CALL: Final = b'"tool_use","id":%b,"name":%b,"input":{}'
 _CALL_DELTA: Final = b'"input_json_delta","partial_json"'
 _COUNT_TAIL: Final = b'"","estimated_tokens":%d' + TAIL
+
+
+class Frame(NamedTuple):
+    """What stands before and behind a text."""
+
+    head: bytes
+    tail: bytes
+
+
 COUNT_EVERY_S: Final = 2.0
 """So often at most a client is told how much was thought that it is not shown."""
 
@@ -157,9 +164,7 @@ class OmittedThought(OpenThought):
 
     __slots__ = ("_monotonic_s", "_said_s", "_untold")
 
-    def __init__(
-        self, index: int, signer: Signer, monotonic_s: Callable[[], float] | None
-    ) -> None:
+    def __init__(self, index: int, signer: Signer, monotonic_s: Callable[[], float] | None) -> None:
         super().__init__(index, signer)
         self._monotonic_s = monotonic_s
         self._untold = 0
@@ -215,6 +220,7 @@ class OpenCall(OpenBlock):
         out.append(_DELTA % (self.index, _CALL_DELTA) + json_text(said) + TAIL)
 
 
-def empty_text(out: list[bytes]) -> None:
-    """Write the one block of an answer that says nothing."""
-    out += (_START % (0, _TEXT), _STOP % 0)
+EMPTY_TEXT: Final = (_START % (0, _TEXT), _STOP % 0)
+"""Frames of the one block of an answer that says nothing."""
+FIRST_TEXT: Final = Frame(_DELTA % (0, _TEXT_DELTA), TAIL)
+"""The frame around a delta of a text that an answer begins with."""

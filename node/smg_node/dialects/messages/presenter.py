@@ -43,25 +43,25 @@ from smg_node.dialects.messages.message_object import (
     whole_message,
 )
 from smg_node.dialects.messages.open_block import (
+    EMPTY_TEXT,
     OmittedThought,
     OpenBlock,
     OpenCall,
     OpenText,
     OpenThought,
-    empty_text,
 )
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import json_text
 
-_MESSAGE_START: Final = (
+MESSAGE_START: Final = (
     b'event: message_start\ndata: {"type":"message_start","message":' + MESSAGE + b"}\n\n"
 )
-_MESSAGE_DELTA: Final = (
+MESSAGE_DELTA: Final = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":%b,"stop_sequence":%b,'
     b'"stop_details":%b,"container":null},"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,'
     b'"cache_read_input_tokens":%d,"output_tokens":%d,"output_tokens_details":{"thinking_tokens":%d}}%b}\n\n'
 )
-_MESSAGE_STOP: Final = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+MESSAGE_STOP: Final = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 
 
 class MessagesPresenter:
@@ -76,6 +76,7 @@ class MessagesPresenter:
     _calls = 0
     _over = False
     _finished: Finish | None = None
+    # Set when a stream begins.
     _begun: Begin
 
     def __init__(
@@ -126,7 +127,7 @@ class MessagesPresenter:
         view = self._view
         self._begun = event
         out.append(
-            _MESSAGE_START
+            MESSAGE_START
             % (
                 message_id(event).encode(),
                 json_text(view.model),
@@ -194,7 +195,7 @@ class MessagesPresenter:
         self._settle(out, followed=False, cut=event.reason == "length")
         self._finished = event
         if not (self._shown or self._view.silent or self._over):
-            empty_text(out)
+            out += EMPTY_TEXT
 
     def _usage(self, event: Usage, out: list[bytes]) -> None:
         view, finished = self._view, self._finished
@@ -202,11 +203,11 @@ class MessagesPresenter:
         ending = SILENT_ENDING
         if not view.silent:
             ending = ending_of(finished, self._begun, event, self._request)
-        out.append(_MESSAGE_DELTA % (*ending, *counts_of(event, view), edits_of(view)))
+        out.append(MESSAGE_DELTA % (*ending, *counts_of(event, view), edits_of(view)))
 
     def _stop(self, _event: End, out: list[bytes]) -> None:
         self._over = True
-        out.append(_MESSAGE_STOP)
+        out.append(MESSAGE_STOP)
 
     def _fail(self, event: Fail, out: list[bytes]) -> None:
         if self._open is not None:

@@ -204,6 +204,32 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         choices=_list(_ANY),
         usage=_USAGE,
     ),
+    "MessagesAnswer": _object(
+        "id type role model content stop_reason stop_sequence usage",
+        id=_TEXT,
+        type={"const": "message"},
+        role={"const": "assistant"},
+        model=_TEXT,
+        content=_list(_object("type", type={"enum": ["text", "thinking", "tool_use"]})),
+        stop_reason={
+            "enum": [
+                "end_turn",
+                "max_tokens",
+                "stop_sequence",
+                "tool_use",
+                "refusal",
+                "model_context_window_exceeded",
+            ]
+        },
+        stop_sequence={"type": ["string", "null"]},
+        usage=_object(
+            "input_tokens output_tokens",
+            input_tokens=_NUMBER,
+            cache_creation_input_tokens=_NUMBER,
+            cache_read_input_tokens=_NUMBER,
+            output_tokens=_NUMBER,
+        ),
+    ),
     "Completion": _object(
         "id object created model choices",
         id=_TEXT,
@@ -212,16 +238,6 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         model=_TEXT,
         choices=_list(_ANY),
         usage=_USAGE,
-    ),
-    "MessagesAnswer": _object(
-        "id type role model content stop_reason usage",
-        id=_TEXT,
-        type={"const": "message"},
-        role={"const": "assistant"},
-        model=_TEXT,
-        content=_list(_ANY),
-        stop_reason=_TEXT,
-        usage=_ANY,
     ),
     "CountedTokens": _object(
         "input_tokens",

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-from smg_mesh.shared import Keys, LimitsView, SettingsView, StateError, WorkerRegistry
+from smg_mesh.shared import CarriedSecrets, Keys, LimitsView, SettingsView, StateError, WorkerRegistry
 from smg_node.core.ports import Clock
 from smg_node.processes.ipc.data_uplink import Uplink
 from smg_node.processes.replication.copied_ports import (
@@ -61,6 +61,9 @@ class NodeCopy:
         self.sticky: Final = CopiedSticky(uplink, clock.now_ms)
         self.running: Final = CopiedRunning()
         self._secrets: dict[bytes, str | None] = {}
+        self._carried_keys: tuple[bytes, ...] | None = None
+        self.carried: Final = CarriedSecrets(self._keys_of_carried)
+        """Seals what clients carry."""
         self._node = Node()
         self._number = -1
         self._alone_since_s: float | None = clock.monotonic_s()
@@ -78,6 +81,7 @@ class NodeCopy:
         said = read(content, Changes)
         self._number = said.number
         self._secrets = dict(said.secrets)
+        self._carried_keys = said.carried
         for name, copied in self._copies.items():
             copied.replace(said.rows.get(name, {}))
         self._alone_since_s = None
@@ -98,6 +102,8 @@ class NodeCopy:
             return
         self._number = said.number
         self._secrets.update(said.secrets)
+        if said.carried is not None:
+            self._carried_keys = said.carried
         for name, rows in said.rows.items():
             self._copies[name].change(rows)
         self.verdicts.change(said.sights)
@@ -175,6 +181,12 @@ class NodeCopy:
     def open_secret(self, sealed: bytes) -> str | None:
         """Return a secret that the control process could decrypt."""
         return self._secrets.get(sealed)
+
+    def _keys_of_carried(self) -> tuple[bytes, ...]:
+        if self._carried_keys is None:
+            # Without them nothing may be sealed: it would be plain.
+            self._refuse()
+        return self._carried_keys
 
     def _refuse(self) -> NoReturn:
         raise StateError("closed", "the shared state is written by the control process")

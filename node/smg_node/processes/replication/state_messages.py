@@ -76,6 +76,8 @@ class Changes(msgspec.Struct, frozen=True, array_like=True):
     secrets: dict[bytes, str | None] = {}
     """Sealed API keys of workers, and what they are; None for one that this node cannot open."""
     node: Node | None = None
+    carried: tuple[bytes, ...] | None = None
+    """Keys for what clients carry, the one that seals first; None where they are what they were."""
 
 
 class OpenCalls(msgspec.Struct, frozen=True, array_like=True):

@@ -54,6 +54,7 @@ class Publishing:
         self._node_now: Final = node
         self._monotonic_s: Final = monotonic_s
         self._node = Node()
+        self._carried: tuple[bytes, ...] = ()
         self._numbers: dict[str, int] = {}
         """What each process was told last."""
         self._wake: Final = asyncio.Event()
@@ -110,6 +111,7 @@ class Publishing:
             bindings=tuple(self._binding(row.key) for row in shared.sticky.rows()),
             secrets=self._secrets(worker_ids),
             node=node,
+            carried=shared.carried_keys(),
         )
         self._numbers[process] = 0
         self._bus.tell(process, SNAPSHOT, write(said))
@@ -118,7 +120,7 @@ class Publishing:
         self._numbers.pop(process, None)
 
     def _tell_changes(self) -> None:
-        node = self._node_now()
+        node, carried = self._node_now(), self._shared.carried_keys()
         rows = {name: self._rows(name, list(noted)) for name, noted in self._keys.items() if noted}
         loads = list(self._loads)
         changed_workers = [key.partition("/")[0] for key in self._keys["workers"]]
@@ -129,8 +131,9 @@ class Publishing:
             bindings=tuple(self._binding(key) for key in self._bound),
             secrets={**self._reopened(), **self._secrets(changed_workers)},
             node=node if node != self._node else None,
+            carried=carried if carried != self._carried else None,
         )
-        self._node = node
+        self._node, self._carried = node, carried
         for noted in (*self._keys.values(), self._said, self._loads, self._bound):
             noted.clear()
         if said == Changes(0) and not loads:
@@ -230,4 +233,13 @@ class Publishing:
 
 
 def _numbered(said: Changes, number: int, calls: dict[str, Load]) -> Changes:
-    return Changes(number, said.rows, said.sights, calls, said.bindings, said.secrets, said.node)
+    return Changes(
+        number,
+        said.rows,
+        said.sights,
+        calls,
+        said.bindings,
+        said.secrets,
+        said.node,
+        said.carried,
+    )

@@ -57,6 +57,19 @@ def test_what_was_not_measured_well_is_no_result_and_so_falls_short(figures: lis
     assert one.short
 
 
+def test_a_gateway_is_compared_with_itself_in_the_run_with_the_reference() -> None:
+    goal = Goal("messages", "messages", 1.05, 1.0, "ours", than="short")
+    short, messages = figure("ours", 100.0), figure("ours", 104.0)
+    messages.workload = "messages"
+    [one] = judged([goal], {"smg": [short, messages, figure("smg", 1.0)]}, "ours")
+    assert (one.verdict, one.ratio, one.ours, one.theirs) == ("pass", 1.04, 104.0, 100.0)
+    [one] = judged([goal], {"smg": [messages]}, "ours")
+    assert (one.verdict, one.why) == ("no result", "not measured")
+    messages.result = False
+    [one] = judged([goal], {"smg": [short, messages]}, "ours")
+    assert (one.verdict, one.why) == ("no result", "too few rounds count")
+
+
 def test_memory_is_compared_when_enough_prompts_were_seen() -> None:
     mine = figure("ours", 1.0, peak_mb=330.0, steady_mb=200.0, requests=5000)
     theirs = figure("smg", 1.0, peak_mb=300.0, steady_mb=250.0, requests=9000)

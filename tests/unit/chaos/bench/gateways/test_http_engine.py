@@ -7,7 +7,7 @@ import pytest
 
 from smg_chaos.bench.children import fetch
 from smg_chaos.bench.gateways.http_engine import Face, Said, Wheel, Words
-from smg_chaos.bench.load.answer_check import dechunked, read_stream, read_whole
+from smg_chaos.bench.load.answer_forms import dechunked, read_stream, read_whole
 
 PIECES = ("One", " word", ' "after"', "\n", "the other", ".")
 

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_chaos.bench.load.answer_check import (
+from smg_chaos.bench.load.answer_check import Judge
+from smg_chaos.bench.load.answer_forms import (
     Answer,
-    Judge,
     WrongAnswerError,
     dechunked,
     events,
+    read_message,
+    read_messages_stream,
     read_stream,
     read_whole,
 )
@@ -197,3 +199,82 @@ def test_any_bytes_give_an_answer_or_a_wrong_one(body: bytes) -> None:
         for is_chunked in (True, False):
             with pytest.raises(WrongAnswerError):
                 judge(streamed=streamed).prompt_tokens(body, chunked=is_chunked)
+
+
+# ── Messages ─────────────────────────────────────────────────────────────────
+
+
+def message(text: str = TEXT, *, stop: str = "max_tokens", completion: int = N) -> bytes:
+    usage_said = {"input_tokens": 5, "cache_read_input_tokens": 16, "output_tokens": completion}
+    body = {
+        "type": "message",
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": stop,
+        "usage": usage_said,
+    }
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def message_stream(
+    pieces: list[str] = PIECES, *, stop: str = "max_tokens", done: bool = True
+) -> bytes:
+    told: list[dict[str, Any]] = [
+        {
+            "type": "message_start",
+            "message": {"content": [], "usage": {"input_tokens": 21, "output_tokens": 0}},
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    ]
+    told += [
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "text_delta", "text": piece},
+        }
+        for piece in pieces
+    ]
+    said = {"input_tokens": 5, "cache_read_input_tokens": 16, "output_tokens": N}
+    told += [
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": stop}, "usage": said},
+    ]
+    told += [{"type": "message_stop"}] * done
+    return "".join(
+        f"event: {one['type']}\ndata: {json.dumps(one, separators=(',', ':'))}\n\n" for one in told
+    ).encode()
+
+
+READ = Answer(TEXT, "length", 21, N, 21 + N)
+
+
+def test_messages_are_read_whole_and_streamed() -> None:
+    assert read_message(message()) == READ
+    assert read_messages_stream(message_stream()) == READ
+
+
+@pytest.mark.parametrize("stream_it", [False, True])
+def test_messages_are_judged_at_a_glance_and_carefully(stream_it: bool) -> None:
+    judge = Judge(tokens=N, stream=stream_it, text=TEXT, api="messages")
+    good = message_stream() if stream_it else message()
+    assert judge.quick(good) == 5
+    assert [judge.prompt_tokens(good, chunked=False) for _ in range(3)] == [21, 5, 5]
+    assert judge.careful == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        message_stream([*PIECES[:-1], " later"]),
+        message_stream(PIECES[:-1]),
+        message_stream(stop="end_turn"),
+        message_stream(done=False),
+        message_stream() + b'event: ping\ndata: {"type":"ping"}\n\n',
+        message_stream(done=False) + b'event: error\ndata: {"type":"error","error":{}}\n\n',
+    ],
+)
+def test_a_wrong_stream_of_messages_is_found(wrong: bytes) -> None:
+    judge = Judge(tokens=N, stream=True, text=TEXT, api="messages")
+    assert judge.quick(wrong) is None
+    for _ in range(2):
+        with pytest.raises(WrongAnswerError):
+            judge.prompt_tokens(wrong, chunked=False)

@@ -1,6 +1,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from smg_chaos.bench.load.corpus import Corpus, corpus_of
@@ -99,3 +100,16 @@ def test_every_connection_has_a_chat_of_its_own() -> None:
     firsts = [read(requests.next(lane))["messages"] for lane in (0, 1, 0)]
     assert firsts[0][0] != firsts[1][0]
     assert [len(one) for one in firsts] == [2, 2, 4]
+
+
+def test_messages_have_their_own_path_and_form() -> None:
+    asked = msgspec.structs.replace(flow("short", stream=True), api="messages")
+    request = requests_of(JOB, asked, corpus).next(0)
+    head, _, body = request.partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /v1/messages HTTP/1.1\r\n")
+    assert b"\r\nanthropic-version: 2023-06-01\r\n" in head
+    value = json.loads(body)
+    assert value.pop("system").startswith("You are")
+    [turn] = value.pop("messages")
+    assert (turn["role"], turn["content"][:11]) == ("user", "0000001000 ")
+    assert value == {"model": JOB.model, "max_tokens": 7, "stream": True}

@@ -62,7 +62,7 @@ def test_an_object_passes_as_it_was_printed(printed: str, expected: str | None) 
         ('{"a":1.}', "{", '{"a":1.}'),
         ('{"a":[1,]}', "{", '{"a":[1,]}'),
         ('{"a":1,}', '{"a":1,', ",}"),
-        ('{a:1}', "{", "{a:1}"),
+        ("{a:1}", "{", "{a:1}"),
         ("{'a':1}", "{", "{'a':1}"),
         ('{"a":"\\x"}', "{", '{"a":"\\x"}'),
         ('{"a":"\\u12g4"}', "{", '{"a":"\\u12g4"}'),
@@ -149,9 +149,7 @@ def test_only_a_part_of_a_value_that_is_out_has_no_valid_end(
         ("x", True, '{"INVALID_JSON":"x"}', '{"INVALID_JSON":"x"}'),
     ],
 )
-def test_a_call_that_is_cut_off_stays_open(
-    printed: str, eager: bool, out: str, whole: str
-) -> None:
+def test_a_call_that_is_cut_off_stays_open(printed: str, eager: bool, out: str, whole: str) -> None:
     gate = ArgumentGate(eager=eager)
     said = gate.feed(printed) + gate.finish(cut=True)
     assert said == out
@@ -170,7 +168,9 @@ SCALARS = (
 )
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 OBJECTS = st.dictionaries(st.text(max_size=4).filter(lambda key: key != KEY), VALUES, max_size=4)
@@ -182,7 +182,9 @@ SPELLED = st.builds(
 )
 MARKS = st.text(st.sampled_from('{}[],:"\\ue0d83ade1.-+ntrfalsx \n\x02é😀'), max_size=24)
 DAMAGED = st.builds(
-    lambda text, at, mark, gone: text[: at % (len(text) + 1)] + mark + text[at % (len(text) + 1) + gone :],
+    lambda text, at, mark, gone: (
+        text[: at % (len(text) + 1)] + mark + text[at % (len(text) + 1) + gone :]
+    ),
     SPELLED,
     st.integers(0, 400),
     MARKS,
@@ -237,8 +239,6 @@ def test_a_client_never_meets_what_is_no_json(
 
 @settings(deadline=None, max_examples=example_count(300))
 @given(st.data(), SPELLED | DAMAGED, st.booleans())
-def test_cuts_change_nothing_of_what_is_told(
-    data: st.DataObject, printed: str, cut: bool
-) -> None:
+def test_cuts_change_nothing_of_what_is_told(data: st.DataObject, printed: str, cut: bool) -> None:
     whole = "".join(passed([printed], cut=cut))
     assert "".join(passed(cut_anywhere(data, printed), cut=cut)) == whole

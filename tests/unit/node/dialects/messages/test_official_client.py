@@ -123,7 +123,11 @@ def test_what_is_there_is_accepted() -> None:
         ),
         ("message_start", 0, "message.usage.input_tokens"),
         ("message_start", 0, "message.usage.output_tokens"),
-        *(("content_block_start", at, field) for at in range(3) for field in ("index", "content_block")),
+        *(
+            ("content_block_start", at, field)
+            for at in range(3)
+            for field in ("index", "content_block")
+        ),
         *(("content_block_start", at, "content_block.type") for at in range(3)),
         ("content_block_start", 0, "content_block.thinking"),
         ("content_block_start", 0, "content_block.signature"),
@@ -131,7 +135,11 @@ def test_what_is_there_is_accepted() -> None:
         ("content_block_start", 2, "content_block.id"),
         ("content_block_start", 2, "content_block.name"),
         ("content_block_start", 2, "content_block.input"),
-        *(("content_block_delta", at, field) for at in range(4) for field in ("index", "delta", "delta.type")),
+        *(
+            ("content_block_delta", at, field)
+            for at in range(4)
+            for field in ("index", "delta", "delta.type")
+        ),
         ("content_block_delta", 0, "delta.thinking"),
         ("content_block_delta", 1, "delta.signature"),
         ("content_block_delta", 2, "delta.text"),
@@ -141,7 +149,15 @@ def test_what_is_there_is_accepted() -> None:
         ("message_delta", 0, "delta.stop_reason"),
         ("message_delta", 0, "usage"),
         ("message_delta", 0, "usage.output_tokens"),
-        *((kind, 0, "type") for kind in ("message_start", "content_block_start", "content_block_delta", "message_delta")),
+        *(
+            (kind, 0, "type")
+            for kind in (
+                "message_start",
+                "content_block_start",
+                "content_block_delta",
+                "message_delta",
+            )
+        ),
     ],
 )
 def test_a_stream_without_a_field_is_not(kind: str, at: int, path: str) -> None:

@@ -251,10 +251,22 @@ def test_a_silent_answer_has_no_content_and_counts_none() -> None:
 
 
 def test_what_a_view_asks_for_is_told() -> None:
-    edit = {"type": "clear_thinking_20251015", "cleared_thinking_turns": 1, "cleared_input_tokens": 5}
-    dropped = {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "prefix_binding_mismatch"}
+    edit = {
+        "type": "clear_thinking_20251015",
+        "cleared_thinking_turns": 1,
+        "cleared_input_tokens": 5,
+    }
+    dropped = {
+        "type": "thinking_dropped",
+        "path": "messages.1.content.0",
+        "reason": "prefix_binding_mismatch",
+    }
     view = MessagesView(
-        "m", applied_edits=(edit,), diagnosed=True, transformations=(dropped,), service_tier="priority"
+        "m",
+        applied_edits=(edit,),
+        diagnosed=True,
+        transformations=(dropped,),
+        service_tier="priority",
     )
     events = whole(said(("text", ["Hi"])))
     put_together = judge.read_stream(streamed(presenter(view), events))[1]
@@ -280,7 +292,9 @@ def test_an_omitted_thought_is_carried_by_its_signature() -> None:
         assert SEALS.opened(signature, tenant="t", model="llama") == "The secret\n"
         assert SEALS.opened(signature, tenant="u", model="llama") is None
     assert b"cret" not in raw + plain
-    assert [each["delta"]["type"] for each in frames(raw) if each["type"] == "content_block_delta"] == [
+    assert [
+        each["delta"]["type"] for each in frames(raw) if each["type"] == "content_block_delta"
+    ] == [
         "signature_delta",
         "text_delta",
     ]
@@ -420,7 +434,9 @@ def test_any_stream_is_put_together_to_its_whole_answer(
 
 @settings(deadline=None, max_examples=example_count(100))
 @given(st.data(), streams(failing=True))
-def test_any_stream_that_fails_ends_with_one_error(data: st.DataObject, events: list[Event]) -> None:
+def test_any_stream_that_fails_ends_with_one_error(
+    data: st.DataObject, events: list[Event]
+) -> None:
     one = presenter()
     shown = frames(b"".join(one.frames(batch) for batch in batches(data, events)))
     kinds = [each["type"] for each in shown]

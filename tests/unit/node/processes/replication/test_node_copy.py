@@ -4,7 +4,9 @@ from typing import Any, cast
 
 import pytest
 
-from smg_mesh.shared import LimitRule, Shared, WorkerSpec
+from smg_mesh.io.security.keyring import Keyring
+from smg_mesh.io.security.ring_key import RingKey
+from smg_mesh.shared import LimitRule, Shared, StateError, WorkerSpec
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.ipc.data_uplink import Uplink
@@ -241,3 +243,42 @@ async def test_without_a_control_process_verdicts_count_for_a_while_and_readines
     assert why_not_ready(world.copy) == ("there has been no control process for 61 s",)
     world.wire.link()
     assert not why_not_ready(world.copy)
+
+
+async def test_a_thought_is_sealed_by_a_data_process_and_opened_by_any_other_through_rotations() -> None:
+    keys = [RingKey(bytes([number]) * 32) for number in (1, 2)]
+    rings = [Keyring(keys[:1], "blue") for _ in range(2)]
+    worlds = []
+    for number, ring in enumerate(rings):
+        shared = make_shared(f"n{number}")
+        await shared.open()
+        shared._vault.connect(ring)
+        worlds.append(World(shared))
+    here, there = worlds
+    with pytest.raises(StateError):
+        here.copy.carried.seal("before the snapshot")
+    here.wire.link()
+    there.wire.link()
+    first = here.copy.carried.seal("a thought")
+    assert b"thought" not in first
+    everybody = [here.copy.carried, there.copy.carried, here.shared.carried, there.shared.carried]
+    assert [each.open_secret(first) for each in everybody] == ["a thought"] * 4
+    for ring in rings:
+        ring.install(keys[1].secret)
+    for ring in rings:
+        ring.use(keys[1].fingerprint)
+    for world in worlds:
+        world.publishing._tell_changes()
+    second = there.copy.carried.seal("another")
+    assert [each.open_secret(second) for each in everybody] == ["another"] * 4
+    assert [each.open_secret(first) for each in everybody] == ["a thought"] * 4
+    for ring in rings:
+        ring.remove(keys[0].fingerprint)
+    for world in worlds:
+        world.publishing._tell_changes()
+    assert [each.open_secret(first) for each in everybody] == [None] * 4
+    assert [each.open_secret(second) for each in everybody] == ["another"] * 4
+    assert here.wire.begun_anew == there.wire.begun_anew == 0
+    for world in worlds:
+        await world.shared.close()
+

@@ -194,7 +194,7 @@ async def test_a_failure_nobody_can_put_into_words_breaks_the_connection(
 
     async with node() as served, connect(served.port) as client:
         monkeypatch.setattr(
-            type(served.parts.dialects["chat"]), "presenter", lambda self, reading: Mute()
+            type(served.parts.dialects["chat"]), "presenter", lambda *_: Mute()
         )
         await client.send("POST", CHAT, STREAM)
         await client.head()
@@ -268,7 +268,7 @@ async def test_the_run_is_closed_also_when_the_end_comes_from_outside_of_it(
     async with node(slow_client_bytes=65_536) as served, connect(served.port, 4096) as client:
         monkeypatch.setattr(FakeRun, "events", lambda self: steps)
         monkeypatch.setattr(
-            type(served.parts.dialects["chat"]), "presenter", lambda self, reading: Repeating()
+            type(served.parts.dialects["chat"]), "presenter", lambda *_: Repeating()
         )
         await client.send("POST", CHAT, STREAM)
         if ends == "the client":
