@@ -26,9 +26,7 @@ models:
     tool_parser: hermes
 """
 # Shows a thought of the history, as few templates do for all of them.
-TEMPLATE = (
-    "{% for m in messages %}[{{ m.role }}]{{ m.reasoning_content or '' }}|{{ m.content }}{% endfor %}[assistant]"
-)
+TEMPLATE = "{% for m in messages %}[{{ m.role }}]{{ m.reasoning_content or '' }}|{{ m.content }}{% endfor %}[assistant]"
 HI: Any = [{"role": "user", "content": "Hi"}]
 TOOLS: Any = [{"name": "get_weather", "input_schema": {"type": "object", "properties": {}}}]
 OMITTED: Any = {"type": "adaptive", "display": "omitted"}
@@ -48,8 +46,12 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     temporary = tmp_path_factory.mktemp
     with (
         running_simulated(temporary("a"), *quick, "--model", "says") as says,
-        running_simulated(temporary("b"), *quick, "--model", "thinks", "--script", "reasoning") as thinks,
-        running_simulated(temporary("c"), *quick, "--model", "calls", "--script", "tool-call") as calls,
+        running_simulated(
+            temporary("b"), *quick, "--model", "thinks", "--script", "reasoning"
+        ) as thinks,
+        running_simulated(
+            temporary("c"), *quick, "--model", "calls", "--script", "tool-call"
+        ) as calls,
         running_simulated(temporary("d"), *quick, *http) as over_http,
     ):
         grpc = [f"grpc://{one.address}" for one in (says, thinks, calls)]
@@ -186,7 +188,13 @@ async def counted(node: MeshNode, thought: dict[str, str] | None) -> int:
 async def test_a_thought_that_is_not_shown_is_in_the_next_prompt_on_any_node(
     pair: list[MeshNode], sealing: int, stream: bool
 ) -> None:
-    wish = {"model": "thinks", "max_tokens": 64, "messages": HI, "thinking": OMITTED, "stream": stream}
+    wish = {
+        "model": "thinks",
+        "max_tokens": 64,
+        "messages": HI,
+        "thinking": OMITTED,
+        "stream": stream,
+    }
     answer = await ask(port_of(pair[sealing].node.url), "POST", "/v1/messages", wish)
     assert answer.status == 200, answer.body
     assert b"question asks" not in answer.body
