@@ -33,9 +33,7 @@ class Dialects(Mapping[str, Dialect]):
     def __getitem__(self, name: str) -> Dialect:
         found = self._built.get(name)
         if found is None:
-            found = self._built[name] = _LATER[name](
-                self._options, self._seals, self._monotonic_s
-            )
+            found = self._built[name] = _LATER[name](self._options, self._seals, self._monotonic_s)
         return found
 
     def __iter__(self) -> Iterator[str]:

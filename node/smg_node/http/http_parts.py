@@ -55,6 +55,7 @@ class Identity:
 class HttpParts:
     """The node's parts as the HTTP surface uses them.
 
+    `translating` also generates on HTTP workers, whose answers it reads.
     `reading` are the limits of those readers that belong to no dialect. `dialects` maps a dialect's
     name (`chat`, `completions`) to it. `history` returns the history service, built at its first
     call. `settings` returns the node's configuration without secrets, for `/get_server_info`.
@@ -64,6 +65,7 @@ class HttpParts:
 
     identity: Identity
     generations: Generations
+    translating: Generations
     relays: Relays
     embedder: Embedder
     history: "Callable[[], History]"

@@ -327,6 +327,7 @@ async def node(
     parts = HttpParts(
         identity=Identity("node-a", "1.2.3", "abc"),
         generations=generations,
+        translating=generations,
         relays=cast("Relays", FakeRelays()),
         embedder=cast("Embedder", FakeEmbedder()),
         history=lambda: history(generations),

@@ -15,7 +15,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-from smg_mesh.shared import CarriedSecrets, Keys, LimitsView, SettingsView, StateError, WorkerRegistry
+from smg_mesh.shared import (
+    CarriedSecrets,
+    Keys,
+    LimitsView,
+    SettingsView,
+    StateError,
+    WorkerRegistry,
+)
 from smg_node.core.ports import Clock
 from smg_node.processes.ipc.data_uplink import Uplink
 from smg_node.processes.replication.copied_ports import (

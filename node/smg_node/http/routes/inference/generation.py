@@ -80,7 +80,9 @@ class GenerationRoutes:
         request.model = wish.model
         if request.trace.sampled:
             request.trace.set("gen_ai.request.model", wish.model)
-        run = parts.generations.start(
+        # Workers that do not speak this API themselves answer as chats.
+        translated = api is None and parts.relays.takes(wish.model)
+        run = (parts.translating if translated else parts.generations).start(
             dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
         )
         presenter = dialect.presenter(reading, request)

@@ -245,7 +245,9 @@ async def test_without_a_control_process_verdicts_count_for_a_while_and_readines
     assert not why_not_ready(world.copy)
 
 
-async def test_a_thought_is_sealed_by_a_data_process_and_opened_by_any_other_through_rotations() -> None:
+async def test_a_thought_is_sealed_by_a_data_process_and_opened_by_any_other_through_rotations() -> (
+    None
+):
     keys = [RingKey(bytes([number]) * 32) for number in (1, 2)]
     rings = [Keyring(keys[:1], "blue") for _ in range(2)]
     worlds = []
@@ -281,4 +283,3 @@ async def test_a_thought_is_sealed_by_a_data_process_and_opened_by_any_other_thr
     assert here.wire.begun_anew == there.wire.begun_anew == 0
     for world in worlds:
         await world.shared.close()
-

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import anthropic
@@ -127,7 +128,9 @@ def envelope(response: Response) -> tuple[int, str, str]:
             None,
         ),
         (
-            SmgError(ErrorKind.NOT_FOUND, "there is no model 'm'", where="model", code="model_not_found"),
+            SmgError(
+                ErrorKind.NOT_FOUND, "there is no model 'm'", where="model", code="model_not_found"
+            ),
             404,
             "not_found_error",
             "model: there is no model 'm'",
@@ -140,22 +143,38 @@ def envelope(response: Response) -> tuple[int, str, str]:
             "too many",
             ("3", "2500", "true"),
         ),
-        (SmgError(ErrorKind.INTERNAL, "secret"), 500, "api_error", "The server had an error while processing the request.", None),
         (
-            SmgError(ErrorKind.OVERLOADED, "all workers are full", code="overloaded", retry_after_s=4),
+            SmgError(ErrorKind.INTERNAL, "secret"),
+            500,
+            "api_error",
+            "The server had an error while processing the request.",
+            None,
+        ),
+        (
+            SmgError(
+                ErrorKind.OVERLOADED, "all workers are full", code="overloaded", retry_after_s=4
+            ),
             529,
             "overloaded_error",
             "all workers are full",
             ("4", "4000", "true"),
         ),
         (
-            SmgError(ErrorKind.OVERLOADED, "no worker", code="no_worker_available", retry_after_s=1),
+            SmgError(
+                ErrorKind.OVERLOADED, "no worker", code="no_worker_available", retry_after_s=1
+            ),
             503,
             "overloaded_error",
             "no worker",
             ("1", "1000", "true"),
         ),
-        (draining(leaving=True), 503, "overloaded_error", draining(leaving=True).message, ("1", "1000", "true")),
+        (
+            draining(leaving=True),
+            503,
+            "overloaded_error",
+            draining(leaving=True).message,
+            ("1", "1000", "true"),
+        ),
         (SmgError(ErrorKind.UPSTREAM_TIMEOUT, "too slow"), 504, "timeout_error", "too slow", None),
     ],
 )
@@ -229,11 +248,18 @@ async def test_a_failure_in_a_stream_is_its_last_event() -> None:
     [
         (SmgError(ErrorKind.RATE_LIMITED, "too many", retry_after_s=0.08), 3),
         (SmgError(ErrorKind.OVERLOADED, "full", code="overloaded", retry_after_s=0.08), 3),
-        (SmgError(ErrorKind.OVERLOADED, "nobody", code="no_worker_available", retry_after_s=0.08), 3),
+        (
+            SmgError(
+                ErrorKind.OVERLOADED, "nobody", code="no_worker_available", retry_after_s=0.08
+            ),
+            3,
+        ),
         (invalid("no", "messages"), 1),
     ],
 )
-async def test_the_client_tries_again_after_the_time_it_was_told(error: SmgError, tries: int) -> None:
+async def test_the_client_tries_again_after_the_time_it_was_told(
+    error: SmgError, tries: int
+) -> None:
     began: list[float] = []
 
     async def refuse(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
@@ -246,7 +272,7 @@ async def test_the_client_tries_again_after_the_time_it_was_told(error: SmgError
             with pytest.raises(anthropic.APIStatusError) as found:
                 await one.messages.create(**WISH)
     assert len(began) == tries
-    pauses = [later - before for before, later in zip(began, began[1:], strict=False)]
+    pauses = [later - before for before, later in pairwise(began)]
     assert all(pause >= 0.08 for pause in pauses)
     assert found.value.request_id is not None
     assert found.value.request_id.startswith("req_")

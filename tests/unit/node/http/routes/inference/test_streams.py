@@ -193,9 +193,7 @@ async def test_a_failure_nobody_can_put_into_words_breaks_the_connection(
             return None
 
     async with node() as served, connect(served.port) as client:
-        monkeypatch.setattr(
-            type(served.parts.dialects["chat"]), "presenter", lambda *_: Mute()
-        )
+        monkeypatch.setattr(type(served.parts.dialects["chat"]), "presenter", lambda *_: Mute())
         await client.send("POST", CHAT, STREAM)
         await client.head()
         assert await client.chunk() == b"data: 1\n\n"
