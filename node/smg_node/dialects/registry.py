@@ -38,5 +38,13 @@ class Dialects(Mapping[str, Dialect]):
         return 2 + len(_LATER)
 
 
-_LATER: Final[Mapping[str, Callable[[ReaderOptions, ThoughtSeals], Dialect]]] = {}
+def _gemini(options: ReaderOptions, seals: ThoughtSeals) -> Dialect:
+    from smg_node.dialects.gemini.dialect import GeminiDialect
+
+    return GeminiDialect(options, seals)
+
+
+_LATER: Final[Mapping[str, Callable[[ReaderOptions, ThoughtSeals], Dialect]]] = {
+    "gemini": _gemini,
+}
 """Makers of the dialects that are imported when they are needed."""

@@ -210,6 +210,7 @@ def _surface(
     return HttpParts(
         identity=Identity(settings.name, __version__, build_commit()),
         generations=pipeline.generator,
+        anywhere=anything,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
         history=_elsewhere

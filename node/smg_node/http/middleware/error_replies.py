@@ -14,10 +14,12 @@ from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects import openai_errors
 from smg_node.dialects.dialect import Dialect
+from smg_node.http.message.head_findings import NO_HEADERS
+from smg_node.http.message.http_request import Headers
 from smg_node.http.message.reply import Reply
 from smg_node.http.ports.limits import StaleLimitError
 from smg_node.http.ports.shared_state import StaleSettingError
-from smg_node.http.route_table import Route, WrongMethodError
+from smg_node.http.route_table import BY_CLIENT, Route, WrongMethodError
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
@@ -38,9 +40,10 @@ def error_reply(
     route: Route | None,
     dialects: Mapping[str, Dialect],
     request_id: str,
+    headers: Headers | None = None,
 ) -> Reply:
-    """Return the reply for `error`, in the envelope of its dialect."""
-    dialect = dialects.get(route.dialect) if route is not None else None
+    """Return the reply for `error`, in the envelope of its dialect; `headers` are the request's."""
+    dialect = dialects.get(_dialect_of(route, headers or NO_HEADERS)) if route is not None else None
     if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:
@@ -58,6 +61,18 @@ def error_reply(
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return Reply(status, body, headers=headers)
+
+
+def _dialect_of(route: Route, headers: Headers) -> str:
+    """Return the dialect of a route, or of its client where several share the route."""
+    return dialect_of_client(headers) if route.dialect == BY_CLIENT else route.dialect
+
+
+def dialect_of_client(headers: Headers) -> str:
+    """Return the dialect that a client shows by its headers, where the path does not tell; "" is OpenAI's."""
+    if "x-goog-api-key" in headers:
+        return "gemini"
+    return "messages" if "anthropic-version" in headers else ""
 
 
 def family_of(route: Route | None) -> Family:

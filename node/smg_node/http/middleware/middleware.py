@@ -284,6 +284,7 @@ class Middleware:
             route=request.route,
             dialects=self._parts.dialects,
             request_id=request.request_id,
+            headers=request.headers,
         )
 
     def _mistake(self, request: HttpRequest) -> Reply | Streamed:
