@@ -115,8 +115,8 @@ def anthropic_page(entries: Sequence[Entry], query: Mapping[str, str]) -> dict[s
 
 def _size(query: Mapping[str, str], name: str, default: int, *, low: int) -> int:
     """Return the size of a page, at most `MODELS_MAX`."""
-    text = query.get(name, "")
-    if not text:
+    text = query.get(name)
+    if text is None:
         return default
     size = int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else -1
     if size < low:
