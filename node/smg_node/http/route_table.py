@@ -107,7 +107,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1beta/models/{id+}", "data", "Same as POST /v1/models/{id}", "generate_content", "GenerateContentRequest", "GenerateContentAnswer", dialect="gemini", query=("alt",), by="data"),
     Route("POST", "/v1alpha/models/{id+}", "data", "Same as POST /v1/models/{id}", "generate_content", "GenerateContentRequest", "GenerateContentAnswer", dialect="gemini", query=("alt",), by="data"),
     Route("GET", "/v1/models", "data", "List the served models and their aliases, in the shape that the client's headers ask for", "models", answer="ModelList", dialect=BY_CLIENT, by="data"),
-    Route("GET", "/v1/models/{id+}", "data", "Show one model, in the shape that the client's headers ask for", "model", answer="Model", dialect=BY_CLIENT, by="data"),
+    Route("GET", "/v1/models/{id+}", "data", "Show one model", "model", answer="Model", dialect=BY_CLIENT, by="data"),
     Route("GET", "/v1beta/models", "data", "List the served models and their aliases, as Google's API does", "google_models", answer="GoogleModelList", dialect="gemini", query=("pageSize", "pageToken"), by="data"),
     Route("GET", "/v1beta/models/{id+}", "data", "Show one model, as Google's API does", "google_model", answer="GoogleModel", dialect="gemini", by="data"),
     Route("GET", "/v1alpha/models", "data", "Same as GET /v1beta/models", "google_models", answer="GoogleModelList", dialect="gemini", query=("pageSize", "pageToken"), by="data"),

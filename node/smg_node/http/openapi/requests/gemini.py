@@ -8,6 +8,7 @@ from smg_node.dialects.gemini.tools import NAME_CHARACTERS_MAX
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.openapi.requests.makers import (
     FLAG,
+    NULL,
     OBJECT,
     TEXT,
     Schema,
@@ -43,6 +44,14 @@ _FUNCTION: Final = keyed(
     parameters=described(OBJECT, "A schema with types in capitals."),
     parametersJsonSchema=described(OBJECT, "A JSON Schema; instead of `parameters`."),
 )
+# Whatever else a tool is, nothing here executes it.
+_TOOL: Final = {
+    **keyed(
+        functionDeclarations=array(_FUNCTION, high=_LIMITS.tools_max),
+        function_declarations=array(_FUNCTION, high=_LIMITS.tools_max),
+    ),
+    "additionalProperties": NULL,
+}
 _CALLING: Final = keyed(
     mode=described(TEXT, "AUTO, ANY, NONE or VALIDATED."),
     allowedFunctionNames=array({"type": "string"}),
@@ -72,9 +81,10 @@ _CONFIG: Final = keyed(
     ),
 )
 _REQUEST: Final = keyed(
-    contents=array(_CONTENT, 1, _LIMITS.messages_max),
+    ("contents",),
+    contents=array(_CONTENT, 1, _LIMITS.messages_max, required=True),
     systemInstruction=optional(_CONTENT),
-    tools=array(keyed(functionDeclarations=array(_FUNCTION)), high=_LIMITS.tools_max),
+    tools=array(_TOOL, high=_LIMITS.tools_max),
     toolConfig=optional(keyed(functionCallingConfig=optional(_CALLING))),
     generationConfig=optional(_CONFIG),
     safetySettings=described(
@@ -83,15 +93,7 @@ _REQUEST: Final = keyed(
 )
 
 GEMINI_SCHEMAS: Final[Mapping[str, Schema]] = {
-    "GenerateContentRequest": {
-        **_REQUEST,
-        "properties": {
-            **_REQUEST["properties"],
-            "generateContentRequest": described(
-                optional(_REQUEST), "Instead of all others, for countTokens."
-            ),
-        },
-    },
+    "GenerateContentRequest": _REQUEST,
     "GenerateContentAnswer": either(
         keyed(
             ("candidates", "usageMetadata", "modelVersion", "responseId"),

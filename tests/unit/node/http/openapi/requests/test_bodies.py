@@ -17,6 +17,7 @@ from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.http.openapi.document import document
 from smg_node.http.route_table import ROUTES
+from support.answers import gemini_bodies as GEMINI  # noqa: N812
 
 OPTIONS = ReaderOptions()
 DOCUMENT = document(ROUTES, version="1")
@@ -46,6 +47,7 @@ BODIES: dict[str, tuple[Read, dict[str, Any]]] = {
         {"text": "x", "reasoning_parser": "qwen3"},
     ),
     "ResponseRequest": (ResponsesReader(OPTIONS).read, {"model": "m", "input": "hi"}),
+    "GenerateContentRequest": (GEMINI.parsed, {"contents": [GEMINI.HI]}),
 }
 PROBES: list[Any] = [
     *(None, True, False),
