@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from google.genai import Client, errors, types
@@ -32,7 +32,7 @@ from smg_node.core.generation.request import ChatPrompt, Turn
 from support.history.fake_runs import FakeRun, Script
 from support.http.http_node import Node, node
 
-pytestmark = [
+pytestmark: Final = [
     pytest.mark.conformance,
     # The client derives a class from one of aiohttp's, which aiohttp would rather not have.
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),

@@ -6,6 +6,7 @@ from typing import Any, Final
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Turn
 from smg_node.dialects.dialect import ParsedBody, Presenter
 from smg_node.dialects.gemini.dialect import GeminiDialect
+from smg_node.dialects.gemini.spelling import snake_case
 from smg_node.dialects.gemini.view import GeminiView
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
@@ -58,3 +59,21 @@ def turns_of(*contents: dict[str, Any]) -> tuple[Turn, ...]:
 def presenter_of(reading: ParsedBody[GeminiView]) -> Presenter:
     """Return the presenter of an answer to it."""
     return DIALECT.presenter(reading, around(model=reading.view.model))
+
+
+def snaked(value: Any) -> Any:
+    """Return a body with all its keys in snake_case."""
+    if isinstance(value, dict):
+        return {snake_case(key): snaked(inner) for key, inner in value.items()}
+    return [snaked(inner) for inner in value] if isinstance(value, list) else value
+
+
+FUNCTIONS: Final[list[dict[str, Any]]] = [
+    {
+        "functionDeclarations": [
+            {"name": "look.up", "description": "Looks.", "parameters": {"type": "OBJECT"}},
+            {"name": "g", "parametersJsonSchema": {"type": "object", "properties": {"x": {}}}},
+            {"name": "bare"},
+        ]
+    }
+]

@@ -1,4 +1,4 @@
-"""Parameters of `generationConfig`: sampling, form of the answer, log probabilities, thinking."""
+"""Generation config: parameters of sampling, form of the answer, log probabilities, thinking."""
 
 from collections.abc import Mapping
 from typing import Any, Final

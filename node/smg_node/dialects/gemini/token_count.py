@@ -1,4 +1,4 @@
-"""Answer of countTokens."""
+"""Token count: the answer of countTokens."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Schemas of generateContent in `/openapi.json`; keys may be spelled in snake_case as well."""
+"""Gemini schemas: generateContent in `/openapi.json`; keys may be spelled in snake_case as well."""
 
 from collections.abc import Mapping
 from typing import Final

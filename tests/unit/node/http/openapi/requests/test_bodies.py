@@ -17,7 +17,8 @@ from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.http.openapi.document import document
 from smg_node.http.route_table import ROUTES
-from support.answers import gemini_bodies as GEMINI  # noqa: N812
+from support.answers.gemini_bodies import HI as CONTENT
+from support.answers.gemini_bodies import parsed as read_contents
 
 OPTIONS = ReaderOptions()
 DOCUMENT = document(ROUTES, version="1")
@@ -47,7 +48,7 @@ BODIES: dict[str, tuple[Read, dict[str, Any]]] = {
         {"text": "x", "reasoning_parser": "qwen3"},
     ),
     "ResponseRequest": (ResponsesReader(OPTIONS).read, {"model": "m", "input": "hi"}),
-    "GenerateContentRequest": (GEMINI.parsed, {"contents": [GEMINI.HI]}),
+    "GenerateContentRequest": (read_contents, {"contents": [CONTENT]}),
 }
 PROBES: list[Any] = [
     *(None, True, False),
