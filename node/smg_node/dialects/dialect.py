@@ -44,6 +44,16 @@ class Caller(Protocol):
         """Request headers, with names in lower case."""
         ...
 
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The `{…}` parts of the route's path."""
+        ...
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """Query parameters."""
+        ...
+
 
 class Unknown:
     """Caller of whom nothing is known: a body without a request around it."""
@@ -51,6 +61,8 @@ class Unknown:
     request_id: str = ""
     tenant: str = ""
     headers: Mapping[str, str] = MappingProxyType({})
+    values: Mapping[str, str] = MappingProxyType({})
+    query: Mapping[str, str] = MappingProxyType({})
 
 
 UNKNOWN: Final = Unknown()

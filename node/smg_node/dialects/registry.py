@@ -52,7 +52,15 @@ def _messages(
     return MessagesDialect(options, seals, monotonic_s)
 
 
+def _gemini(
+    options: ReaderOptions, seals: ThoughtSeals, monotonic_s: Callable[[], float]
+) -> Dialect:
+    from smg_node.dialects.gemini.dialect import GeminiDialect
+
+    return GeminiDialect(options, seals)
+
+
 _LATER: Final[
     Mapping[str, Callable[[ReaderOptions, ThoughtSeals, Callable[[], float]], Dialect]]
-] = {"messages": _messages}
+] = {"messages": _messages, "gemini": _gemini}
 """Makers of the dialects that are imported when they are needed."""

@@ -18,7 +18,8 @@ CARRIED_MAX_BYTES: Final = 262_144
 """Of a longer thought the middle is left out of its seal."""
 LEFT_OUT: Final = "\n[…]\n"
 _PREFIX: Final = "smg1."
-_SEALED: Final = "smg1s."
+SEALED: Final = "smg1s."
+"""How a signature that carries its thought begins; base64 follows."""
 _DIGEST_BYTES: Final = 24
 _LEVEL: Final = 6
 
@@ -78,16 +79,16 @@ class ThoughtSeals:
         """Return a signature that carries the thought."""
         packed = zlib.compress(_shortened(thought.encode("utf-8", "replace")), _LEVEL)
         sealed = self._vault.seal(_encode(_Carried(tenant, model, packed)).decode())
-        return _SEALED + base64.b64encode(sealed).decode()
+        return SEALED + base64.b64encode(sealed).decode()
 
     def opened(self, signature: str, *, tenant: str, model: str) -> str | None:
         """Return the thought that a signature carries; None for any other text, or one sealed for
         somebody else.
         """
-        if not signature.startswith(_SEALED) or not signature.isascii():
+        if not signature.startswith(SEALED) or not signature.isascii():
             return None
         try:
-            sealed = base64.b64decode(signature[len(_SEALED) :], validate=True)
+            sealed = base64.b64decode(signature[len(SEALED) :], validate=True)
         except binascii.Error:
             return None
         said = self._vault.open_secret(sealed)

@@ -98,6 +98,8 @@ class HttpParts:
     """Tells how far members are that take no new work; in the process that answers such questions."""
     refusals: Refusals = field(default_factory=lambda: Refusals(""))
     """Takes requests for work that are refused before a generation of theirs began."""
+    anywhere: Generations | None = None
+    """Generates on HTTP workers as well, for dialects that those do not have."""
     numbers: MetricsService | None = None
     """Tells what the whole cluster counts; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)

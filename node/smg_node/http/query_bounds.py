@@ -15,6 +15,11 @@ AUDIT_WORD_CHARACTERS_MAX: Final = 512
 SETTINGS_CHANGES_MAX: Final = 1000
 EVENT_ID_DIGITS_MAX: Final = 18
 METRIC_NAMES_MAX: Final = 200
+GOOGLE_MODELS: Final = 50
+ANTHROPIC_MODELS: Final = 20
+"""How many models are on a page of either API's list unless the client says."""
+MODELS_MAX: Final = 1000
+"""A page has no more of them."""
 USAGE_NAME_CHARACTERS_MAX: Final = 256
 USAGE_SPAN_PATTERN: Final = r"([1-9][0-9]{0,4})([mhd])"
 """A time so many minutes, hours or days ago."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from smg_node.http.routes.cluster.shared_state import StateRoutes
     from smg_node.http.routes.inference.embeddings import EmbeddingRoutes
     from smg_node.http.routes.inference.message_tokens import MessageTokenRoutes
+    from smg_node.http.routes.inference.generate_content import GenerateContentRoutes
     from smg_node.http.routes.inference.parse_text import ParseRoutes
     from smg_node.http.routes.inference.tokens import TokenRoutes
     from smg_node.http.routes.stored.conversations import ConversationRoutes
@@ -74,12 +75,22 @@ def _for_tenants(
 ) -> Mapping[str, Action]:
     generation = GenerationRoutes(parts, bodies, pulse, joining)
     models = ModelRoutes(parts.catalog)
+
+    @cache
+    def contents() -> "GenerateContentRoutes":
+        from smg_node.http.routes.inference.generate_content import GenerateContentRoutes
+
+        return GenerateContentRoutes(parts, bodies, generation)
+
     return {
         "chat": partial(generation.serve, "chat"),
         "completions": partial(generation.serve, "completions"),
         "messages": partial(generation.serve, "messages"),
         "models": models.models,
         "model": models.model,
+        "google_models": models.google_models,
+        "google_model": models.google_model,
+        "generate_content": lambda request: contents().serve(request),
         "model_card": models.model_card,
     }
 

@@ -20,6 +20,10 @@ By: TypeAlias = Literal["control", "data"]
 """Which process of a node answers where it has several; the control process answers what is not often asked."""
 
 
+BY_CLIENT: Final = "*"
+"""In place of a dialect: the request's headers tell whose client it is."""
+
+
 class Route(msgspec.Struct, frozen=True):
     """One method of one path. `dialect` names the error envelope; "" is the OpenAI one."""
 
@@ -101,8 +105,15 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/detokenize", "data", "Same as /v1/detokenize", "detokenize", "DetokenizeRequest", "Detokenized", by="data"),
     Route("POST", "/parse/function_call", "admin", "Find the calls in what a model printed", "parse_calls", "ParseCallsRequest", "ParsedCalls", by="data"),
     Route("POST", "/parse/reasoning", "admin", "Find the thoughts in what a model printed", "parse_reasoning", "ParseReasoningRequest", "ParsedReasoning", by="data"),
-    Route("GET", "/v1/models", "data", "List the served models and their aliases", "models", answer="ModelList", by="data"),
-    Route("GET", "/v1/models/{id+}", "data", "Show one model", "model", answer="Model", by="data"),
+    Route("POST", "/v1/models/{id+}", "data", "Answer contents or count their tokens, as Google's API does: MODEL:generateContent, :streamGenerateContent, :countTokens", "generate_content", "GenerateContentRequest", "GenerateContentAnswer", dialect="gemini", query=("alt",), by="data"),
+    Route("POST", "/v1beta/models/{id+}", "data", "Same as POST /v1/models/{id}", "generate_content", "GenerateContentRequest", "GenerateContentAnswer", dialect="gemini", query=("alt",), by="data"),
+    Route("POST", "/v1alpha/models/{id+}", "data", "Same as POST /v1/models/{id}", "generate_content", "GenerateContentRequest", "GenerateContentAnswer", dialect="gemini", query=("alt",), by="data"),
+    Route("GET", "/v1/models", "data", "List the served models and their aliases, in the shape that the client's headers ask for", "models", answer="ModelList", dialect=BY_CLIENT, by="data"),
+    Route("GET", "/v1/models/{id+}", "data", "Show one model", "model", answer="Model", dialect=BY_CLIENT, by="data"),
+    Route("GET", "/v1beta/models", "data", "List the served models and their aliases, as Google's API does", "google_models", answer="GoogleModelList", dialect="gemini", query=("pageSize", "pageToken"), by="data"),
+    Route("GET", "/v1beta/models/{id+}", "data", "Show one model, as Google's API does", "google_model", answer="GoogleModel", dialect="gemini", by="data"),
+    Route("GET", "/v1alpha/models", "data", "Same as GET /v1beta/models", "google_models", answer="GoogleModelList", dialect="gemini", query=("pageSize", "pageToken"), by="data"),
+    Route("GET", "/v1alpha/models/{id+}", "data", "Same as GET /v1beta/models/{id}", "google_model", answer="GoogleModel", dialect="gemini", by="data"),
     Route("GET", "/v1/usage", "data", "Sum up what the requests of the tenant used whose key asks", "own_usage", answer="Usage", query=("model", "key", "from", "to", "by")),
     Route("GET", "/get_model_info", "view", "Show the only model, or the one asked for", "model_card", answer="ModelCard", query=("model",), by="data"),
     Route("GET", "/model_info", "view", "Same as /get_model_info", "model_card", answer="ModelCard", query=("model",), by="data"),

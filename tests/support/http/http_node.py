@@ -27,9 +27,8 @@ from smg_node.core.generation.events import (
 )
 from smg_node.core.generation.request import Prompt
 from smg_node.core.ids import IdSource
-from smg_node.dialects.chat.dialect import ChatDialect
-from smg_node.dialects.completions.dialect import CompletionsDialect
 from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.registry import Dialects
 from smg_node.http.app import OtherProcesses, Server
 from smg_node.http.http_options import HttpOptions
 from smg_node.http.http_parts import HttpParts, Identity
@@ -346,10 +345,7 @@ async def node(
         state=shared.state,
         explain=Explanations("node-a", journal, cluster.members, world.meshes["node-a"]),
         refusals=journal.refusals,
-        dialects={
-            "chat": ChatDialect(ReaderOptions()),
-            "completions": CompletionsDialect(ReaderOptions()),
-        },
+        dialects=Dialects(ReaderOptions()),
         meters=meters,
         tracer=tracer or Tracer(TraceOptions(), rng),
         access=AccessLog(lines),

@@ -7,12 +7,12 @@ for others, and a web page open in a browser here sends what its author likes. S
 forwarded, that a browser sent across sites, or that names this node by a foreign host name is refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
-from smg_node.access.api_key import PREFIX
+from smg_node.access.api_key import PREFIX, read_key_text
 from smg_node.access.identity import (
     ANYBODY,
     LOCAL,
@@ -49,7 +49,7 @@ class Guard:
         """
         if access == "public":
             return ANYBODY
-        given = given_key(request)
+        given = self._counting(credentials(request.headers))
         if access == "data":
             return self._tenant(given, data)
         if not self._authenticator.closed:
@@ -61,6 +61,26 @@ class Guard:
                 f"this needs a key of role {_NEEDED[access]}; the one sent has role {identity.role}"
             )
         return identity
+
+    def _counting(self, given: Sequence[str]) -> str | None:
+        """Return the one that counts of what a client sent: the one that is a key of ours, else the first.
+
+        INVALID_REQUEST for two keys of ours. Each is looked at whatever the others are, so the time says
+        nothing about which of them is one.
+        """
+        if len(given) < 2:
+            return given[0] if given else None
+        good = [key for key in given if self._is_key(key)]
+        if len(good) > 1:
+            raise invalid("the request carries two different keys", None, "conflicting_credentials")
+        return good[0] if good else given[0]
+
+    def _is_key(self, credential: str) -> bool:
+        try:
+            self._authenticator.identify(credential)
+        except SmgError:
+            return False
+        return True
 
     def _tenant(self, given: str | None, data: DataAccess) -> Identity:
         keys = self._authenticator
@@ -86,36 +106,39 @@ class Guard:
             raise
 
 
-def credential(headers: Headers) -> str | None:
-    """Return the key a client sent under any of three names; INVALID_REQUEST if it sent two."""
+def credentials(headers: Headers) -> Sequence[str]:
+    """Return the different keys that a client sent under any of three names, in a fixed order.
+
+    Some clients send two: one that was configured for them, and one that its user has for another service.
+    """
     bearer = headers.get("authorization", "")
     said = bearer[7:].strip() if bearer[:7].lower() == "bearer " else ""
     if "x-api-key" not in headers and "x-goog-api-key" not in headers:
-        return said or None
-    found = {said}
-    for name in ("x-api-key", "x-goog-api-key"):
-        if name in headers:
-            found.add(headers.get(name, "").strip())
-    found.discard("")
-    if len(found) > 1:
-        raise invalid("the request carries two different keys", None, "conflicting_credentials")
-    return next(iter(found), None)
-
-
-def given_key(request: HttpRequest) -> str | None:
-    """Return the key that came with a request, if any; INVALID_REQUEST if there were two."""
-    return credential(request.headers)
+        return (said,) if said else ()
+    found = (said, *(headers.get(name, "").strip() for name in ("x-api-key", "x-goog-api-key")))
+    return tuple(dict.fromkeys(key for key in found if key))
 
 
 def caller_digest(request: HttpRequest) -> str:
-    """Return 16 hexadecimal digits that identify the client's key, "" if it sent none.
+    """Return 16 hexadecimal digits that identify the key that the client was admitted by, or else the
+    first one that it sent; "" for none.
 
     The credential itself goes no further than this.
     """
-    key = given_key(request)
-    if key is None:
+    given = credentials(request.headers)
+    if not given:
         return ""
+    key = given[0]
+    if len(given) > 1:
+        own = (one for one in given if _id_of(one) == request.identity.key_id)
+        key = next(own, key)
     return blake2b(key.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _id_of(key: str) -> str | None:
+    """Return the id in the text of a key; None for what is none."""
+    found = read_key_text(key)
+    return None if found is None else found[0]
 
 
 def require_operator(request: HttpRequest) -> None:

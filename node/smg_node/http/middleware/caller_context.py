@@ -18,13 +18,15 @@ _HINT_MAX_CHARACTERS: Final = 1024
 ROUTING_KEY_MAX_BYTES: Final = 256
 _READ_TIMEOUT: Final = "x-stainless-read-timeout"
 _TIMEOUT: Final = "x-smg-timeout-ms"
+_SERVER_TIMEOUT: Final = "x-server-timeout"
+"""As Google's clients have it, in seconds: what they ask of the server, for streams as well."""
 
 
 def head_hints(request: HttpRequest, options: HttpOptions) -> HeadHints:
     """Return what the head of `request` says about generations."""
     headers, identity = request.headers, request.identity
     stream_s = whole_s = options.request_s
-    if _READ_TIMEOUT in headers or _TIMEOUT in headers:
+    if _READ_TIMEOUT in headers or _TIMEOUT in headers or _SERVER_TIMEOUT in headers:
         stream_s = min(options.request_s, *_hints(headers, streamed=True))
         whole_s = min(options.request_s, *_hints(headers, streamed=False))
     return HeadHints(
@@ -93,7 +95,7 @@ def _hints(headers: Headers, *, streamed: bool) -> list[float]:
     an answer that comes in one piece; it does not limit a stream, which comments keep alive.
     """
     hints: list[float] = []
-    for name, unit_s in ((_READ_TIMEOUT, 1.0), (_TIMEOUT, 0.001)):
+    for name, unit_s in ((_READ_TIMEOUT, 1.0), (_TIMEOUT, 0.001), (_SERVER_TIMEOUT, 1.0)):
         if streamed and name == _READ_TIMEOUT:
             continue
         text = headers.get(name, "")

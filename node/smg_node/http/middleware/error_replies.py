@@ -14,10 +14,12 @@ from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects import openai_errors
 from smg_node.dialects.dialect import Dialect
+from smg_node.http.message.head_findings import NO_HEADERS
+from smg_node.http.message.http_request import Headers
 from smg_node.http.message.reply import Reply
 from smg_node.http.ports.limits import StaleLimitError
 from smg_node.http.ports.shared_state import StaleSettingError
-from smg_node.http.route_table import Route, WrongMethodError
+from smg_node.http.route_table import BY_CLIENT, Route, WrongMethodError
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
@@ -39,9 +41,15 @@ def error_reply(
     dialects: Mapping[str, Dialect],
     request_id: str,
     named: str = "",
+    headers: Headers | None = None,
 ) -> Reply:
-    """Return the reply for `error`, in the envelope of its dialect: that of the route, or `named` where there is none."""
-    dialect = dialects.get(named if route is None else route.dialect)
+    """Return the reply for `error`, in the envelope of its dialect: that of the route, or `named` where there is none;
+    `headers` are the request's.
+    """
+    name = named if route is None else route.dialect
+    if name == BY_CLIENT:
+        name = dialect_of_client(headers or NO_HEADERS)
+    dialect = dialects.get(name)
     if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:
@@ -49,16 +57,23 @@ def error_reply(
     else:
         body = dialect.error_body(error, request_id)
     status = error.status if dialect is None else dialect.error_status(error)
-    headers = {"x-smg-error-code": error.code, **_retry_headers(error)}
+    told = {"x-smg-error-code": error.code, **_retry_headers(error)}
     if isinstance(error, StaleSettingError | StaleLimitError):
-        headers["etag"] = f'"{error.version}"'
+        told["etag"] = f'"{error.version}"'
     if isinstance(error, LimitedError):
-        headers.update(error.headers(family_of(route)))
+        told.update(error.headers(family_of(route)))
     if isinstance(error, WrongMethodError):
-        headers["allow"] = error.allow
+        told["allow"] = error.allow
     if error.status == 401:
-        headers["www-authenticate"] = "Bearer"
-    return Reply(status, body, headers=headers)
+        told["www-authenticate"] = "Bearer"
+    return Reply(status, body, headers=told)
+
+
+def dialect_of_client(headers: Headers) -> str:
+    """Return the dialect that a client shows by its headers, where the path does not tell; "" is OpenAI's."""
+    if "x-goog-api-key" in headers:
+        return "gemini"
+    return "messages" if "anthropic-version" in headers else ""
 
 
 def family_of(route: Route | None) -> Family:

@@ -285,6 +285,7 @@ class Middleware:
             dialects=self._parts.dialects,
             request_id=request.request_id,
             named=self._router.dialect_of(request.path) if route is None else "",
+            headers=request.headers,
         )
 
     def _mistake(self, request: HttpRequest) -> Reply | Streamed:

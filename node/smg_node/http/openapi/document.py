@@ -25,7 +25,9 @@ _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Idempotency-Key": {"type": "string", "pattern": "^[ -~]{1,128}$"},
 }
 # What sends events where it is asked to.
-_STREAMS: Final = frozenset({"chat", "completions", "create_response", "response", "events"})
+_STREAMS: Final = frozenset(
+    {"chat", "completions", "create_response", "generate_content", "response", "events"}
+)
 _EVENTS: Final = "text/event-stream"
 # Actions whose answer with status 503 is of the same form as that with 200.
 _PROBES: Final = frozenset({"readiness", "health", "health_generate"})

@@ -10,6 +10,7 @@ from smg_node.http.openapi.history import HISTORY_SCHEMAS
 from smg_node.http.openapi.keys import KEY_SCHEMAS
 from smg_node.http.openapi.limits import LIMIT_SCHEMAS
 from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
+from smg_node.http.openapi.requests.gemini import GEMINI_SCHEMAS
 from smg_node.http.openapi.usage import USAGE_SCHEMAS
 from smg_node.http.openapi.workers import WORKER_SCHEMAS
 
@@ -185,6 +186,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,
     **BODY_SCHEMAS,
+    **GEMINI_SCHEMAS,
     "Error": _object(
         "error",
         error=_object(

@@ -15,7 +15,7 @@ from smg_node.access.identity import ANYBODY, LOCAL, Identity, KeyAuthenticator,
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.middleware.authorization import Guard
+from smg_node.http.middleware.authorization import Guard, caller_digest
 from smg_node.http.route_table import Access
 
 SECRETS = {role: f"{role}-{'s' * 40}" for role in ("user", "operator", "admin")}
@@ -63,6 +63,7 @@ class Asked:
         if given is not None:
             self.headers["authorization"] = f"Bearer {given}"
         self.peer = peer
+        self.identity = ANYBODY
 
 
 def admitted(
@@ -210,6 +211,110 @@ def test_a_node_that_joins_does_not_take_its_ignorance_for_openness() -> None:
     assert admitted(source, key("admin"), "admin").role == "admin"
     source.settled = True
     assert refused(source, key("user")).status == 401
+
+
+# ── Two keys in one request ──────────────────────────────────────────────────
+
+FOREIGN = "sk-of-another-house"
+STRANGER = "smg-nobody-" + "s" * 43
+
+
+def carrying(*given: str) -> HttpRequest:
+    """Return a request with these keys, in the order in which their headers are looked at."""
+    asked = Asked(None)
+    for name, one in zip(("authorization", "x-api-key", "x-goog-api-key"), given, strict=False):
+        asked.headers[name] = f"Bearer {one}" if name == "authorization" else one
+    return cast("HttpRequest", asked)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((key("user"), FOREIGN), "user"),
+        ((FOREIGN, key("user")), "user"),
+        ((FOREIGN, STRANGER, key("operator")), "operator"),
+        ((key("user"), key("user")), "user"),
+        ((key("user"), key_text("admin", "w" * 43)), "user"),
+        ((key("user"), key("operator")), 400),
+        ((FOREIGN, key("user"), key("operator")), 400),
+        ((FOREIGN, STRANGER), 401),
+        ((STRANGER, FOREIGN), 401),
+    ],
+)
+def test_of_two_keys_the_one_that_is_a_key_here_counts(
+    given: tuple[str, ...], expected: str | int
+) -> None:
+    guard = Guard(KeyAuthenticator(Source(*EVERY)))
+    if isinstance(expected, str):
+        assert guard.admit(carrying(*given), "data", "auto").key_id == expected
+        return
+    with pytest.raises(SmgError) as caught:
+        guard.admit(carrying(*given), "data", "auto")
+    assert caught.value.status == expected
+    assert not any(one in caught.value.message for one in given)
+
+
+def test_a_key_that_expired_is_not_one_of_two() -> None:
+    source = Source(record("admin"), record("user", expires_ms=NOW), record("operator"))
+    guard = Guard(KeyAuthenticator(source))
+    both = carrying(key("user"), key("operator"))
+    assert guard.admit(both, "data", "auto").key_id == "operator"
+    with pytest.raises(SmgError) as caught:
+        guard.admit(carrying(key("user"), FOREIGN), "data", "auto")
+    assert caught.value.code == "expired_api_key"
+
+
+@pytest.mark.parametrize("given", [(FOREIGN, "sk-x"), (FOREIGN, STRANGER), (FOREIGN, key("user"))])
+def test_where_no_key_is_needed_foreign_ones_do_no_harm_in_any_number(
+    given: tuple[str, ...],
+) -> None:
+    guard = Guard(KeyAuthenticator(Source()))
+    assert guard.admit(carrying(*given), "data", "auto") is ANYBODY
+    with_a_key = Guard(KeyAuthenticator(Source(record("operator"))))
+    assert with_a_key.admit(carrying(*given), "data", "auto") is ANYBODY
+
+
+def test_every_key_of_a_request_is_looked_at_whatever_the_others_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[bytes] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append(one)
+        return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr(identity, "compare_digest", compare)
+    guard = Guard(KeyAuthenticator(Source(*EVERY)))
+    wrong = key_text("operator", "w" * 43)
+    for given in ((key("user"), wrong), (wrong, key("user")), (wrong, STRANGER)):
+        compared.clear()
+        with contextlib.suppress(SmgError):
+            guard.admit(carrying(*given), "data", "auto")
+        # Each once to find the one that counts, and that one once more to admit it.
+        assert len(compared) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "key_id", "counting"),
+    [
+        ((key("user"),), "user", key("user")),
+        ((FOREIGN, key("user")), "user", key("user")),
+        ((key("user"), FOREIGN), "user", key("user")),
+        ((FOREIGN, STRANGER), "", FOREIGN),
+        ((FOREIGN,), "", FOREIGN),
+    ],
+)
+def test_a_client_is_known_by_the_key_that_counts(
+    given: tuple[str, ...], key_id: str, counting: str
+) -> None:
+    def digest(*keys: str) -> str:
+        asked = Asked(None)
+        asked.identity = Identity(key_id, "acme", "user")
+        asked.headers |= carrying(*keys).headers
+        return caller_digest(cast("HttpRequest", asked))
+
+    assert digest(*given) == digest(counting)
+    assert digest() == ""
 
 
 # ── Time and garbage ─────────────────────────────────────────────────────────

@@ -364,12 +364,11 @@ async def test_operator_routes_refuse_whoever_only_looks_local(sent: dict[str, s
         assert (await ask(served.port, "GET", "/v1/models", b"", sent)).status == 200
 
 
-async def test_two_different_keys_are_a_mistake() -> None:
+async def test_two_foreign_keys_are_no_mistake_where_none_is_needed() -> None:
     sent = {"authorization": "Bearer one", "x-api-key": "two"}
     async with node() as served:
         response = await ask(served.port, "POST", "/v1/chat/completions", chat(), sent)
-        assert not served.generations.runs
-    assert response.error()["code"] == "conflicting_credentials"
+    assert response.status == 200
 
 
 async def test_a_client_that_hangs_up_while_it_waits_frees_everything() -> None:

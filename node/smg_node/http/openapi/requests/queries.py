@@ -13,6 +13,7 @@ from smg_node.http.query_bounds import (
     AUDIT_ROWS_MAX,
     AUDIT_WORD_CHARACTERS_MAX,
     EVENT_ID_DIGITS_MAX,
+    GOOGLE_MODELS,
     MEMBER_STATES,
     METRIC_NAMES_MAX,
     SETTINGS_CHANGES_MAX,
@@ -62,6 +63,10 @@ _PAGE: Final[Mapping[str, Schema]] = {
     "after": {"type": "string", "pattern": ID_PATTERN},
     "include": _INCLUDE,
 }
+_GOOGLE_PAGE: Final[Mapping[str, Schema]] = {
+    "pageSize": _number(0, 10**9 - 1, GOOGLE_MODELS),
+    "pageToken": {**_TEXT, "description": "The `nextPageToken` of the page before."},
+}
 _USAGE: Final[Mapping[str, Schema]] = {
     "model": _NAME,
     "key": _NAME,
@@ -88,6 +93,8 @@ QUERY_SCHEMAS: Final[Mapping[str, Mapping[str, Schema]]] = {
     "own_usage": _USAGE,
     "usage": {**_USAGE, "tenant": _NAME},
     "model_card": _MODEL,
+    "generate_content": {"alt": {"enum": ["json", "sse"]}},
+    "google_models": _GOOGLE_PAGE,
     "workers": {
         "model": _TEXT,
         "status": {"enum": list(WORKER_STATES)},

@@ -8,7 +8,7 @@ cannot be written, the connection is reset.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -41,6 +41,13 @@ _ROW_BYTES: Final = 64
 _log = logging.getLogger("smg_node.http")
 
 
+class StreamForm(msgspec.Struct, frozen=True):
+    """Form of a stream: the headers in which it differs, and what is written into a silent one."""
+
+    headers: Mapping[str, str]
+    keepalive: bytes
+
+
 class GenerationRoutes:
     """Serves every dialect that generates."""
 
@@ -54,8 +61,10 @@ class GenerationRoutes:
         self._relaying = Relaying(parts, pulse)
         self._holding = Holding()
 
-    async def serve(self, dialect_name: str, request: HttpRequest) -> Reply | Streamed:
-        """Answer one generation in a dialect."""
+    async def serve(
+        self, dialect_name: str, request: HttpRequest, form: StreamForm | None = None
+    ) -> Reply | Streamed:
+        """Answer one generation in a dialect; `form` is that of its stream where it is none of events."""
         parts = self._parts
         dialect = parts.dialects[dialect_name]
         raw = self._bodies.arrived(request) or await self._bodies.json(request)
@@ -88,7 +97,10 @@ class GenerationRoutes:
         presenter = dialect.presenter(reading, request)
         answering = Answering(parts, request, wish, run)
         if wish.stream:
-            return await self._stream(answering, presenter, dialect.keepalive)
+            if form is not None:
+                answering.more = lambda: form.headers
+            keepalive = dialect.keepalive if form is None else form.keepalive
+            return await self._stream(answering, presenter, keepalive)
         try:
             answer = await run.answer()
             sampling = wish.sampling
@@ -187,7 +199,7 @@ class _Shown(msgspec.Struct, eq=False):
             stream.end(self.presenter.frames(batch))
             return False
         frames = self.presenter.frames(batch)
-        if isinstance(last, Finish):
+        if isinstance(last, Finish) and frames:
             stream.hold(frames, self.holding, alone=self.pulse.alone)
             return False
         return bool(frames) and stream.put(frames)

@@ -1,4 +1,8 @@
-"""Model routes: list and show the served models."""
+"""Model routes: list and show the served models, in the shape that a client's own API has.
+
+Three official clients ask at one path. Google's is known by the header of its key, and by `v1beta` and
+`v1alpha` in the path; Anthropic's by the header with its version.
+"""
 
 from typing import Any
 
@@ -7,6 +11,7 @@ import msgspec
 from smg_node.core.errors import invalid
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.middleware.error_replies import dialect_of_client
 from smg_node.http.ports.node import Catalog, ModelView
 
 
@@ -18,6 +23,9 @@ class ModelRoutes:
 
     async def models(self, request: HttpRequest) -> Reply:
         """List every model, and every alias as an entry of its own."""
+        dialect = dialect_of_client(request.headers)
+        if dialect:
+            return self._page(dialect, request)
         rows: list[dict[str, Any]] = []
         for model in self._catalog.models():
             rows.append(_row(model, model.id))
@@ -26,8 +34,33 @@ class ModelRoutes:
 
     async def model(self, request: HttpRequest) -> Reply:
         """Show one model by id or alias; an id may contain slashes."""
+        dialect = dialect_of_client(request.headers)
+        if dialect:
+            return self._one(dialect, request)
         name = request.values["id"]
         return json_reply(_row(self._catalog.model(name), name))
+
+    async def google_models(self, request: HttpRequest) -> Reply:
+        """List every model and alias as Google's API does."""
+        return self._page("gemini", request)
+
+    async def google_model(self, request: HttpRequest) -> Reply:
+        """Show one model as Google's API does."""
+        return self._one("gemini", request)
+
+    def _page(self, dialect: str, request: HttpRequest) -> Reply:
+        # Most nodes are asked by clients of one API only.
+        from smg_node.http.routes.inference.model_shapes import SHAPES, entries_of
+
+        _, page = SHAPES[dialect]
+        return json_reply(page(entries_of(self._catalog.models()), request.query))
+
+    def _one(self, dialect: str, request: HttpRequest) -> Reply:
+        from smg_node.http.routes.inference.model_shapes import SHAPES
+
+        shown, _ = SHAPES[dialect]
+        name = request.values["id"]
+        return json_reply(shown(name, self._catalog.model(name)))
 
     async def model_card(self, request: HttpRequest) -> Reply:
         """Show the model that `?model=` names, or the only one there is."""

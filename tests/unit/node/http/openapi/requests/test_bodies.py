@@ -19,6 +19,8 @@ from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
 from smg_node.dialects.tokenize.reader import read_detokenize, read_tokenize
 from smg_node.http.openapi.document import document
 from smg_node.http.route_table import ROUTES
+from support.answers.gemini_bodies import HI as CONTENT
+from support.answers.gemini_bodies import parsed as read_contents
 
 OPTIONS = ReaderOptions()
 DOCUMENT = document(ROUTES, version="1")
@@ -56,6 +58,7 @@ BODIES: dict[str, tuple[Read, dict[str, Any]]] = {
         {"model": "m", "messages": [HI]},
     ),
     "ResponseRequest": (ResponsesReader(OPTIONS).read, {"model": "m", "input": "hi"}),
+    "GenerateContentRequest": (read_contents, {"contents": [CONTENT]}),
 }
 PROBES: list[Any] = [
     *(None, True, False),

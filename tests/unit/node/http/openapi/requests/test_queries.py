@@ -18,7 +18,14 @@ PROBES = (
     *("x" * 256, "x" * 257, "x" * 513, "reasoning.encrypted_content", "smg_node_workers", "resp_1", "a/b"),
 )  # fmt: skip
 # What they name must be there, or be one of several: no schema knows.
-NAMING = frozenset({("model_card", "model"), ("settings_difference", "node"), ("explain", "node")})
+NAMING = frozenset(
+    {
+        ("model_card", "model"),
+        ("settings_difference", "node"),
+        ("explain", "node"),
+        ("google_models", "pageToken"),
+    }
+)
 ASKED = tuple(
     route
     for route in ROUTES

@@ -198,6 +198,8 @@ async def test_two_different_keys_are_one_too_many_whoever_asks() -> None:
         both = {**bearer(admin), "x-api-key": user}
         refused = await ask(served.port, "GET", "/workers", b"", both)
         assert (refused.status, refused.error()["code"]) == (400, "conflicting_credentials")
+        beside = {**bearer("sk-of-another-house"), "x-api-key": admin}
+        assert (await ask(served.port, "GET", "/workers", b"", beside)).status == 200
 
 
 async def test_data_can_be_kept_open_and_follows_when_that_changes() -> None:

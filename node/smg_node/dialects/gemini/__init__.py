@@ -1,0 +1,1 @@
+"""Gemini: Google's generateContent API: requests, answers, streams and errors."""
