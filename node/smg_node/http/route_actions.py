@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from smg_node.http.routes.cluster.settings import SettingsRoutes
     from smg_node.http.routes.cluster.shared_state import StateRoutes
     from smg_node.http.routes.inference.embeddings import EmbeddingRoutes
-    from smg_node.http.routes.inference.message_tokens import MessageTokenRoutes
     from smg_node.http.routes.inference.generate_content import GenerateContentRoutes
+    from smg_node.http.routes.inference.message_tokens import MessageTokenRoutes
     from smg_node.http.routes.inference.parse_text import ParseRoutes
     from smg_node.http.routes.inference.tokens import TokenRoutes
     from smg_node.http.routes.stored.conversations import ConversationRoutes
