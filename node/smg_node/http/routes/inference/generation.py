@@ -9,7 +9,8 @@ cannot be written, the connection is reset.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -34,6 +35,7 @@ from smg_node.http.routes.inference.answer_headers import Answering, uncancel
 from smg_node.http.routes.inference.relay_answers import Relaying
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 
+StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
 _ENDS: Final = (End, Fail)
 _ROW_BYTES: Final = 64
 """A token of a list of log probabilities, as JSON."""
@@ -97,10 +99,11 @@ class GenerationRoutes:
         presenter = dialect.presenter(reading, request)
         answering = Answering(parts, request, wish, run)
         if wish.stream:
+            head: StreamHead = answering.head
+            keepalive = dialect.keepalive
             if form is not None:
-                answering.more = lambda: form.headers
-            keepalive = dialect.keepalive if form is None else form.keepalive
-            return await self._stream(answering, presenter, keepalive)
+                head, keepalive = partial(_formed, answering, form), form.keepalive
+            return await self._stream(answering, presenter, head, keepalive)
         try:
             answer = await run.answer()
             sampling = wish.sampling
@@ -116,10 +119,10 @@ class GenerationRoutes:
         return answering.shaped(said) or answering.noted(said)
 
     async def _stream(
-        self, answering: Answering, presenter: Presenter, keepalive: bytes
+        self, answering: Answering, presenter: Presenter, head: StreamHead, keepalive: bytes
     ) -> Streamed:
         request = answering.request
-        stream = EventStream(request.wire, answering.head, keepalive=keepalive)
+        stream = EventStream(request.wire, head, keepalive=keepalive)
         self._pulse.add(stream)
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)
@@ -164,6 +167,11 @@ class GenerationRoutes:
             stream.break_off()
             return
         stream.end(frames)
+
+
+def _formed(answering: Answering, form: StreamForm) -> Mapping[str, str]:
+    """Return the headers of a stream in this form."""
+    return {**answering.note(), **form.headers}
 
 
 def _size(answer: Answer, sampling: Sampling) -> int:

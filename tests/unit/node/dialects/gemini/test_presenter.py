@@ -88,7 +88,7 @@ def whole(events: list[Event], **config: Any) -> dict[str, Any]:
     return answer
 
 
-SHOWN = {"thinkingConfig": {"includeThoughts": True}}
+SHOWN: dict[str, Any] = {"thinkingConfig": {"includeThoughts": True}}
 
 
 def test_a_stream_is_its_parts_and_its_last_frame_has_the_usage() -> None:
@@ -246,7 +246,7 @@ def test_log_probabilities_go_with_their_text() -> None:
     chosen = {"token": "Hi", "tokenId": 7, "logProbability": -0.5}
     other = {"token": "Ho", "tokenId": 8, "logProbability": -1.5}
     told = {"chosenCandidates": [chosen], "topCandidates": [{"candidates": [chosen, other]}]}
-    config = {"responseLogprobs": True, "logprobs": 2}
+    config: dict[str, Any] = {"responseLogprobs": True, "logprobs": 2}
     assert read(written(events, **config))[0]["candidates"][0]["logprobsResult"] == told
     (candidate,) = whole(events, **config)["candidates"]
     assert (candidate["logprobsResult"], candidate["avgLogprobs"]) == (told, -0.5)
@@ -299,7 +299,7 @@ def test_a_stream_adds_up_to_the_whole_answer(
     told: tuple[int, list[Event]], shown: bool, array: bool
 ) -> None:
     choices, events = told
-    config = {"candidateCount": choices, **(SHOWN if shown else {})}
+    config: dict[str, Any] = {"candidateCount": choices, **(SHOWN if shown else {})}
     raw = written(events, alt="" if array else "sse", **config)
     frames = json.loads(raw) if array else read(raw)
     answer = whole(events, **config)

@@ -126,6 +126,16 @@ async def test_a_failure_in_a_stream_is_an_error_in_it() -> None:
     assert array.json()[-1] == error
 
 
+async def test_a_failure_before_an_array_has_one_content_type() -> None:
+    async def failing(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+        yield [Fail(SmgError(ErrorKind.UPSTREAM_FAILED, "the engine died"))]
+
+    async with node(failing) as served, connect(served.port) as client:
+        await client.send("POST", STREAM, json.dumps(BODY).encode())
+        head = await client.reader.readuntil(b"\r\n\r\n")
+    assert head.lower().count(b"content-type:") == 1
+
+
 # ── Counting ─────────────────────────────────────────────────────────────────
 
 
