@@ -34,6 +34,10 @@ _COMMANDS: Final = {
     "decision-growth": ("smg_chaos.bench.micro.decision_growth", "Measure how that grows."),
     "admission": ("smg_chaos.bench.micro.admission", "Measure what limits cost a request."),
     "parse": ("smg_chaos.bench.micro.parse", "Measure what reading thoughts and calls costs."),
+    "messages-read": (
+        "smg_chaos.bench.micro.messages_read",
+        "Measure what reading bodies of Messages costs.",
+    ),
     "second-opinion": ("smg_chaos.opinion.cli", "Compare parsers with the reference gateway's."),
     "parse-fuzz": ("smg_chaos.opinion.fuzz_cli", "Throw damaged answers at the parsers."),
     "round-trips": ("smg_chaos.opinion.trips_cli", "Read back what chat templates show."),

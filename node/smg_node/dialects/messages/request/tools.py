@@ -22,6 +22,7 @@ _CUSTOM_KEYS: Final = frozenset(
     {*_COMMON, "description", "input_schema", "eager_input_streaming", "allowed_callers"}
 )
 _CLIENT_KEYS: Final = frozenset({*_COMMON, "max_characters", "allowed_callers"})
+_RARE: Final = (_CUSTOM_KEYS | _CLIENT_KEYS) - {"type", "name", "description", "input_schema"}
 _EXAMPLES_MAX: Final = 64
 _DIRECT: Final = "direct"
 _EAGER_BETA: Final = "fine-grained-tool-streaming-2025-05-14"
@@ -89,6 +90,8 @@ def _name(declared: Cursor) -> str | None:
 
 def _common(declared: Cursor) -> tuple[bool, bool, str]:
     """Return whether a tool is strict, whether it is loaded later, and its examples in words."""
+    if _RARE.isdisjoint(declared.values):
+        return False, False, ""
     check_cache_control(declared)
     callers = declared.array("allowed_callers")
     names = callers and declared.elements("allowed_callers", str, "a string", callers)

@@ -12,7 +12,7 @@ from smg_node.core.errors import SmgError, invalid
 from smg_node.dialects.embeddings.reader import EmbeddingsBody, read_embeddings
 from smg_node.dialects.json_body import LARGE_BYTES
 from smg_node.dialects.options import ReaderOptions
-from smg_node.http.message.large_bodies import LargeBodies, release_numbers
+from smg_node.http.message.large_bodies import LargeBodies, release_messages, release_numbers
 from smg_node.pipeline.prompt.preparation import token_count
 
 
@@ -88,3 +88,14 @@ async def test_the_loop_does_next_to_nothing_of_the_work_of_a_large_body() -> No
     assert body["input"] == [[]] * 200
     # Processor time, which does not depend on who else is on the machine.
     assert here < spent[0] / 4
+
+
+def test_messages_are_let_go_of_with_their_parts_and_nothing_else() -> None:
+    parts: list[Any] = [{"type": "text", "text": "x"}] * 1_000
+    schema: dict[str, Any] = {"required": ["a"]}
+    messages = [{"role": "user", "content": parts}, {"role": "user", "content": "x"}, 5]
+    body = {"messages": messages, "tools": [schema], "other": [1.5]}
+    release_messages(body)
+    assert (messages, parts) == ([], [])
+    assert body == {"messages": [], "tools": [{"required": ["a"]}], "other": [1.5]}
+    release_messages({"messages": "x"})

@@ -4,7 +4,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.request_context import PRIORITIES, Priority
-from smg_node.http.middleware.priority import HEADER, priority_of
+from smg_node.http.middleware.priority import CLASS_HEADER, HEADER, priority_of
 from support.http.http_node import chat, node
 from support.http.raw_http import ask
 
@@ -26,6 +26,27 @@ def test_who_claims_too_much_gets_the_most_there_is(
     claimed: str | None, most: Priority, given: Priority
 ) -> None:
     headers = {} if claimed is None else {HEADER: claimed}
+    assert priority_of(headers, most) == given
+
+
+@pytest.mark.parametrize(
+    ("headers", "most", "given"),
+    [
+        ({CLASS_HEADER: "main"}, "interactive", "interactive"),
+        ({CLASS_HEADER: "main"}, "default", "default"),
+        ({CLASS_HEADER: "side_reply"}, "system", "interactive"),
+        ({CLASS_HEADER: "subagent"}, "system", "default"),
+        ({CLASS_HEADER: "compaction"}, "system", "default"),
+        ({CLASS_HEADER: "auxiliary"}, "system", "bulk"),
+        ({CLASS_HEADER: "something new"}, "system", "default"),
+        ({CLASS_HEADER: "subagent"}, "bulk", "bulk"),
+        ({CLASS_HEADER: "auxiliary", HEADER: "interactive"}, "system", "interactive"),
+        ({CLASS_HEADER: "main", HEADER: " "}, "system", "interactive"),
+    ],
+)
+def test_without_a_claim_the_clients_word_for_its_request_counts(
+    headers: dict[str, str], most: Priority, given: Priority
+) -> None:
     assert priority_of(headers, most) == given
 
 

@@ -1,0 +1,171 @@
+"""Messages benchmark (`smg-chaos messages-read`): CPU time of reading bodies of the Messages API.
+
+A coding client sends its whole conversation each time: 50 KB to begin with, some megabytes later. The first
+are read on the loop, so they have a target. Larger ones are read in a thread, which gives way between two
+steps of Python, but not inside a call of C: the longest of those is what a loop waits for at most, besides
+the interpreter's own interval.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from statistics import median
+from typing import Annotated, Any, Final, NamedTuple
+
+import typer
+
+from smg_node.dialects.json_body import read_json
+from smg_node.dialects.messages.request.reader import MessagesReader
+from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
+
+SMALL_MS: Final = 1.0
+"""A body of 50 KB, on one core of 2020 or later."""
+CALL_MS: Final = 5.0
+"""The longest single call of C while a body of 2 MB is read."""
+_READS: Final = 5
+"""In a round of a row; the first of them finds a processor that remembers another row."""
+_MODEL: Final = "claude-smg"
+
+
+class Case(NamedTuple):
+    """A conversation: how many bytes it has, and its target."""
+
+    name: str
+    characters: int
+    target_ms: float | None
+
+
+CASES: Final = (Case("50 KB", 50_000, SMALL_MS), Case("2 MB", 2_000_000, None))
+
+
+class Scene:
+    """One body, read again and again."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self._seals = ThoughtSeals(PlainVault())
+        self._reader = MessagesReader(ReaderOptions(), self._seals)
+        self.raw = json.dumps(self._body(case.characters)).encode()
+
+    def read_ms(self) -> float:
+        """Return the CPU time of reading the decoded body."""
+        body = read_json(self.raw)
+        start_ns = time.thread_time_ns()
+        self._reader.read(body)
+        return (time.thread_time_ns() - start_ns) / 1e6
+
+    def longest_call_ms(self) -> float:
+        """Return the CPU time of the longest call of C while the body is read."""
+        body = read_json(self.raw)
+        starts: list[int] = []
+        longest = 0
+
+        def watch(_frame: Any, event: str, _what: Any) -> None:
+            nonlocal longest
+            if event == "c_call":
+                starts.append(time.thread_time_ns())
+            elif event in ("c_return", "c_exception") and starts:
+                longest = max(longest, time.thread_time_ns() - starts.pop())
+
+        before = sys.getprofile()
+        sys.setprofile(watch)
+        try:
+            self._reader.read(body)
+        finally:
+            sys.setprofile(before)
+        return longest / 1e6
+
+    def _body(self, characters: int) -> dict[str, Any]:
+        """Return a conversation of about that many characters: twelve tools, then calls and results."""
+        schema = {
+            "type": "object",
+            "properties": {"what": {"type": "string", "description": "x" * 400}},
+        }
+        tools = [
+            {"name": f"Tool{at}", "description": "It does. " * 250, "input_schema": schema}
+            for at in range(12)
+        ]
+        messages: list[dict[str, Any]] = [{"role": "user", "content": [_text("Please do it.")]}]
+        signature = self._seals.seal("A thought about it. " * 40, tenant="", model=_MODEL)
+        length = 12 * 2_800
+        while length < characters:
+            name = f"toolu_{len(messages)}"
+            call = {"type": "tool_use", "id": name, "name": "Tool1", "input": {"what": "y" * 200}}
+            thought = {"type": "thinking", "thinking": "", "signature": signature}
+            result = {
+                "type": "tool_result",
+                "tool_use_id": name,
+                "content": "A line of it.\n" * 200,
+            }
+            messages.append({"role": "assistant", "content": [thought, _text("So."), call]})
+            messages.append({"role": "user", "content": [result]})
+            length += 3_500
+        return {
+            "model": _MODEL,
+            "max_tokens": 32_000,
+            "system": [_text("x-anthropic-billing-header: x;"), _text("Be kind. " * 700)],
+            "tools": tools,
+            "messages": messages,
+            "thinking": {"type": "adaptive", "display": "omitted"},
+            "context_management": {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
+        }
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
+
+
+def measure(cases: Sequence[Case], *, rounds: int) -> list[dict[str, Any]]:
+    """Return a row for each case: medians over the rounds, in which all take turns."""
+    scenes = [Scene(case) for case in cases]
+    reading: list[list[float]] = [[] for _ in scenes]
+    for number in range(rounds + 1):
+        for scene, times in zip(scenes, reading, strict=True):
+            spent = median(scene.read_ms() for _ in range(_READS))
+            if number:
+                times.append(spent)
+    return [_row(scene, times) for scene, times in zip(scenes, reading, strict=True)]
+
+
+def _row(scene: Scene, times: Sequence[float]) -> dict[str, Any]:
+    # Once is not enough: a virtual machine now and then counts its host's work as a call's own.
+    longest = min(scene.longest_call_ms() for _ in range(3))
+    target = scene.case.target_ms
+    return {
+        "case": scene.case.name,
+        "bytes": len(scene.raw),
+        "read_ms": median(times),
+        "worst_ms": max(times),
+        "longest_call_ms": longest,
+        "kept": longest <= CALL_MS and (target is None or median(times) <= target),
+    }
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the figures as text."""
+    lines = [
+        "CPU ms of reading a decoded body: median (worst round), and the longest call of C in it"
+    ]
+    lines += [
+        f"  {row['case']:8} {row['bytes']:9,} bytes {row['read_ms']:7.2f} ({row['worst_ms']:7.2f}),"
+        f" {row['longest_call_ms']:5.2f}{'' if row['kept'] else ' MISSED'}"
+        for row in rows
+    ]
+    return "\n".join(lines)
+
+
+def messages_read(
+    rounds: Annotated[int, typer.Option(help="rounds in which all rows take turns", min=1)] = 9,
+    as_json: Annotated[bool, typer.Option("--json", help="print the figures as JSON")] = False,
+) -> None:
+    """Measure what it costs to read bodies of the Messages API; exits 1 if a target is missed."""
+    rows = measure(CASES, rounds=rounds)
+    print(json.dumps(rows, indent=2) if as_json else table(rows))
+    if not all(row["kept"] for row in rows):
+        raise typer.Exit(1)
+
+
+app: Final = typer.Typer(add_completion=False)
+app.command(name="messages-read")(messages_read)
