@@ -125,7 +125,7 @@ def systems_first(messages: list[Message]) -> list[Message]:
     return [merged, *(message for message in messages if message["role"] != "system")]
 
 
-def later_systems_told(messages: list[Message]) -> list[Message]:
+def later_systems_as_reminders(messages: list[Message]) -> list[Message]:
     """Return the messages with what the system says later told where it stands: by the user, or behind the
     result of a tool that comes before it.
 
@@ -226,7 +226,7 @@ def as_parts(content: Any) -> list[Any]:
 
 _CHANGES: Final = (
     thoughts_joined,
-    later_systems_told,
+    later_systems_as_reminders,
     systems_first,
     neighbours_merged,
     thoughts_joined,
@@ -235,7 +235,7 @@ _CHANGES: Final = (
 _CHANGES_OF_A_TAKER: Final = (
     thoughts_joined,
     neighbours_merged,
-    later_systems_told,
+    later_systems_as_reminders,
     systems_first,
     neighbours_merged,
     thoughts_joined,

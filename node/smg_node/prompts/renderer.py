@@ -22,7 +22,7 @@ from smg_node.prompts.jinja.prompt_skeleton import Forms, form_of
 from smg_node.prompts.jinja.sandbox import Moment, Today
 from smg_node.prompts.jinja.symbolic_run import Dates
 from smg_node.prompts.jinja.symbolic_text import Notes
-from smg_node.prompts.message_forms import Message, later_systems_told, other_forms
+from smg_node.prompts.message_forms import Message, later_systems_as_reminders, other_forms
 from smg_node.prompts.messages import Warn, symbolic_messages, to_messages, to_tools
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
@@ -144,7 +144,7 @@ class Renderer:
         known = self._choose(prompt)
         messages = to_messages(with_ids(prompt.turns, self._call_ids), known.facts, warn)
         if prompt.systems_stay and not known.facts.later_systems:
-            messages = later_systems_told(messages)
+            messages = later_systems_as_reminders(messages)
         tools = to_tools(prompt.tools, known.facts)
         thinking = thinking_variables(prompt.thinking, known.facts.switch, prompt.kwargs)
         if thinking.unheeded:

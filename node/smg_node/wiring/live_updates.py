@@ -72,7 +72,8 @@ def follow_serving(
             shed=now.overload.shed,
         )
 
-    live.watch(("http", "auth", "stream", "engine", "limits", "drain", "queue"), surface)
+    serving = ("http", "auth", "stream", "engine", "limits", "drain", "queue", "messages")
+    live.watch(serving, surface)
     live.watch(("limits",), lambda now: pipeline.preparer.retune(prepare_limits(now)))
     live.watch(("routing", "models", "queue", "overload"), placing)
     live.watch(("retry",), lambda now: pipeline.retries.retune(retry_options(now)))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from anthropic import Anthropic, BadRequestError
 from smg_mesh.io.security.ring_key import make_key
 from support.http.chat_client import port_of
 from support.http.raw_http import ask
-from support.processes.mesh_nodes import MeshNode, flags_of, mesh_node
+from support.processes.mesh_nodes import MeshNode, flags_of, mesh_node, until
 from support.processes.node import RunningNode, running_node
 from support.processes.simulated_engines import running_simulated
 
@@ -37,6 +38,19 @@ def client(url: str) -> Anthropic:
     return Anthropic(
         api_key="none", base_url=url, max_retries=0, timeout=60, _strict_response_validation=True
     )
+
+
+def plain(message: Any) -> list[dict[str, Any]]:
+    return list(message["content"])
+
+
+def prompt_tokens(message: Any) -> int:
+    usage = message["usage"]
+    return int(usage["input_tokens"] + usage["cache_read_input_tokens"])
+
+
+def output_tokens(message: Any) -> int:
+    return int(message["usage"]["output_tokens"])
 
 
 @pytest.fixture(scope="module")
@@ -85,14 +99,13 @@ def test_a_text_is_the_same_streamed_and_whole(node: RunningNode, model: str) ->
         whole = one.messages.create(model=model, max_tokens=64, messages=HI)
         with one.messages.stream(model=model, max_tokens=64, messages=HI) as events:
             put_together = events.get_final_message()
-    for message in (whole, put_together):
-        (block,) = message.content
-        assert block.type == "text"
-        assert block.text.startswith("Hello from a simulated engine")
-        assert (message.model, message.stop_reason) == (model, "end_turn")
-        usage = message.usage
-        assert usage.input_tokens + (usage.cache_read_input_tokens or 0) > 0
-        assert usage.output_tokens > 10
+    for message in (whole.to_dict(), put_together.to_dict()):
+        (block,) = plain(message)
+        assert block["type"] == "text"
+        assert block["text"].startswith("Hello from a simulated engine")
+        assert (message["model"], message["stop_reason"]) == (model, "end_turn")
+        assert prompt_tokens(message) > 0
+        assert output_tokens(message) > 10
 
 
 def test_a_call_has_an_id_and_arguments_of_this_api(node: RunningNode) -> None:
@@ -101,15 +114,13 @@ def test_a_call_has_an_id_and_arguments_of_this_api(node: RunningNode) -> None:
         whole = one.messages.create(**asked)
         with one.messages.stream(**asked) as events:
             put_together = events.get_final_message()
-    for message in (whole, put_together):
-        text, call = message.content
-        assert (text.type, call.type) == ("text", "tool_use")
-        assert text.type == "text"
-        assert text.text == "Let me look."
-        assert call.type == "tool_use"
-        assert (call.name, call.input) == ("get_weather", {"city": "Paris"})
-        assert call.id.startswith("toolu_")
-        assert message.stop_reason == "tool_use"
+    for message in (whole.to_dict(), put_together.to_dict()):
+        text, call = plain(message)
+        assert (text["type"], text["text"]) == ("text", "Let me look.")
+        assert call["type"] == "tool_use"
+        assert (call["name"], call["input"]) == ("get_weather", {"city": "Paris"})
+        assert call["id"].startswith("toolu_")
+        assert message["stop_reason"] == "tool_use"
 
 
 def test_a_thought_is_shown_and_signed(node: RunningNode) -> None:
@@ -133,7 +144,8 @@ def test_the_end_of_an_answer_has_its_reason(node: RunningNode) -> None:
             ({"max_tokens": 0}, "max_tokens", None),
             ({"max_tokens": 20_000}, "end_turn", None),
         ):
-            message = one.messages.create(model="says", messages=HI, **more)  # type: ignore[call-overload]
+            asked: dict[str, Any] = {"model": "says", "messages": HI, **more}
+            message = one.messages.create(**asked)
             assert (message.stop_reason, message.stop_sequence) == (reason, matched)
             assert bool(message.content) == (more["max_tokens"] != 0)
 
@@ -169,8 +181,12 @@ def pair(
         with mesh_node(folder / "b", join) as other:
             for each in (one, other):
                 each.awaits_ready()
-                each.awaits("a worker", lambda each=each: each.node.status("/health") == 200)  # type: ignore[misc]
+                until(partial(healthy, each), "behind a worker")
             yield [one, other]
+
+
+def healthy(node: MeshNode) -> bool:
+    return node.node.status("/health") == 200
 
 
 async def counted(node: MeshNode, thought: dict[str, str] | None) -> int:
@@ -188,34 +204,29 @@ async def counted(node: MeshNode, thought: dict[str, str] | None) -> int:
 async def test_a_thought_that_is_not_shown_is_in_the_next_prompt_on_any_node(
     pair: list[MeshNode], sealing: int, stream: bool
 ) -> None:
-    wish = {
+    asked: dict[str, Any] = {
         "model": "thinks",
         "max_tokens": 64,
         "messages": HI,
         "thinking": OMITTED,
-        "stream": stream,
     }
-    answer = await ask(port_of(pair[sealing].node.url), "POST", "/v1/messages", wish)
+    url = pair[sealing].node.url
+    answer = await ask(port_of(url), "POST", "/v1/messages", {**asked, "stream": stream})
     assert answer.status == 200, answer.body
     assert b"question asks" not in answer.body
-    with client(pair[sealing].node.url) as one:
+    with client(url) as one:
         if stream:
-            with one.messages.stream(
-                model="thinks", max_tokens=64, messages=HI, thinking=OMITTED
-            ) as events:
-                message = events.get_final_message()
+            with one.messages.stream(**asked) as events:
+                thought = plain(events.get_final_message().to_dict())[0]
         else:
-            message = one.messages.create(
-                model="thinks", max_tokens=64, messages=HI, thinking=OMITTED
-            )
-    thought = message.content[0]
-    assert thought.type == "thinking"
-    assert thought.thinking == ""
-    carried = {"type": "thinking", "thinking": "", "signature": thought.signature}
+            thought = plain(one.messages.create(**asked).to_dict())[0]
+    assert (thought["type"], thought["thinking"]) == ("thinking", "")
+    signature = thought["signature"]
+    carried = {"type": "thinking", "thinking": "", "signature": signature}
     shown = {"type": "thinking", "thinking": THOUGHT, "signature": ""}
-    broken = {**carried, "signature": thought.signature[:-8] + "AAAAAAA="}
+    broken = {**carried, "signature": signature[:-8] + "AAAAAAA="}
     for node in pair:
         bare = await counted(node, None)
         assert await counted(node, carried) == await counted(node, shown) > bare
         assert await counted(node, broken) == bare
-    assert json.dumps(THOUGHT)[1:-1] not in thought.signature
+    assert json.dumps(THOUGHT)[1:-1] not in signature

@@ -127,7 +127,7 @@ GARBAGE: Final = soup(MARKS, BROKEN, SYNTAX, PROSE)
     st.sampled_from(["", "<think>", "</think>"]),
     GARBAGE,
 )
-def test_any_text_says_something_and_the_same_however_it_is_cut(
+def test_any_text_has_user_text_and_the_same_however_it_is_cut(
     tools: str, thoughts: str, tail: str, text: str
 ) -> None:
     given_ = {
@@ -144,7 +144,7 @@ def test_any_text_says_something_and_the_same_however_it_is_cut(
 
 @settings(max_examples=example_count(400))
 @given(st.sampled_from(JOINT), st.sampled_from(["auto", "none"]), GARBAGE)
-def test_any_text_says_something_in_a_joint_format_too(joint: str, choice: str, text: str) -> None:
+def test_any_text_has_user_text_in_a_joint_format_too(joint: str, choice: str, text: str) -> None:
     case = case_of({"joint": joint, "choice": choice, "newline": ""}, text)
     for end in (len(text), len(text) // 2):
         read(replace(case, text=text[:end]))

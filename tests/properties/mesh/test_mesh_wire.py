@@ -102,7 +102,7 @@ def test_any_message_of_any_shape_gives_a_packet_or_a_refusal(body: object) -> N
 
 
 @given(packets(), st.data())
-def test_a_spoilt_packet_is_refused_or_says_something_lawful(
+def test_a_spoilt_packet_is_refused_or_has_user_text_lawful(
     packet: Packet, data: st.DataObject
 ) -> None:
     spoilt = bytearray(wire.encode(packet))

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import httpx2
 from anthropic import Anthropic, AsyncAnthropic
+from anthropic.types import Message
 
 Answering: TypeAlias = Callable[[httpx2.Request], httpx2.Response]
 STREAM = {"content-type": "text/event-stream; charset=utf-8"}
@@ -63,7 +64,8 @@ def read_whole(body: bytes) -> list[dict[str, Any]]:
 
     async def later() -> dict[str, Any]:
         async with async_client(answering) as one:
-            return (await one.messages.create(**WISH)).to_dict()
+            message: Message = await one.messages.create(**WISH)
+            return message.to_dict()
 
     return [*found, _run(later)]
 
@@ -85,6 +87,13 @@ def read_stream(frames: bytes) -> list[dict[str, Any]]:
 
     raw_events(frames)
     return [*found, _run(later)]
+
+
+def agreed_content(frames: bytes, body: bytes) -> list[dict[str, Any]]:
+    """Return the content of an answer, which is the same to all interfaces, streamed and whole."""
+    contents = [message["content"] for message in (*read_stream(frames), *read_whole(body))]
+    assert all(each == contents[0] for each in contents)
+    return [dict(block) for block in contents[0]]
 
 
 def raw_events(frames: bytes) -> list[dict[str, Any]]:

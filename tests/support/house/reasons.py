@@ -31,7 +31,7 @@ def silencing_a_tool_has_a_reason(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, line, "silences everything: name what")
         elif found["after"].strip(": ") in _SELF_EVIDENT:
             continue
-        elif not (_says_something(codes["rest"]) or _comment_above(source, line)):
+        elif not (_has_user_text(codes["rest"]) or _comment_above(source, line)):
             yield Finding(source.path, line, "silences a tool and does not say why")
 
 
@@ -51,20 +51,20 @@ def catching_everything_has_a_reason(source: Source) -> Iterator[Finding]:
             continue
         assert node.end_lineno is not None
         inside = range(node.lineno, node.end_lineno + 1)
-        said = any(_says_something(source.comments.get(line, "")) for line in inside)
+        said = any(_has_user_text(source.comments.get(line, "")) for line in inside)
         last = node.body[-1]
         cleans_up = isinstance(last, ast.Raise) and last.exc is None
         if not cleans_up and not said and not _comment_above(source, node.lineno):
             yield Finding(source.path, node.lineno, "catches everything and does not say why")
 
 
-def _says_something(comment: str) -> bool:
+def _has_user_text(comment: str) -> bool:
     return len(re.findall(r"[^\W\d_]+", comment)) >= 2
 
 
 def _comment_above(source: Source, line: int) -> bool:
     above = source.lines[line - 2].strip() if line >= 2 else ""
-    return above.startswith("#") and _says_something(above)
+    return above.startswith("#") and _has_user_text(above)
 
 
 _EVASIONS: Final = frozenset(

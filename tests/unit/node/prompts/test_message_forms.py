@@ -9,7 +9,7 @@ from smg_node.prompts.analysis.template_facts import TemplateFacts
 from smg_node.prompts.message_forms import (
     Message,
     calls_as_text,
-    later_systems_told,
+    later_systems_as_reminders,
     neighbours_merged,
     one_call_each,
     other_forms,
@@ -161,20 +161,22 @@ def test_later_systems_are_told_where_they_stand(turns: list[str], told: list[st
             said = said.replace(f"{{{name}}}", f"<system-reminder>\n{name}\n</system-reminder>")
         return {"role": role, "content": said}
 
-    assert later_systems_told([message(line) for line in turns]) == [message(line) for line in told]
+    assert later_systems_as_reminders([message(line) for line in turns]) == [
+        message(line) for line in told
+    ]
 
 
 def test_later_systems_are_told_in_parts_where_content_has_parts() -> None:
     messages = messages_of(Turn("user", "u"), Turn("system", "a"), facts=PARTS)
     texts = ["u", "<system-reminder>", "a", "</system-reminder>"]
     parts = [{"type": "text", "text": text} for text in texts]
-    assert later_systems_told(messages) == [{"role": "user", "content": parts}]
+    assert later_systems_as_reminders(messages) == [{"role": "user", "content": parts}]
 
 
 def test_systems_at_the_front_are_not_told() -> None:
     messages = messages_of(Turn("system", "a"), Turn("system", "b"), Turn("user", "u"))
-    assert later_systems_told(messages) is messages
-    assert later_systems_told(messages[:2]) == messages[:2]
+    assert later_systems_as_reminders(messages) is messages
+    assert later_systems_as_reminders(messages[:2]) == messages[:2]
 
 
 def test_neighbours_are_merged_before_systems_are_touched_where_those_are_taken() -> None:

@@ -145,7 +145,7 @@ def first_thought(messages: Sequence[Any], edits: Edits | None) -> int:
             continue
         if message.get("role") == "assistant":
             answered = True
-        elif message.get("role") == "user" and says_something(message.get("content")):
+        elif message.get("role") == "user" and has_user_text(message.get("content")):
             turns -= answered
             answered = False
             if turns <= 0:
@@ -153,7 +153,7 @@ def first_thought(messages: Sequence[Any], edits: Edits | None) -> int:
     return 0
 
 
-def says_something(content: Any) -> bool:
+def has_user_text(content: Any) -> bool:
     """Whether the content of a user's message is more than results of tools."""
     if type(content) is not list:
         return True
@@ -199,7 +199,7 @@ def tool_uses_cleared(
     return tuple(changed), told
 
 
-def thinking_told(turns: int, characters: int) -> dict[str, object]:
+def thinking_edit(turns: int, characters: int) -> dict[str, object]:
     """Return what is told of thoughts that were left out."""
     return {
         "type": CLEAR_THINKING,

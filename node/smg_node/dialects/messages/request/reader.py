@@ -9,7 +9,7 @@ from smg_node.core.errors import invalid
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Turn
 from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.dialect import UNKNOWN, Caller, ParsedBody
-from smg_node.dialects.messages.request.context_edits import thinking_told, tool_uses_cleared
+from smg_node.dialects.messages.request.context_edits import thinking_edit, tool_uses_cleared
 from smg_node.dialects.messages.request.fast_reader import PlainReader
 from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.output_parameters import (
@@ -135,7 +135,7 @@ def _edited(draft: MessagesDraft, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
         return turns
     told: list[dict[str, object]] = []
     if edits.thinking_asked and draft.forgotten_turns:
-        told.append(thinking_told(draft.forgotten_turns, draft.forgotten_characters))
+        told.append(thinking_edit(draft.forgotten_turns, draft.forgotten_characters))
     if edits.tool_uses is not None:
         more = sum(len(tool.description or "") for tool in draft.tools.values())
         turns, cleared = tool_uses_cleared(turns, edits.tool_uses, more_characters=more)

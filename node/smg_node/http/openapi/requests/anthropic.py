@@ -1,4 +1,4 @@
-"""Parameters of the Messages API in `/openapi.json`: messages, tools, thinking, edits of the context."""
+"""Anthropic parameters in `/openapi.json`: messages, tools, thinking and edits of the context."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -11,7 +11,7 @@ _LAYERS = ("file", "environment", "flag")
 
 
 @pytest.mark.parametrize("said", list(product([False, True], repeat=3)))
-def test_the_last_layer_that_says_something_counts(
+def test_the_last_layer_that_has_user_text_counts(
     tmp_path: Path, said: tuple[bool, bool, bool]
 ) -> None:
     in_file, in_environment, in_flag = said

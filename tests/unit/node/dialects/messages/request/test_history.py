@@ -271,7 +271,7 @@ BETA = "fine-grained-tool-streaming-2025-05-14"
 def test_whose_arguments_are_streamed_as_they_are_printed(
     wishes: tuple[bool | None, ...], beta: str, eager: str, all_of_them: bool
 ) -> None:
-    tools = [
+    tools: list[Block] = [
         {"name": name, "input_schema": {}, "eager_input_streaming": wish}
         for name, wish in zip("ab", wishes, strict=True)
     ]

@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
 from smg_node.http.middleware.inflight import draining
 from support.http.http_node import FakeRun, Node, hello, node, opening
 from support.http.raw_http import Response, ask, connect
+from support.rights.fake_rights import LimitWorld, door_of, limit
 
 PATH = "/v1/messages"
 WISH: dict[str, Any] = {
@@ -230,6 +232,29 @@ async def test_a_thread_is_refused_with_the_code_that_the_client_knows() -> None
     assert type(found.value).__name__ == "ThreadUnsupportedRequestError"
     assert found.value.request_id is not None
     assert found.value.request_id.startswith("req_")
+
+
+async def limited(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+    world = LimitWorld()
+    world.add(limit(), 5, 10)
+    run.ticket = door_of(world).ticket(run.context, "m")
+    assert run.ticket is not None
+    await run.ticket.enter()
+    async for events in hello(run):
+        yield events
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_limits_are_told_in_the_headers_of_this_api(stream: bool) -> None:
+    async with node(limited) as served:
+        serving(served)
+        response = await ask(served.port, "POST", PATH, {**WISH, "stream": stream})
+    headers = response.headers
+    assert headers["anthropic-ratelimit-requests-limit"] == "10"
+    assert headers["anthropic-ratelimit-requests-remaining"] == "4"
+    reset = datetime.fromisoformat(headers["anthropic-ratelimit-requests-reset"])
+    assert reset.tzinfo is not None
+    assert not any(name.startswith("x-ratelimit") for name in headers)
 
 
 async def test_a_failure_in_a_stream_is_its_last_event() -> None:
