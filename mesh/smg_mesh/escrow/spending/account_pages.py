@@ -103,6 +103,11 @@ class AccountPages:
         shown = [page for page in pages if page is not None and not (page.void and not page.spent)]
         return [page.row(self.share.key, me) for page in shown]
 
+    def page_of(self, window: int) -> Page | None:
+        """Return its page of a window, if it has one."""
+        pages = (self.page, *self.past, self.early)
+        return next((page for page in pages if page is not None and page.window == window), None)
+
     def ends_ms(self) -> int:
         """Return when its last window is over (wall clock)."""
         pages = [page for page in (self.page, self.early) if page is not None]

@@ -46,6 +46,7 @@ class Footing:
         """So many names share what an owner mints."""
         self.majority = True
         self.borrowing = False
+        self.booted_ms: Final = wall_ms
         self._first_ms = wall_ms + _BOOT_MARGIN_MS
         self._roster: Roster | None = None
         self._divisor = 0
@@ -64,6 +65,11 @@ class Footing:
         owner, and will have one soon.
         """
         return self._roster is not None
+
+    @property
+    def has_part(self) -> bool:
+        """Whether it has a part of what stands."""
+        return self._divisor > 0
 
     def divide(
         self, roster: Roster | None, divisor: int, *, wall_ms: int, founder: bool = False

@@ -167,7 +167,7 @@ class Page:
 
     def coming(self, right: int) -> int:
         """Return how much will accrue in this window yet, at that right for all of it."""
-        return self._stands.coming(right, slices=self._kept - self._next_slice)
+        return 0 if self.void else self._stands.coming(right, slices=self._kept - self._next_slice)
 
     def next_ms(self, right: int) -> int:
         """Return when the next unit accrues here, at that right for all of the window; 0 if none does (wall clock)."""

@@ -22,6 +22,8 @@ _NAME: Final = "one client"
 _ON_PER_S: Final = 2.0
 _CLOSING_US: Final = 500_000
 """So long before the end nothing is asked any more."""
+_LEAVING_US: Final = 3_000_000
+"""So long before that the first client is gone: for 2 s a node keeps what it would need if it came back."""
 
 
 class OneClient:
@@ -64,7 +66,7 @@ class OneClient:
         await self._burst(client, AMOUNT, windows=0)
         await trial.until(self._bursts[-1][1] + SOON_US)
         await trial.scene.rate({client: _ON_PER_S})
-        await trial.until(self._end_us())
+        await trial.until(self._end_us() - _LEAVING_US)
 
     async def _window(self) -> int:
         """Return the next window, once it has begun."""

@@ -1,0 +1,80 @@
+"""Operators and clients read the same of a limit: what `limits show` has left is what can be got, also after restarts."""
+
+import pytest
+
+from smg_mesh.escrow.limit_model import Limit
+from smg_node.cluster.limits.limit_totals import Asked, add_up
+from support.rights.escrow_world import Defined, World
+
+KEY = "global#requests/60000"
+NAMES = ("a", "b", "c")
+
+
+def begun(amount: int) -> World:
+    """A world whose nodes have lived for two windows, at the beginning of the third."""
+    world = World(NAMES, Defined(Limit(KEY, "requests", amount, 60_000, mode="strict")))
+    world.run(120_000 + world.to_border(60_000) % 60_000 + 50)
+    return world
+
+
+def remaining(world: World) -> int:
+    """Return what `limits show` has left."""
+    reports = {
+        node.name: [report]
+        for node in world.living()
+        if (report := node.core.report(KEY, wall_ms=node.wall_ms)) is not None
+    }
+    (use,) = add_up(reports, Asked(list(reports), list(reports)))
+    unavailable = sum(one.amount for one in use.unavailable)
+    assert use.spent + use.remaining + unavailable == use.amount + use.over
+    return use.remaining
+
+
+def ask(world: World, name: str, count: int, within_ms: int = 2_000) -> int:
+    """Ask one node for so much, and go on as long as it may come; return what was admitted."""
+    node, got = world.nodes[name], 0
+    for _ in range(within_ms // 10):
+        while got < count and node.offer(KEY):
+            got += 1
+        share = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+        assert share is not None
+        if got == count:
+            break
+        node.core.want(share, 1)
+        node.plan()
+        world.run(10)
+        share.wanted = 0
+    world.run(500)
+    return got
+
+
+def told(world: World, name: str) -> int:
+    """Return what clients of a node are told to remain."""
+    node = world.nodes[name]
+    share = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+    assert share is not None
+    return share.left + share.pool
+
+
+@pytest.mark.parametrize("killed", ["a", "b", "c"])
+@pytest.mark.parametrize("lent", [0, 35])
+@pytest.mark.parametrize("at_ms", [3_000, 17_000, 38_000])
+def test_what_is_left_after_a_kill_is_what_can_be_got_in_this_window_and_the_next(
+    killed: str, lent: int, at_ms: int
+) -> None:
+    world = begun(60)
+    asked = "c" if killed == "a" else "a"
+    assert ask(world, asked, lent) == lent
+    world.run(at_ms - world.now_ms % 60_000 % at_ms)
+    world.kill(killed)
+    world.run(4_000)
+    world.restart(killed)
+    world.run(3_000)
+    for _ in range(3):
+        assert ask(world, asked, 1) == 1
+        shown = remaining(world)
+        assert told(world, asked) == shown
+        assert ask(world, asked, 100) == shown
+        assert (remaining(world), told(world, asked)) == (0, 0)
+        world.run(world.to_border(60_000) + 50)
+    assert world.faults() == []
