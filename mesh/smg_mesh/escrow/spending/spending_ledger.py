@@ -159,7 +159,8 @@ class Ledger:
                 limit = self._limits.get(row.key)
                 if limit is None or not limit.window_ms:
                     continue
-                if account is not None and row.left and not row.called:
+                asked = row.called or (account is not None and account.owes(give.owner, row))
+                if account is not None and row.left and not asked:
                     # An answer to what it gave back before it fell asleep; nobody calls for what stands here.
                     account.take(give.owner, row, give.asked_ms, now_ms=now_ms)
                     continue

@@ -81,6 +81,11 @@ class Page:
         alone = sum(given for (term, _), (given, _) in self.ways.items() if not term)
         return self.borrowed + alone
 
+    def besides(self, way: tuple[int, str]) -> int:
+        """Return what the node has got and not given back, other than standing rights and loans, of owners but that one."""
+        ways = [(one, totals) for one, totals in self.ways.items() if one != way]
+        return sum((given if one[0] else 0) - returned for one, (given, returned) in ways)
+
     def slice_at(self, wall_ms: int) -> int:
         """Return the number of the slice that a moment of this window lies in."""
         if self._slices == 1:

@@ -103,6 +103,17 @@ def test_a_call_that_is_lost_or_comes_twice_changes_nothing() -> None:
     assert burst(world, "b", 640, within_ms=8_000) == 600
 
 
+@pytest.mark.parametrize("amount", [60, 600, 6_000])
+def test_what_an_owner_has_left_is_not_lost_when_another_one_takes_over(amount: int) -> None:
+    world = settled(amount)
+    got = 0
+    for owner in "abcab":
+        world.hand_over(owner)
+        got += burst(world, "c", amount // 6, within_ms=1_500)
+    assert got == amount // 6 * 5
+    assert burst(world, "a", amount, within_ms=2_000) == amount - got
+
+
 @pytest.mark.parametrize("when_ms", [0, 3, 5, 8, 10, 20, 40])
 @pytest.mark.parametrize("who", ["owner", "lender", "borrower"])
 def test_whoever_dies_in_the_middle_of_a_loan_nothing_is_spent_twice(
