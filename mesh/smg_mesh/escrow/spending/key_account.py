@@ -295,6 +295,8 @@ class Account(AccountPages):
             self._lost = row.lost
             share.pool = max(0, row.free - (share.spent - row.spent) - share.left)
         if new:
+            # Of an owner before: the one of now has to hear of it.
+            self._unsaid |= not current
             self._good_until_ms = max(asked_ms, now_ms - _ROUND_TRIP_MAX_MS) + row.valid_ms
             self._pay()
         return new > 0
