@@ -12,7 +12,13 @@ from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Fault, Join, Restart
 from smg_chaos.simulate.plans.rights_plans import HEAL_MS, random_limits_plan
 from smg_chaos.simulate.random_faults import Plan, name_of
-from smg_chaos.simulate.rights.rights_faults import ChangeLimit, KillOwner, PauseOwner, Ruled
+from smg_chaos.simulate.rights.rights_faults import (
+    ChangeLimit,
+    KillLender,
+    KillOwner,
+    PauseOwner,
+    Ruled,
+)
 from smg_chaos.simulate.rights.rights_setting import Flow
 from smg_mesh.config import ProfileName
 from smg_mesh.escrow.limit_model import Limit
@@ -77,7 +83,7 @@ def _happening(own: Random, limits: tuple[Limit, ...], nodes: int) -> Fault | Ru
     at_ms = own.randrange(_FIRST_MS, _LAST_MS)
     who = name_of(own.randrange(nodes))
     limit = own.choice(limits)
-    kind = own.randrange(6)
+    kind = own.randrange(8)
     if kind == 0:
         back_ms = own.choice((200, 1_000, 3_000))
         return KillOwner(at_ms=at_ms, key=limit.key, back_ms=back_ms)
@@ -88,6 +94,8 @@ def _happening(own: Random, limits: tuple[Limit, ...], nodes: int) -> Fault | Ru
         amount = max(1, int(limit.amount * own.choice((0.1, 0.5, 2.0, 3.0))))
         standing = own.choice((None, None, 0.1, 0.8))
         return ChangeLimit(at_ms=at_ms, who=who, key=limit.key, amount=amount, standing=standing)
-    if kind == 3:
+    if kind in (3, 4):
+        return KillLender(at_ms=at_ms, key=limit.key, back_ms=own.choice((100, 500, 2_000)))
+    if kind == 5:
         return Join(at_ms=at_ms, who=f"new{own.randrange(3)}")
     return Restart(at_ms=at_ms, who=who, lost_disk=own.random() < 0.25)

@@ -80,6 +80,10 @@ class LifeMarket(Protocol):
         """Count an input of a node's rights."""
         ...
 
+    def writes(self, teller: "Teller", rows: Sequence[Minted], takes_us: int) -> None:
+        """Take note of what a node begins to write, and how long that takes."""
+        ...
+
     def took_office(self, row: Minting) -> None:
         """Take note of who owns a window for the first time."""
         ...
@@ -341,6 +345,7 @@ class Teller:
         agenda = self.market.world.agenda
         agenda.deed(done_us, self._written, disk, rows, roster)
         agenda.plan(self.now_us + takes_us, CALL, self.node, self._persisted, (token, self.core))
+        self.market.writes(self, rows, takes_us)
 
     def _written(self, disk: object, rows: tuple[Minted, ...], roster: Roster | None) -> None:
         """Keep it, unless the disk was lost or the process died first."""
