@@ -42,6 +42,7 @@ def random_lending_plan(seed: int, nodes: int, profile: ProfileName = "lan") -> 
         if not isinstance(fault, ChangeLimit | KillOwner | PauseOwner)
     ]
     drawn = [_happening(own, limits, plan.nodes) for _ in range(own.randint(3, 10))]
+    drawn += [_lender_dies(own, flow) for flow in flows if flow.from_ms and own.random() < 0.3]
     # A whole window passes with a roster before it matters: only then what stands is whole.
     phase_ms = 60_000 - own.randrange(2_500, 5_000)
     setting = replace(plan.rights, limits=limits, flows=flows, disks=True, phase_ms=phase_ms)
@@ -79,11 +80,16 @@ def _bursts(own: Random, limit: Limit, nodes: int) -> list[Flow]:
     return flows
 
 
+def _lender_dies(own: Random, burst: Flow) -> KillLender:
+    """Let one of those die that release what a burst needs."""
+    return KillLender(at_ms=burst.from_ms, key=burst.key, back_ms=own.choice((100, 500, 2_000)))
+
+
 def _happening(own: Random, limits: tuple[Limit, ...], nodes: int) -> Fault | Ruled:
     at_ms = own.randrange(_FIRST_MS, _LAST_MS)
     who = name_of(own.randrange(nodes))
     limit = own.choice(limits)
-    kind = own.randrange(8)
+    kind = own.randrange(6)
     if kind == 0:
         back_ms = own.choice((200, 1_000, 3_000))
         return KillOwner(at_ms=at_ms, key=limit.key, back_ms=back_ms)
@@ -94,8 +100,6 @@ def _happening(own: Random, limits: tuple[Limit, ...], nodes: int) -> Fault | Ru
         amount = max(1, int(limit.amount * own.choice((0.1, 0.5, 2.0, 3.0))))
         standing = own.choice((None, None, 0.1, 0.8))
         return ChangeLimit(at_ms=at_ms, who=who, key=limit.key, amount=amount, standing=standing)
-    if kind in (3, 4):
-        return KillLender(at_ms=at_ms, key=limit.key, back_ms=own.choice((100, 500, 2_000)))
-    if kind == 5:
+    if kind == 3:
         return Join(at_ms=at_ms, who=f"new{own.randrange(3)}")
     return Restart(at_ms=at_ms, who=who, lost_disk=own.random() < 0.25)

@@ -130,7 +130,7 @@ def _lends(
     """Return whether it is a release of that key that is to be written; then its node dies, often before it is."""
     if all(row.key != RELEASED + deed.key for row in rows):
         return False
-    at_us = world.agenda.now_us + int(2 * takes_us * world.chance.random())
+    at_us = world.agenda.now_us + int(2 * takes_us * world.chance.random() ** 3)
     world.agenda.deed(at_us, _dies, world, deed, teller)
     return True
 
