@@ -103,6 +103,11 @@ class Account(AccountPages):
         else:
             self.enter(limit, wall_ms=wall_ms)
 
+    def turn_again(self, now_ms: int) -> None:
+        """Let it enter its slice once more, since what stands may stand now."""
+        self._turn_ms = -1
+        self.due_ms = now_ms
+
     def sleep(self) -> None:
         """Let nothing be charged until this share is asked for again."""
         share, page = self.share, self.page

@@ -185,13 +185,19 @@ class Ledger:
 
     def written(self, rows: Sequence[Minted], *, now_ms: int) -> None:
         """Learn what is on disk now."""
+        released = self._footing.released
+        waited = not released.has_joined
         for row in rows:
-            account = self._accounts.get(self._footing.released.written(row))
+            account = self._accounts.get(released.written(row))
             if account is not None and account.limit is not None:
                 account.released(row.window)
                 if account.share.window != ASLEEP:
                     account.due_ms = now_ms
                     self._line_up(account)
+
+        for account in self._awake.values() if waited and released.has_joined else ():
+            account.turn_again(now_ms)
+            self._line_up(account)
 
     def slots(self) -> Sequence[int]:
         """Return the slots of keys in use, in order: this node wants an owner for them."""
