@@ -106,6 +106,7 @@ class Account(AccountPages):
     def turn_again(self, now_ms: int) -> None:
         """Let it enter its slice once more, since what stands may stand now."""
         self._turn_ms = -1
+        self._unsaid = True
         self.due_ms = now_ms
 
     def sleep(self) -> None:

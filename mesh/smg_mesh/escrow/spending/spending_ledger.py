@@ -75,6 +75,8 @@ class Ledger:
         """The windows of keys that were forgotten."""
         self._owners: Callable[[int], str] = _nobody
         self._retired = False
+        self._ready = False
+        """Whether the disk has all that has to be on it before anything stands."""
         self._leave_ms: dict[str, int] = {}
         self._due_ms = self._ticked_ms = now_ms
 
@@ -132,6 +134,7 @@ class Ledger:
         self._ticked_ms = now_ms
         self._footing.clocks(now_ms=now_ms, wall_ms=wall_ms)
         self._footing.see(majority=majority, now_ms=now_ms)
+        self._get_ready(now_ms)
         told: dict[str, list[AskRow]] = {}
         line, lined_up = self._line, self._lined_up
         for account in self._to_be_looked_at(now_ms):
@@ -185,19 +188,16 @@ class Ledger:
 
     def written(self, rows: Sequence[Minted], *, now_ms: int) -> None:
         """Learn what is on disk now."""
-        released = self._footing.released
-        waited = not released.has_joined
         for row in rows:
-            account = self._accounts.get(released.written(row))
+            account = self._accounts.get(self._footing.released.written(row))
             if account is not None and account.limit is not None:
                 account.released(row.window)
                 if account.share.window != ASLEEP:
                     account.due_ms = now_ms
                     self._line_up(account)
 
-        for account in self._awake.values() if waited and released.has_joined else ():
-            account.turn_again(now_ms)
-            self._line_up(account)
+        if not self._ready:
+            self.hurry()
 
     def slots(self) -> Sequence[int]:
         """Return the slots of keys in use, in order: this node wants an owner for them."""
@@ -283,6 +283,13 @@ class Ledger:
         """Have an account looked at when it is due."""
         heappush(self._line, (account.due_ms, next(self._lined_up), account))
         self._due_ms = min(self._due_ms, max(account.due_ms, self._ticked_ms + TICK_MS))
+
+    def _get_ready(self, now_ms: int) -> None:
+        """Let all that is awake enter its slice once more when what stands may stand now, and might not before."""
+        ready, self._ready = self._ready, self._footing.is_ready
+        for account in self._awake.values() if self._ready and not ready else ():
+            account.turn_again(now_ms)
+            self._line_up(account)
 
     def _to_be_looked_at(self, now_ms: int) -> list[Account]:
         """Return the accounts that are due; one that called is, unless

@@ -117,8 +117,8 @@ class Page:
     def accrue(self, share: Share, footing: Footing, limit: Limit, *, wall_ms: int) -> None:
         """Let stand what stands up to this moment; slices that passed unseen go by unspent."""
         now = self.slice_at(wall_ms)
-        if now < self._next_slice or self.void:
-            return
+        if now < self._next_slice or self.void or not (footing.is_known and footing.has_part):
+            return  # what does not stand yet may stand a moment later: the slice is not over
         turn_ms = self.began_ms + now * SLICE_MS
         right = footing.right(limit, began_ms=self.began_ms, turn_ms=turn_ms)
         first = max(self._next_slice, -((self.began_ms - footing.since_ms(turn_ms)) // SLICE_MS))

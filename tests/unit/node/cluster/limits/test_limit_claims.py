@@ -17,12 +17,12 @@ def begun(amount: int) -> World:
     return world
 
 
-def remaining(world: World) -> int:
+def remaining(world: World, key: str = KEY) -> int:
     """Return what `limits show` has left."""
     reports = {
         node.name: [report]
         for node in world.living()
-        if (report := node.core.report(KEY, wall_ms=node.wall_ms)) is not None
+        if (report := node.core.report(key, wall_ms=node.wall_ms)) is not None
     }
     (use,) = add_up(reports, Asked(list(reports), list(reports)))
     unavailable = sum(one.amount for one in use.unavailable)
@@ -30,17 +30,17 @@ def remaining(world: World) -> int:
     return use.remaining
 
 
-def ask(world: World, name: str, count: int, within_ms: int = 2_000) -> int:
+def ask(world: World, name: str, count: int, within_ms: int = 2_000, key: str = KEY) -> int:
     """Ask one node for so much, and go on as long as it may come; return what was admitted."""
     node, got = world.nodes[name], 0
     for _ in range(within_ms // 10):
-        while got < count and node.offer(KEY):
+        while got < count and node.offer(key):
             got += 1
-        share = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+        share = node.core.share(key, now_ms=node.now_ms, wall_ms=node.wall_ms)
         assert share is not None
         if got == count:
             break
-        node.core.want(share, 1)
+        node.core.want(share, count - got)
         node.plan()
         world.run(10)
         share.wanted = 0
@@ -48,12 +48,12 @@ def ask(world: World, name: str, count: int, within_ms: int = 2_000) -> int:
     return got
 
 
-def told(world: World, name: str) -> int:
+def told(world: World, name: str, key: str = KEY) -> int:
     """Return what clients of a node are told to remain, once its owner has answered."""
     node = world.nodes[name]
 
     def is_answered() -> bool:
-        share = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+        share = node.core.share(key, now_ms=node.now_ms, wall_ms=node.wall_ms)
         assert share is not None
         node.core.want(share, share.left + 1)
         node.plan()
@@ -61,7 +61,7 @@ def told(world: World, name: str) -> int:
 
     world.until(is_answered)
     world.run(200)
-    share = node.core.share(KEY, now_ms=node.now_ms, wall_ms=node.wall_ms)
+    share = node.core.share(key, now_ms=node.now_ms, wall_ms=node.wall_ms)
     assert share is not None
     share.wanted = 0
     return share.left + share.pool
@@ -92,3 +92,17 @@ def test_what_is_left_after_a_kill_is_what_can_be_got_in_this_window_and_the_nex
         window = world.window(60_000)
         assert [one for one in world.faults() if one.place.window == window] == []
         world.run(world.to_border(60_000) + 50)
+
+
+@pytest.mark.parametrize("window_ms", [10_000, 60_000])
+@pytest.mark.parametrize("after_ms", [50, 4_000])
+def test_all_of_the_first_limit_is_there_in_the_window_in_which_it_is_set(
+    window_ms: int, after_ms: int
+) -> None:
+    key = f"global#requests/{window_ms}"
+    world = World(NAMES, Defined())
+    world.run(120_000 + world.to_border(60_000) + after_ms)
+    world.redefine(Limit(key, "requests", 600, window_ms, mode="strict"))
+    said = told(world, "a", key)
+    assert (said, remaining(world, key)) == (600, 600)
+    assert ask(world, "a", 640, key=key) == 600
