@@ -261,7 +261,8 @@ class Pool:
         called = []
         for (life, _), part in zip(places, parts, strict=True):
             customer = self.customers.setdefault(life, Customer())
-            at_work = customer.spoke and now_ms - customer.heard_ms <= every_ms
+            heard = customer.spoke and now_ms - customer.heard_ms <= every_ms
+            at_work = heard and customer.demand > 0
             if at_work and self.limit.window_ms <= SLICE_MS:
                 continue  # it gives back by itself what it does not need
             if part and customer.call(now_ms=now_ms, every_ms=every_ms):

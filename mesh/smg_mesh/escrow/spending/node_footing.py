@@ -73,8 +73,8 @@ class Footing:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the disk has all that has to be on it before anything stands."""
-        return self.is_known and self.released.has_joined
+        """Whether it has a part of what stands, and the disk all that has to be on it before."""
+        return self.is_known and self.has_part and self.released.has_joined
 
     @property
     def is_known(self) -> bool:

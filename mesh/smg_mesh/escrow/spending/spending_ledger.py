@@ -76,7 +76,7 @@ class Ledger:
         self._owners: Callable[[int], str] = _nobody
         self._retired = False
         self._ready = False
-        """Whether the disk has all that has to be on it before anything stands."""
+        """Whether what stands may stand, as it was at the last tick."""
         self._leave_ms: dict[str, int] = {}
         self._due_ms = self._ticked_ms = now_ms
 
@@ -91,6 +91,8 @@ class Ledger:
         self._footing.released.follow(roster, share, founder=founder, wall_ms=wall_ms)
         self._footing.divide(roster, divisor, wall_ms=wall_ms, founder=founder)
         self._permits.divide(roster, divisor)
+        if not self._ready:
+            self.hurry()
 
     def changed(self) -> None:
         """Learn that limits are others than before: permits are at once, windows when they turn."""
