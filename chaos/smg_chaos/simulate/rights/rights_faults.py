@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -56,7 +56,10 @@ class PauseOwner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillLender:
-    """The next node that releases some of a key dies while that is written, or soon after; another life begins there."""
+    """The disk of the next node that releases some of a key is slow, and the node dies meanwhile or soon after.
+
+    Another life begins there after `back_ms`. What it said before it was written is known to others, and not to that life.
+    """
 
     at_ms: int
     key: str
@@ -71,6 +74,7 @@ class RestartAll:
     back_ms: int
 
 
+_SLOW_US: Final = 60 * MS
 Ruled: TypeAlias = ChangeLimit | KillOwner | KillLender | PauseOwner | RestartAll
 
 
@@ -124,15 +128,13 @@ def _do(world: RuledWorld, deed: Ruled) -> None:
                 _back_later(world, node.host, back_ms)
 
 
-def _lends(
-    world: RuledWorld, deed: KillLender, teller: "Teller", rows: Sequence[Minted], takes_us: int
-) -> bool:
-    """Return whether it is a release of that key that is to be written; then its node dies, often before it is."""
+def _lends(world: RuledWorld, deed: KillLender, teller: "Teller", rows: Sequence[Minted]) -> int:
+    """Return how much longer a write takes, if it is a release of that key, or else 0; its node dies, often before it."""
     if all(row.key != RELEASED + deed.key for row in rows):
-        return False
-    at_us = world.agenda.now_us + int(2 * takes_us * world.chance.random() ** 3)
-    world.agenda.deed(at_us, _dies, world, deed, teller)
-    return True
+        return 0
+    dies_us = int(2 * _SLOW_US * world.chance.random())
+    world.agenda.deed(world.agenda.now_us + dies_us, _dies, world, deed, teller)
+    return _SLOW_US
 
 
 def _dies(world: RuledWorld, deed: KillLender, teller: "Teller") -> None:

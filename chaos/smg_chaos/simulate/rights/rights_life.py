@@ -80,8 +80,8 @@ class LifeMarket(Protocol):
         """Count an input of a node's rights."""
         ...
 
-    def writes(self, teller: "Teller", rows: Sequence[Minted], takes_us: int) -> None:
-        """Take note of what a node begins to write, and how long that takes."""
+    def writes(self, teller: "Teller", rows: Sequence[Minted]) -> int:
+        """Take note of what a node begins to write; return how much longer than usual that takes."""
         ...
 
     def took_office(self, row: Minting) -> None:
@@ -340,12 +340,13 @@ class Teller:
             return
         shortest_us, longest_us = _WRITE_US
         takes_us = shortest_us + int((longest_us - shortest_us) * self._own.random() ** 3)
-        done_us = self.now_us + int(takes_us * self._own.random())
+        longer_us = self.market.writes(self, rows)
+        takes_us += longer_us
+        done_us = self.now_us + max(longer_us, int(takes_us * self._own.random()))
         disk = self.node.host.disk
         agenda = self.market.world.agenda
         agenda.deed(done_us, self._written, disk, rows, roster)
         agenda.plan(self.now_us + takes_us, CALL, self.node, self._persisted, (token, self.core))
-        self.market.writes(self, rows, takes_us)
 
     def _written(self, disk: object, rows: tuple[Minted, ...], roster: Roster | None) -> None:
         """Keep it, unless the disk was lost or the process died first."""

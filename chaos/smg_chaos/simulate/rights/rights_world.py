@@ -48,8 +48,8 @@ class Market:
         self.offices: list[tuple[int, Minting]] = []
         """(when, first row) of every owner of a window, in order."""
         self.failing_writes = setting.failing_writes
-        self.awaited: list[Callable[[Teller, Sequence[Minted], int], bool]] = []
-        """What is to happen with the next write of a kind; each says whether this is one."""
+        self.awaited: list[Callable[[Teller, Sequence[Minted]], int]] = []
+        """What is to happen with the next write of a kind; each says how much longer that takes, 0 of other writes."""
         self.roster_us = 0
         """When a node learned of another roster last."""
         self._tellers: dict[Node, Teller] = {}
@@ -120,10 +120,14 @@ class Market:
         if world.trace is not None:
             world.trace.say(f"{world.agenda.now_us} {teller.node.host.label} rights {effects!r}")
 
-    def writes(self, teller: Teller, rows: Sequence[Minted], takes_us: int) -> None:
-        """Take note of what a node begins to write, and how long that takes."""
-        if self.awaited:
-            self.awaited = [one for one in self.awaited if not one(teller, rows, takes_us)]
+    def writes(self, teller: Teller, rows: Sequence[Minted]) -> int:
+        """Take note of what a node begins to write; return how much longer than usual that takes."""
+        for one in self.awaited:
+            longer_us = one(teller, rows)
+            if longer_us:
+                self.awaited.remove(one)
+                return longer_us
+        return 0
 
     def took_office(self, row: Minting) -> None:
         """Take note of who owns a window for the first time."""

@@ -85,10 +85,13 @@ def test_what_is_left_after_a_kill_is_what_can_be_got_in_this_window_and_the_nex
         said = told(world, asked)
         shown = remaining(world)
         assert said == shown
-        # What an owner that died had released is lost: then the rest comes to the others bit by bit.
         got = ask(world, asked, 100)
-        assert (remaining(world), told(world, asked)) == (shown - got, shown - got)
-        assert got + ask(world, asked, 100, within_ms=world.to_border(60_000) - 600) == shown
+        left = remaining(world)
+        assert told(world, asked) == left
+        # What an owner that died had released is lost: then some of the rest comes bit by bit, or to nobody.
+        lost = shown - got - left
+        assert 0 <= lost <= (3 if lent else 0)
+        assert ask(world, asked, 100, within_ms=world.to_border(60_000) - 600) == left
         window = world.window(60_000)
         assert [one for one in world.faults() if one.place.window == window] == []
         world.run(world.to_border(60_000) + 50)
