@@ -8,7 +8,7 @@ from smg_mesh.escrow.book_rows import Held, Minting
 from smg_mesh.escrow.limit_model import Limit, Roster, window_of
 from smg_mesh.escrow.owning.treasury import Treasury
 from smg_mesh.escrow.spending.spending_ledger import Ledger
-from smg_mesh.escrow.spending.standing_outlook import NOTHING_COMES
+from smg_mesh.escrow.spending.standing_forecast import NOTHING_COMES
 
 _Named = TypeVar("_Named", str, int)
 
@@ -34,7 +34,7 @@ def report_of(
     right = limit.standing_right(len(names)) if limit.window_ms else 0
     coming, lost, kept = NOTHING_COMES
     if right:
-        coming, lost, kept = ledger.outlook(limit, window, right=right, wall_ms=wall_ms)
+        coming, lost, kept = ledger.forecast(limit, window, right=right, wall_ms=wall_ms)
     minting = _mintings(treasury, key, window, term)
     state = "exact" if owner else "standing"
     return Report(

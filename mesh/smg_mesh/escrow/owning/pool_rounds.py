@@ -19,7 +19,7 @@ from smg_mesh.escrow.spending.released_slices import RELEASED_MAX_MS
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
 
 
-def told(
+def due_rows(
     pool: Pool,
     demands: Mapping[Life, Customer],
     alive: Sequence[Life],
@@ -44,7 +44,7 @@ def told(
         yield life, pool.row_for(life, alive, called=called.get(life, 0))
 
 
-def kept(book: Book, me: Life, *, wall_ms: int) -> Iterator[GiveRow]:
+def kept_rows(book: Book, me: Life, *, wall_ms: int) -> Iterator[GiveRow]:
     """Yield what this node gives itself of windows that run, of terms that are over."""
     for pool in book.pools.values():
         if pool.term and pool.began_ms <= wall_ms < pool.ends_ms and pool.give_all(me):

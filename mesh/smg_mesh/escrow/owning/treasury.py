@@ -218,14 +218,14 @@ class Treasury:
         self._agenda.stir(book, now_ms + LOOK_MS)
         owns = ownership(book.slot)
         if owns is None or not owns.term(now_ms=now_ms):
-            self._kept += pool_rounds.kept(book, self._me, wall_ms=wall_ms)
+            self._kept += pool_rounds.kept_rows(book, self._me, wall_ms=wall_ms)
             return
         if limit.older:
             self._agenda.stir(book, now_ms + ALLOWED_FOR_MS)
         window = window_of(wall_ms, limit.window_ms)
         pool = self._pool_for(limit, window, owns, roster, now_ms=now_ms, wall_ms=wall_ms)
         if pool is not None:
-            rows = pool_rounds.told(
+            rows = pool_rounds.due_rows(
                 pool,
                 book.demands,
                 alive,

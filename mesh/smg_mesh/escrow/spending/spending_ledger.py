@@ -23,7 +23,7 @@ from smg_mesh.escrow.spending.key_account import Account
 from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.node_footing import Footing
 from smg_mesh.escrow.spending.released_slices import ReleasedSlices
-from smg_mesh.escrow.spending.standing_outlook import Outlook, outlook_of
+from smg_mesh.escrow.spending.standing_forecast import Forecast, forecast_of
 from smg_mesh.escrow.spending.visited_windows import Visited
 
 TICK_MS: Final = 5
@@ -246,15 +246,15 @@ class Ledger:
         self._calls.clear()
         self._slots = None
 
-    def outlook(self, limit: Limit, window: int, *, right: int, wall_ms: int) -> Outlook:
+    def forecast(self, limit: Limit, window: int, *, right: int, wall_ms: int) -> Forecast:
         """Return what of such a standing right will come to this node in a window yet."""
         account, page = self._accounts.get(limit.key), None
         forgotten = self._dropped.get(limit.key, ())
         if account is not None:
             page, forgotten = account.page_of(window), account.visited
         if page is None and window in forgotten:
-            return Outlook(0, right, 0)
-        return outlook_of(limit, window, page, self._footing, right=right, wall_ms=wall_ms)
+            return Forecast(0, right, 0)
+        return forecast_of(limit, window, page, self._footing, right=right, wall_ms=wall_ms)
 
     def rows(self) -> list[Held]:
         """Return the last windows of every key, oldest first."""

@@ -1,4 +1,4 @@
-"""Standing outlook: what will come to one node yet of its standing right in a window, and what never will.
+"""Standing forecast: what will come to one node yet of its standing right in a window, and what never will.
 
 It is what the node will tell its owner, which tells clients what remains: so operators read the same.
 """
@@ -11,8 +11,8 @@ from smg_mesh.escrow.spending.node_footing import Footing
 from smg_mesh.escrow.spending.window_page import Page
 
 
-class Outlook(NamedTuple):
-    """Outlook of a window. All of it and what stood so far are the node's right."""
+class Forecast(NamedTuple):
+    """Forecast of a window. All of it and what stood so far are the node's right."""
 
     coming: int
     lost: int
@@ -21,13 +21,13 @@ class Outlook(NamedTuple):
     """Will not come, since the life or its part of the roster is too young for all of it."""
 
 
-NOTHING_COMES: Final = Outlook(0, 0, 0)
+NOTHING_COMES: Final = Forecast(0, 0, 0)
 
 
-def outlook_of(
+def forecast_of(
     limit: Limit, window: int, page: Page | None, footing: Footing, *, right: int, wall_ms: int
-) -> Outlook:
-    """Return the outlook of a window; `page` is this node's of it, if it has one, and `right` what is anybody's."""
+) -> Forecast:
+    """Return the forecast of a window; `page` is this node's of it, if it has one, and `right` what is anybody's."""
     if not footing.has_part:
         return NOTHING_COMES
     stood = 0 if page is None else page.standing
@@ -38,5 +38,5 @@ def outlook_of(
     coming = page.standing - stood + page.coming(mine)
     missing = max(0, right - stood - coming)
     if page.began_ms < footing.booted_ms:
-        return Outlook(coming, missing, 0)
-    return Outlook(coming, 0, missing)
+        return Forecast(coming, missing, 0)
+    return Forecast(coming, 0, missing)
