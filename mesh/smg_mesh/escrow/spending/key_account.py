@@ -103,11 +103,14 @@ class Account(AccountPages):
         else:
             self.enter(limit, wall_ms=wall_ms)
 
-    def turn_again(self, now_ms: int) -> None:
-        """Let it enter its slice once more, since what stands may stand now."""
+    def turn_again(self, now_ms: int, wall_ms: int) -> bool:
+        """Let it enter its slice once more, since what stands may stand now; return whether it does not stand yet."""
+        if self.page is None or not self.page.is_behind(wall_ms):
+            return False
         self._turn_ms = -1
         self._unsaid = True
         self.due_ms = now_ms
+        return True
 
     def sleep(self) -> None:
         """Let nothing be charged until this share is asked for again."""

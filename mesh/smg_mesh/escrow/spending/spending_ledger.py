@@ -136,7 +136,7 @@ class Ledger:
         self._ticked_ms = now_ms
         self._footing.clocks(now_ms=now_ms, wall_ms=wall_ms)
         self._footing.see(majority=majority, now_ms=now_ms)
-        self._get_ready(now_ms)
+        self._get_ready(now_ms, wall_ms)
         told: dict[str, list[AskRow]] = {}
         line, lined_up = self._line, self._lined_up
         for account in self._to_be_looked_at(now_ms):
@@ -286,12 +286,12 @@ class Ledger:
         heappush(self._line, (account.due_ms, next(self._lined_up), account))
         self._due_ms = min(self._due_ms, max(account.due_ms, self._ticked_ms + TICK_MS))
 
-    def _get_ready(self, now_ms: int) -> None:
+    def _get_ready(self, now_ms: int, wall_ms: int) -> None:
         """Let all that is awake enter its slice once more when what stands may stand now, and might not before."""
         ready, self._ready = self._ready, self._footing.is_ready
         for account in self._awake.values() if self._ready and not ready else ():
-            account.turn_again(now_ms)
-            self._line_up(account)
+            if account.turn_again(now_ms, wall_ms):
+                self._line_up(account)
 
     def _to_be_looked_at(self, now_ms: int) -> list[Account]:
         """Return the accounts that are due; one that called is, unless

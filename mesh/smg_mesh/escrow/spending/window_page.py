@@ -103,6 +103,10 @@ class Page:
         """When the next slice begins of which nothing stands so far; of the last one, when that began."""
         return self.began_ms + min(self._next_slice, self._slices - 1) * SLICE_MS
 
+    def is_behind(self, wall_ms: int) -> bool:
+        """Return whether the slice of that moment has not been looked at."""
+        return self._next_slice <= self.slice_at(wall_ms)
+
     def lapse(self, share: Share) -> None:
         """Let go of what stood with the node in the slice that is over, and of what it borrowed for it."""
         unspent = self._fresh + self._loaned - max(0, share.spent - self._spent_mark)
