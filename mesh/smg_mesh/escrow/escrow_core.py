@@ -328,6 +328,8 @@ class Escrow(Parts):
         for ask in self._leases.step(roster_too=roster_too, now_ms=now_ms, wall_ms=wall_ms):
             for name in () if self.roster is None else self.roster.names:
                 self._say(name, ask, now_ms, wall_ms)
+            if ask.release:
+                self._treasury.inherited(ask.slot, now_ms=now_ms)
 
     def _tend(self, now_ms: int, wall_ms: int) -> None:
         """See to the roster, and to what this node's voter has forgotten."""

@@ -129,24 +129,27 @@ class Admission:
             for one in matched.measures
         ]
         refused = told[matched.measures.index(measure)]
+        accrues = measure.window_ms and share.next_ms and share.pool == 0
+        accrues_ms = max(1, min(refused.reset_ms, share.next_ms - now_ms)) if accrues else 0
         return refusal(
             told,
             refused,
             window_ms=measure.window_ms,
             cost=short.cost,
             reason=reason,
-            retry_after_s=self._again_s(share, reason, refused.reset_ms / 1000, now_ms),
+            retry_after_s=self._again_s(share, reason, refused.reset_ms / 1000, accrues_ms / 1000),
+            accrues_ms=accrues_ms,
         )
 
-    def _again_s(self, share: Share, reason: Reason, reset_s: float, now_ms: int) -> float:
+    def _again_s(self, share: Share, reason: Reason, reset_s: float, accrues_s: float) -> float:
         """Return in how long there may be more: with the next window; sooner where a little accrues before, or where
         others hold what is left.
         """
         chance = self._rng.random()
         if not share.window_ms:
             return CONCURRENT_RETRY_S * (1 + chance)
-        if share.next_ms and share.pool == 0 and reason != "used_up":
-            return min(reset_s, max(0.0, (share.next_ms - now_ms) / 1000)) + JITTER * chance
+        if accrues_s and reason != "used_up":
+            return accrues_s + JITTER * chance
         if reason != "used_up" and share.state == "exact":
             return min(reset_s, OWNER_RETRY_S) * (1 + chance)
         return reset_s + chance * min(JITTER_MAX_S, JITTER * share.window_ms / 1000)

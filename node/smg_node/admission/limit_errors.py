@@ -69,27 +69,19 @@ def refusal(
     cost: int,
     retry_after_s: float,
     reason: Reason,
+    accrues_ms: int = 0,
 ) -> LimitedError:
-    """Return the error for a request that needs `cost` of the limit `refused`, where there is less."""
-    words = _WORDS[refused.unit]
-    scope = refused.name.partition("#")[0]
-    whose = "this cluster" if scope == "global" else scope.replace(",", ", ")
-    where = refused.unit if not window_ms else f"{refused.unit}/{window_name(window_ms)}"
-    amount = f"{refused.limit} {words}" + (f" per {window_name(window_ms)}" if window_ms else "")
+    """Return the error for a request that needs `cost` of the limit `refused`, where there is less.
+
+    A little accrues to this node in `accrues_ms`; 0: not before the window ends.
+    """
     never = cost > refused.limit
-    if never:
-        message = f"the request needs {cost} {words}; the limit of {whose} is {amount}"
-    elif window_ms and reason == "used_up":
-        message = f"the limit of {whose} is used up: {amount}; there is more in {duration(refused.reset_ms)}"
-    elif window_ms and reason == "no_owner":
-        message = f"this node may not give more now of the limit of {whose}: {amount}; it does not hear the node that shares it out"
-    elif window_ms:
-        message = f"other nodes hold what is left now of the limit of {whose}: {amount}"
-    else:
-        message = f"as many requests are open as the limit of {whose} allows: {amount}"
+    where = refused.unit if not window_ms else f"{refused.unit}/{window_name(window_ms)}"
     quota = reason == "used_up" and window_ms >= QUOTA_FROM_MS
     return LimitedError(
-        message,
+        _too_large(refused, window_ms, cost)
+        if never
+        else _message(refused, window_ms, reason, accrues_ms),
         code=QUOTA_CODE if quota else None,
         where=where,
         retry_after_s=retry_after_s,
@@ -98,3 +90,42 @@ def refusal(
         reason="too_large" if never else reason,
         hopeless=quota or never,
     )
+
+
+def _whose(refused: HeaderValues) -> str:
+    scope = refused.name.partition("#")[0]
+    return "this cluster" if scope == "global" else scope.replace(",", ", ")
+
+
+def _amount(refused: HeaderValues, window_ms: int) -> str:
+    words = f"{refused.limit} {_WORDS[refused.unit]}"
+    return f"{words} per {window_name(window_ms)}" if window_ms else words
+
+
+def _too_large(refused: HeaderValues, window_ms: int, cost: int) -> str:
+    needs = f"{cost} {_WORDS[refused.unit]}"
+    limit = f"the limit of {_whose(refused)} is {_amount(refused, window_ms)}"
+    return f"the request needs {needs}; {limit}"
+
+
+def _message(refused: HeaderValues, window_ms: int, reason: Reason, accrues_ms: int) -> str:
+    """Return what is wrong, and when there is more: that is what `retry-after` and the headers say too."""
+    whose, amount = _whose(refused), _amount(refused, window_ms)
+    little = f"a little more comes in {duration(accrues_ms)}" if accrues_ms else ""
+    if not window_ms:
+        return f"as many requests are open as the limit of {whose} allows: {amount}"
+    if reason == "used_up":
+        again = f"there is more in {duration(refused.reset_ms)}"
+        if little:
+            again = f"{little}, and all of it in {duration(refused.reset_ms)}"
+        return f"the limit of {whose} is used up: {amount}; {again}"
+    if reason == "no_owner":
+        text = (
+            f"this node may not give more now of the limit of {whose}: {amount}; "
+            "it does not hear the node that shares it out"
+        )
+    elif little:
+        text = f"nothing is left at this moment of the limit of {whose}: {amount}"
+    else:
+        text = f"other nodes hold what is left now of the limit of {whose}: {amount}"
+    return f"{text}; {little}" if little else text

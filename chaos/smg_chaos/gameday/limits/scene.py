@@ -134,6 +134,11 @@ class Scene:
             for number in range(len(self._clients))
         ]
 
+    async def dismissed(self) -> None:
+        """Stop sending, and return when every answer has ended and no refused request comes again."""
+        await self._all(Command("dismiss"))
+        await self.quiet()
+
     async def quiet(self) -> None:
         """Stop sending, and return when every answer has ended."""
         await self._all(Command("rate", per_s=[0.0 for _ in self.cluster.names]))

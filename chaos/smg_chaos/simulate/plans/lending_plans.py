@@ -12,7 +12,13 @@ from smg_chaos.simulate.base.random_sources import chance
 from smg_chaos.simulate.faults import Fault, Join, Restart
 from smg_chaos.simulate.plans.rights_plans import HEAL_MS, random_limits_plan
 from smg_chaos.simulate.random_faults import Plan, name_of
-from smg_chaos.simulate.rights.rights_faults import ChangeLimit, KillOwner, PauseOwner, Ruled
+from smg_chaos.simulate.rights.rights_faults import (
+    ChangeLimit,
+    KillLender,
+    KillOwner,
+    PauseOwner,
+    Ruled,
+)
 from smg_chaos.simulate.rights.rights_setting import Flow
 from smg_mesh.config import ProfileName
 from smg_mesh.escrow.limit_model import Limit
@@ -36,6 +42,7 @@ def random_lending_plan(seed: int, nodes: int, profile: ProfileName = "lan") -> 
         if not isinstance(fault, ChangeLimit | KillOwner | PauseOwner)
     ]
     drawn = [_happening(own, limits, plan.nodes) for _ in range(own.randint(3, 10))]
+    drawn += [_lender_dies(own, flow) for flow in flows if flow.from_ms and own.random() < 0.3]
     # A whole window passes with a roster before it matters: only then what stands is whole.
     phase_ms = 60_000 - own.randrange(2_500, 5_000)
     setting = replace(plan.rights, limits=limits, flows=flows, disks=True, phase_ms=phase_ms)
@@ -71,6 +78,11 @@ def _bursts(own: Random, limit: Limit, nodes: int) -> list[Flow]:
             Flow(key=limit.key, rates_per_s=rates, from_ms=from_ms, until_ms=from_ms + for_ms)
         )
     return flows
+
+
+def _lender_dies(own: Random, burst: Flow) -> KillLender:
+    """Let one of those die that release what a burst needs."""
+    return KillLender(at_ms=burst.from_ms, key=burst.key, back_ms=own.choice((100, 500, 2_000)))
 
 
 def _happening(own: Random, limits: tuple[Limit, ...], nodes: int) -> Fault | Ruled:

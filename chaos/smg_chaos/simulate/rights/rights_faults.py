@@ -1,7 +1,9 @@
 """Rights faults: changes of limits, crashes and pauses of their owners, as values."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -15,6 +17,8 @@ from smg_chaos.simulate.hosts.ports import (
     HasNodes,
     HostPower,
 )
+from smg_mesh.escrow.messages.messages import Minted
+from smg_mesh.escrow.spending.released_slices import RELEASED
 
 if TYPE_CHECKING:
     from smg_chaos.simulate.rights.rights_life import Teller
@@ -51,6 +55,18 @@ class PauseOwner:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KillLender:
+    """The disk of the next node that releases some of a key is slow, and the node dies meanwhile or soon after.
+
+    Another life begins there after `back_ms`. What it said before it was written is known to others, and not to that life.
+    """
+
+    at_ms: int
+    key: str
+    back_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestartAll:
     """All processes die in the same moment, and begin again."""
 
@@ -58,7 +74,8 @@ class RestartAll:
     back_ms: int
 
 
-Ruled: TypeAlias = ChangeLimit | KillOwner | PauseOwner | RestartAll
+_SLOW_US: Final = 60 * MS
+Ruled: TypeAlias = ChangeLimit | KillOwner | KillLender | PauseOwner | RestartAll
 
 
 class RuledWorld(HasChance, HasChronicle, HasHosts, HasNodes, HostPower, PausedWorld, Protocol):
@@ -97,6 +114,9 @@ def _do(world: RuledWorld, deed: Ruled) -> None:
                 world.kill(host)
                 if back_ms:
                     _back_later(world, host, back_ms)
+        case KillLender():
+            if world.market is not None:
+                world.market.awaited.append(partial(_lends, world, deed))
         case PauseOwner(key=key, for_ms=for_ms):
             owner = owner_of(world, key)
             if owner is not None:
@@ -106,6 +126,24 @@ def _do(world: RuledWorld, deed: Ruled) -> None:
             for node in world.nodes():
                 world.kill(node.host)
                 _back_later(world, node.host, back_ms)
+
+
+def _lends(world: RuledWorld, deed: KillLender, teller: "Teller", rows: Sequence[Minted]) -> int:
+    """Return how much longer a write takes, if it is a release of that key, or else 0; its node dies, often before it."""
+    if all(row.key != RELEASED + deed.key for row in rows):
+        return 0
+    dies_us = int(2 * _SLOW_US * world.chance.random())
+    world.agenda.deed(world.agenda.now_us + dies_us, _dies, world, deed, teller)
+    return _SLOW_US
+
+
+def _dies(world: RuledWorld, deed: KillLender, teller: "Teller") -> None:
+    node = teller.node
+    if node.alive and node.host.node is node:
+        text = f"releases some of {deed.key} and crashes"
+        world.chronicle.deed(world.agenda.now_us, node.host.label, text)
+        world.kill(node.host)
+        _back_later(world, node.host, deed.back_ms)
 
 
 def _pause(world: RuledWorld, owner: "Teller", key: str, for_ms: int) -> None:

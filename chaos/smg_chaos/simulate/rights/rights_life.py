@@ -80,6 +80,10 @@ class LifeMarket(Protocol):
         """Count an input of a node's rights."""
         ...
 
+    def writes(self, teller: "Teller", rows: Sequence[Minted]) -> int:
+        """Take note of what a node begins to write; return how much longer than usual that takes."""
+        ...
+
     def took_office(self, row: Minting) -> None:
         """Take note of who owns a window for the first time."""
         ...
@@ -336,7 +340,9 @@ class Teller:
             return
         shortest_us, longest_us = _WRITE_US
         takes_us = shortest_us + int((longest_us - shortest_us) * self._own.random() ** 3)
-        done_us = self.now_us + int(takes_us * self._own.random())
+        longer_us = self.market.writes(self, rows)
+        takes_us += longer_us
+        done_us = self.now_us + max(longer_us, int(takes_us * self._own.random()))
         disk = self.node.host.disk
         agenda = self.market.world.agenda
         agenda.deed(done_us, self._written, disk, rows, roster)

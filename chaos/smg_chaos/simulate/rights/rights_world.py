@@ -1,6 +1,6 @@
 """Rights of one world: definitions of limits, lives, books of what was admitted, and the judge."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from smg_chaos.simulate.base.virtual_clock import MS
@@ -16,6 +16,7 @@ from smg_chaos.simulate.rights.rights_setting import RightsSetting
 from smg_mesh.escrow.book_rows import Minting
 from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.escrow.messages.effects import Effect
+from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.swim.messages import Address
 
 _SPREAD_MS: Final = (5, 400)
@@ -47,6 +48,8 @@ class Market:
         self.offices: list[tuple[int, Minting]] = []
         """(when, first row) of every owner of a window, in order."""
         self.failing_writes = setting.failing_writes
+        self.awaited: list[Callable[[Teller, Sequence[Minted]], int]] = []
+        """What is to happen with the next write of a kind; each says how much longer that takes, 0 of other writes."""
         self.roster_us = 0
         """When a node learned of another roster last."""
         self._tellers: dict[Node, Teller] = {}
@@ -116,6 +119,15 @@ class Market:
         world.events += 1
         if world.trace is not None:
             world.trace.say(f"{world.agenda.now_us} {teller.node.host.label} rights {effects!r}")
+
+    def writes(self, teller: Teller, rows: Sequence[Minted]) -> int:
+        """Take note of what a node begins to write; return how much longer than usual that takes."""
+        for one in self.awaited:
+            longer_us = one(teller, rows)
+            if longer_us:
+                self.awaited.remove(one)
+                return longer_us
+        return 0
 
     def took_office(self, row: Minting) -> None:
         """Take note of who owns a window for the first time."""

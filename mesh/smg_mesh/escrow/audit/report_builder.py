@@ -1,19 +1,16 @@
 """Report builder: turns a node's books into a report of one limit."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from smg_mesh.escrow.audit.report import Report
 from smg_mesh.escrow.book_rows import Held, Minting
 from smg_mesh.escrow.limit_model import Limit, Roster, window_of
 from smg_mesh.escrow.owning.treasury import Treasury
 from smg_mesh.escrow.spending.spending_ledger import Ledger
-from smg_mesh.escrow.spending.standing_rights import SLICE_MS, slices_of
+from smg_mesh.escrow.spending.standing_forecast import NOTHING_COMES
 
 _Named = TypeVar("_Named", str, int)
-
-_LATE_MS: Final = 500
-"""A share enters the next slice with a tick: what is not there sooner is not missing yet."""
 
 
 def report_of(
@@ -35,9 +32,9 @@ def report_of(
     held = next((row for row in ledger.rows() if (row.key, row.window) == (key, window)), None)
     names = () if roster is None else roster.names
     right = limit.standing_right(len(names)) if limit.window_ms else 0
-    awake = share is not None and share.window == window
-    coming, missing = _standing(limit, right, held, awake=awake, wall_ms=wall_ms)
-    lost, kept = _reasons(limit, right, held, missing, len(names), wall_ms)
+    coming, lost, kept = NOTHING_COMES
+    if right:
+        coming, lost, kept = ledger.forecast(limit, window, right=right, wall_ms=wall_ms)
     minting = _mintings(treasury, key, window, term)
     state = "exact" if owner else "standing"
     return Report(
@@ -67,41 +64,6 @@ def report_of(
         withheld=kept + (_withheld(limit, right, roster, current, window) if term else 0),
         stranded=_stranded(minting),
     )
-
-
-def _standing(
-    limit: Limit, right: int, held: Held | None, *, awake: bool, wall_ms: int
-) -> tuple[int, int]:
-    """Return what is still to come of a standing right in this window, and what will not come."""
-    if held is None:
-        return right, 0
-    if not awake:
-        return max(0, right - held.standing), 0
-    now = _accrued(limit, right, held.window, wall_ms)
-    due = _accrued(limit, right, held.window, wall_ms - _LATE_MS)
-    return max(0, right - max(now, held.standing)), max(0, due - held.standing)
-
-
-def _reasons(
-    limit: Limit, right: int, held: Held | None, missing: int, users: int, wall_ms: int
-) -> tuple[int, int]:
-    """Return what is missing since this life is young, and what since its roster is.
-
-    By a young roster a node has a unit less for each name, for others may round by the one before.
-    """
-    if held is None or not missing:
-        return 0, 0
-    least = _accrued(limit, max(0, right - users), held.window, wall_ms - _LATE_MS)
-    return (missing, 0) if held.standing < least else (0, missing)
-
-
-def _accrued(limit: Limit, right: int, window: int, wall_ms: int) -> int:
-    """Return what of a standing right there is at a moment, with a node that lived through all of the window."""
-    slices = slices_of(limit.window_ms)
-    if not right or slices == 1:
-        return right
-    begun = (wall_ms - window * limit.window_ms) // SLICE_MS + 1
-    return right * max(0, min(slices, begun)) // slices
 
 
 def _mintings(treasury: Treasury, key: str, window: int, term: int) -> Sequence[Minting]:

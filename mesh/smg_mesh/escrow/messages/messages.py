@@ -127,7 +127,7 @@ class AskRow(msgspec.Struct, frozen=True, array_like=True):
     loaned: _Count = 0
     """Beyond the limit, by its mode."""
     stands: Annotated[int, Meta(ge=-1, le=AMOUNT_MAX)] = -1
-    """What stands with it in this window in all; -1: unsaid."""
+    """What stands with it in this window in all, and what it has of owners of other terms; -1: unsaid."""
 
 
 class RightsAsk(msgspec.Struct, frozen=True, array_like=True, tag=3):

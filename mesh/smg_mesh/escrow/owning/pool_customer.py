@@ -46,9 +46,18 @@ class Customer:
         """When it was called for what it does not need."""
         self.call_gap_ms = CALL_AGAIN_MS
         self.stands = -1
-        """What stands with it in all of the window, as it said; -1 if it did not."""
+        """What stands with it in all of the window, and what it has of owners before, as it said; -1 if it did not."""
         self.told_free = -1
         """What it was told can be spent yet."""
+
+    def call(self, *, now_ms: int, every_ms: int) -> bool:
+        """Return whether it is to be called now; not again at once, and ever more seldom, `every_ms` in the end."""
+        if 0 <= self.called_ms > now_ms - self.call_gap_ms:
+            return False
+        if self.called_ms >= 0:
+            self.call_gap_ms = min(every_ms, 2 * self.call_gap_ms)
+        self.called_ms = now_ms
+        return True
 
     def holds(self, standing: int) -> int:
         """Return what it has and has not spent, as it said last; so much stands with it unless it said otherwise."""

@@ -25,14 +25,15 @@ from smg_mesh.escrow.messages.messages import (
     RightsGive,
     Stored,
 )
+from smg_mesh.escrow.owning import pool_rounds
 from smg_mesh.escrow.owning.key_book import NEVER_MS, Agenda, Book
+from smg_mesh.escrow.owning.life_sightings import Sightings
 from smg_mesh.escrow.owning.overspend_check import reckon
 from smg_mesh.escrow.owning.ownership import Ownership
 from smg_mesh.escrow.owning.treasury_timing import (
     AHEAD_MS,
     ALLOWED_FOR_MS,
     AUDIT_MS,
-    CALL_MS,
     GONE_MAX,
     HOT_MS,
     KEPT_MS,
@@ -40,7 +41,6 @@ from smg_mesh.escrow.owning.treasury_timing import (
     LOOK_MS,
     NEWS_FOR_MS,
     NEWS_MS,
-    RECENT_MS,
     SERVE_MS,
     STEP_MS,
 )
@@ -67,6 +67,9 @@ class Treasury:
         self._gone: OrderedDict[str, Visited] = OrderedDict()
         """What was forgotten of keys that nobody asks for any more."""
         self._asked_ms: dict[Life, int] = {}
+        self._sightings = Sightings()
+        self._kept: list[GiveRow] = []
+        """What this node gives itself, of terms that are over."""
         self._alone_ms = -1
         """Since when this node is the best of a side without a majority (wall clock)."""
         self._forget_ms = 0
@@ -108,7 +111,9 @@ class Treasury:
                     leased = owns if pool.term else None
                     self._mint(pool, leased, roster, now_ms=now_ms, wall_ms=wall_ms)
                 rows.append(pool.row_for(life, alive))
-                if _tells_news(limit) and pool.behind(rows[-1].free, since_ms=now_ms - NEWS_FOR_MS):
+                if pool_rounds.tells_news(limit) and pool.behind(
+                    rows[-1].free, since_ms=now_ms - NEWS_FOR_MS
+                ):
                     self._agenda.stir(self._books[row.key], now_ms + NEWS_MS)
         if not rows:
             return None
@@ -128,6 +133,7 @@ class Treasury:
         Looks at the books that are due, and at no others.
         """
         gives: Gives = {}
+        self._sightings.see(alive, wall_ms)
         if roster is not self._roster or abs(wall_ms - now_ms - self._apart_ms) > STEP_MS:
             self._roster, self._apart_ms = roster, wall_ms - now_ms
             self.changed(now_ms=now_ms)
@@ -143,7 +149,11 @@ class Treasury:
         if now_ms >= self._forget_ms:
             self._forget_ms = now_ms + 1_000
             self._forget(alive, ownership, wall_ms)
-        return [(life, give) for life in gives for give in self._gives(life, gives[life])]
+        kept, self._kept = self._kept, []
+        said = [(self._me, give) for give in self._gives(self._me, kept, 0)]
+        for life, rows in gives.items():
+            said += [(life, give) for give in self._gives(life, rows, self._asked_ms.get(life, 0))]
+        return said
 
     def stored(self, rows: Iterable[Stored], owns: Ownership, *, now_ms: int, wall_ms: int) -> None:
         """Learn that a voter has stored something under the term of now: with a majority of them it may be given."""
@@ -208,13 +218,23 @@ class Treasury:
         self._agenda.stir(book, now_ms + LOOK_MS)
         owns = ownership(book.slot)
         if owns is None or not owns.term(now_ms=now_ms):
+            self._kept += pool_rounds.kept_rows(book, self._me, wall_ms=wall_ms)
             return
         if limit.older:
             self._agenda.stir(book, now_ms + ALLOWED_FOR_MS)
         window = window_of(wall_ms, limit.window_ms)
         pool = self._pool_for(limit, window, owns, roster, now_ms=now_ms, wall_ms=wall_ms)
         if pool is not None:
-            self._run(book, pool, owns, alive, roster, gives, now_ms=now_ms, wall_ms=wall_ms)
+            rows = pool_rounds.due_rows(
+                pool,
+                book.demands,
+                alive,
+                self._sightings.after(pool.began_ms - limit.window_ms),
+                now_ms=now_ms,
+                wall_ms=wall_ms,
+            )
+            for life, row in rows:
+                gives.setdefault(life, []).append(row)
         border_ms = (window + 1) * limit.window_ms - wall_ms
         if border_ms <= AHEAD_MS:
             self._agenda.stir(book, now_ms + border_ms)
@@ -313,44 +333,7 @@ class Treasury:
         if pool.missing() > 0:
             self._agenda.stir(book, now_ms)
 
-    def _run(
-        self,
-        book: Book,
-        pool: Pool,
-        owns: Ownership,
-        alive: Sequence[Life],
-        roster: Roster | None,
-        gives: Gives,
-        *,
-        now_ms: int,
-        wall_ms: int,
-    ) -> None:
-        fed = []
-        if not pool.opened and pool.short and pool.made:
-            old_ms = max(RECENT_MS, pool.limit.window_ms * 3 // 2)
-            asked = book.demands.items()
-            recent = {life: c for life, c in asked if now_ms - c.heard_ms <= old_ms}
-            fed = pool.open(recent)
-        fed += [life for life in pool.feed(now_ms=now_ms, wall_ms=wall_ms) if life not in fed]
-        called = dict(self._call(pool, alive, roster, now_ms=now_ms))
-        told = [*fed, *(life for life in called if life not in fed)]
-        if _tells_news(pool.limit) and len(pool.customers) > 1:
-            behind = pool.behind(pool.free(alive), since_ms=now_ms - NEWS_FOR_MS)
-            told += [life for life in behind if life not in told]
-        for life in told:
-            row = pool.row_for(life, alive, called=called.get(life, 0))
-            gives.setdefault(life, []).append(row)
-
-    def _call(
-        self, pool: Pool, alive: Sequence[Life], roster: Roster | None, *, now_ms: int
-    ) -> list[tuple[Life, int]]:
-        if roster is None or pool.missing() <= 0:
-            return []
-        every_ms = min(max(CALL_MS, pool.limit.window_ms), SLICE_MS)
-        return pool.calls(alive, roster, now_ms=now_ms, every_ms=every_ms)
-
-    def _gives(self, life: Life, rows: list[GiveRow]) -> list[RightsGive]:
-        asked_ms = self._asked_ms.get(life, 0)
+    def _gives(self, life: Life, rows: list[GiveRow], asked_ms: int) -> list[RightsGive]:
         parts = [tuple(rows[at : at + ROWS_MAX]) for at in range(0, len(rows), ROWS_MAX)]
         return [RightsGive(self._me.name, life.boot, asked_ms, part) for part in parts]
 
@@ -393,8 +376,3 @@ class Treasury:
             return
         next_ms = pool.ends_ms + (kept_ms if pool.audited else min(kept_ms, AUDIT_MS))
         book.sweep_ms = min(book.sweep_ms, next_ms)
-
-
-def _tells_news(limit: Limit) -> bool:
-    """Whether a window is long enough for what was spent elsewhere to be told while it lasts."""
-    return limit.window_ms >= SLICE_MS

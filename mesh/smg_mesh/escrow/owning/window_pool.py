@@ -78,6 +78,11 @@ class Pool:
         return self._usable + self._balance
 
     @property
+    def names(self) -> Sequence[str]:
+        """The names that its rights are divided among."""
+        return () if self.roster is None else self.roster.names
+
+    @property
     def short(self) -> bool:
         """Whether it is minted whole, before it opens."""
         return self.limit.window_ms <= SHORT_MS
@@ -202,6 +207,12 @@ class Pool:
                 fed.append(life)
         return fed
 
+    def give_all(self, life: Life) -> int:
+        """Give all that is left to one life; return how much that is."""
+        amount = max(0, self.left)
+        self._give(self.customers.setdefault(life, Customer()), amount)
+        return amount
+
     def open(self, demands: dict[Life, Customer]) -> list[Life]:
         """Give half of it by what was wanted of the window before, beyond what stands; return to whom."""
         self.opened = True
@@ -227,9 +238,7 @@ class Pool:
         hungry = sum(customer.hungry for customer in self.customers.values())
         return hungry - max(0, self.left) - self.unminted
 
-    def calls(
-        self, alive: Sequence[Life], roster: Roster, *, now_ms: int, every_ms: int
-    ) -> list[tuple[Life, int]]:
+    def calls(self, alive: Sequence[Life], *, now_ms: int, every_ms: int) -> list[tuple[Life, int]]:
         """Return whom to ask back for what is missing, and for how much each: fairly, of what they hold.
 
         Who was called just now is not called again at once, and who has given nothing ever more seldom.
@@ -237,27 +246,33 @@ class Pool:
         missing = self.missing()
         if missing <= 0 or self.minted < 0:
             return []
-        places = [
-            (life, held)
-            for life in alive
-            if life.name in roster.names and (held := self._held_by(life))
-        ]
+        # What it was given by an owner before is known of those that have spoken only: the others were greeted.
+        spoke = {life for life, customer in self.customers.items() if customer.spoke}
+        known = [life for life in alive if life in spoke or not self.is_taken_over]
+        held_by = {life: self._held_by(life) for life in known if life.name in self.names}
+        places = [(life, held) for life, held in held_by.items() if held]
+        # What a dead node had released is not known here: so much of what others release does not come back.
+        vain = max(0, self.minted - self.ceiling)
+        if sum(held for _, held in places) <= vain:
+            return []
         # A second's demand at once, and of everybody: whoever has to be asked again keeps requests waiting.
-        wanted = missing if self.short else max(missing, self._demand_per_s(), len(places))
+        wanted = missing if self.short else max(missing, self._demand_per_s(), len(places)) + vain
         parts = split_fairly(wanted, [held for _, held in places])
         called = []
         for (life, _), part in zip(places, parts, strict=True):
             customer = self.customers.setdefault(life, Customer())
-            at_work = customer.spoke and now_ms - customer.heard_ms <= every_ms
+            heard = customer.spoke and now_ms - customer.heard_ms <= every_ms
+            at_work = heard and customer.demand > 0
             if at_work and self.limit.window_ms <= SLICE_MS:
                 continue  # it gives back by itself what it does not need
-            if not part or 0 <= customer.called_ms > now_ms - customer.call_gap_ms:
-                continue
-            if customer.called_ms >= 0:
-                customer.call_gap_ms = min(every_ms, 2 * customer.call_gap_ms)
-            customer.called_ms = now_ms
-            called.append((life, part))
+            if part and customer.call(now_ms=now_ms, every_ms=every_ms):
+                called.append((life, part))
         return called
+
+    @property
+    def is_taken_over(self) -> bool:
+        """Whether an owner before this one has minted of this window: it knew what nodes have, and this one does not."""
+        return self.minted > self.made
 
     def behind(self, free: int, *, since_ms: int) -> list[Life]:
         """Return who is at work and was told of clearly more than can be spent of this window yet: `free`."""
@@ -270,25 +285,23 @@ class Pool:
 
     def free(self, alive: Sequence[Life]) -> int:
         """Return what can be spent of this window yet, by all that live: what is here, and what they hold."""
-        names = () if self.roster is None else self.roster.names
-        held = sum(self._held_by(life) for life in alive if life.name in names)
+        held = sum(self._held_by(life) for life in alive if life.name in self.names)
         return min(self.limit.amount, max(0, self.left) + self.unminted + held)
 
     def _silent(self, alive: Sequence[Life]) -> int:
         """Return what stands with names that are not heard: so much is missing in the next window as well."""
-        if self.roster is None:
-            return 0
         heard = {life.name for life in alive}
-        silent = sum(1 for name in self.roster.names if name not in heard)
+        silent = sum(1 for name in self.names if name not in heard)
         return min(self.limit.amount, silent * self.standing)
 
     def _held_by(self, life: Life) -> int:
         """Return what one life may have; nothing of the window that another life of its name was in."""
         customer = self.customers.get(life)
-        if customer is not None:
+        if customer is not None and customer.spoke:
             return customer.holds(self.standing)
-        known = any(other.name == life.name for other in self.customers)
-        return 0 if known else self.standing
+        known = any(other.name == life.name and other != life for other in self.customers)
+        standing = 0 if known else self.standing
+        return standing if customer is None else customer.holds(standing)
 
     def row_for(self, life: Life, alive: Sequence[Life] = (), *, called: int = 0) -> GiveRow:
         """Return what to say to that node: its total, and what may still be there for any.

@@ -8,6 +8,7 @@ from typing import Final
 
 from smg_mesh.escrow.book_rows import Held
 from smg_mesh.escrow.limit_model import Life, Limit, slot_of
+from smg_mesh.escrow.messages.messages import GiveRow
 from smg_mesh.escrow.spendable_share import ASLEEP, Share
 from smg_mesh.escrow.spending.check_interval import pace_ms
 from smg_mesh.escrow.spending.node_footing import Footing
@@ -65,6 +66,8 @@ class AccountPages:
         self._owner_left = 0
         """What the owner itself had left."""
         self._told_spent = 0
+        self._told: tuple[int, tuple[int, str]] = (-1, (0, ""))
+        """The window and the way of the last ask."""
         self._lost = 0
         """What stands with nodes that are not heard, as the owner said last."""
         self._unsaid = False
@@ -103,10 +106,20 @@ class AccountPages:
         shown = [page for page in pages if page is not None and not (page.void and not page.spent)]
         return [page.row(self.share.key, me) for page in shown]
 
+    def page_of(self, window: int) -> Page | None:
+        """Return its page of a window, if it has one."""
+        pages = (self.page, *self.past, self.early)
+        return next((page for page in pages if page is not None and page.window == window), None)
+
     def ends_ms(self) -> int:
         """Return when its last window is over (wall clock)."""
         pages = [page for page in (self.page, self.early) if page is not None]
         return max((page.ends_ms for page in pages), default=0)
+
+    def owes(self, owner: str, row: GiveRow) -> bool:
+        """Return whether it has not told that owner yet what it has of this window, and clients are told of such."""
+        lent = SLICE_MS <= self.share.window_ms <= RELEASED_MAX_MS
+        return lent and self._told != (row.window, (row.term, owner))
 
     def _turn_page(self, window: int, limit: Limit) -> Page:
         share = self.share

@@ -31,6 +31,7 @@ from smg_mesh.escrow.spending.account_pages import (
 )
 from smg_mesh.escrow.spending.check_interval import CALM_MS, PACE_MIN_MS, enough_ms
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
+from smg_mesh.escrow.spending.window_page import Page
 
 AHEAD_MS: Final = 30
 """So much demand is asked for at once."""
@@ -101,6 +102,15 @@ class Account(AccountPages):
             self.sleep()
         else:
             self.enter(limit, wall_ms=wall_ms)
+
+    def turn_again(self, now_ms: int, wall_ms: int) -> bool:
+        """Let it enter its slice once more, since what stands may stand now; return whether it does not stand yet."""
+        if self.page is None or not self.page.is_behind(wall_ms):
+            return False
+        self._turn_ms = -1
+        self._unsaid = True
+        self.due_ms = now_ms
+        return True
 
     def sleep(self) -> None:
         """Let nothing be charged until this share is asked for again."""
@@ -247,6 +257,7 @@ class Account(AccountPages):
         given, returned = page.ways.get(self.way, (0, 0))
         self._asked_ms, self._asked_for = now_ms, wants
         self._told_spent = page.spent if asleep else share.spent
+        self._told = (page.window, self.way)
         self.try_ms = now_ms + max(self._gap_ms, 2 * self._round_trip_ms + 10)
         self._gap_ms = min(_RETRY_MAX_MS, 2 * self._gap_ms)
         share.wants_more = False
@@ -264,8 +275,13 @@ class Account(AccountPages):
             wants=min(AMOUNT_MAX, wants),
             waits=min(AMOUNT_MAX, wants, share.wanted + share.debt),
             loaned=page.loaned,
-            stands=min(AMOUNT_MAX, page.standing + page.coming(self._right())),
+            stands=min(AMOUNT_MAX, self._stands(page)),
         )
+
+    def _stands(self, page: Page) -> int:
+        """Return what this node has of a window in all, but for what the owner of now gave it and got back."""
+        standing = page.standing + page.coming(self._right())
+        return max(0, standing + page.besides(self.way))
 
     def take(self, owner: str, row: GiveRow, asked_ms: int, *, now_ms: int) -> bool:
         """Learn what an owner gave and has left; return whether there is more now to charge."""
@@ -277,6 +293,8 @@ class Account(AccountPages):
         page, share = self._page_of(row.window), self.share
         if page is None:
             return False
+        if current and page is self.page and self.owes(owner, row):
+            self._unsaid = True
         new = page.take(way, row.given)
         if page is not self.page or share.window == ASLEEP:
             page.left += new
@@ -286,6 +304,8 @@ class Account(AccountPages):
             self._lost = row.lost
             share.pool = max(0, row.free - (share.spent - row.spent) - share.left)
         if new:
+            # Of an owner before: the one of now has to hear of it.
+            self._unsaid |= not current
             self._good_until_ms = max(asked_ms, now_ms - _ROUND_TRIP_MAX_MS) + row.valid_ms
             self._pay()
         return new > 0

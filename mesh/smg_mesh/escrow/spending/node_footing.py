@@ -5,7 +5,7 @@ the lives before          nothing stands in what they lived through by their clo
                           disk does not have where the clock of this life is
 a divisor after none      counts from the next slice on, of the first window a few units less: an owner by the
                           roster before rounds in another way, and may have minted that window ahead; before a
-                          roster that this life has begun there was none. Of a name
+                          roster that this life has begun there was none, and all of it counts at once. Of a name
                           that joined others, it counts from the next window on, since they may have released what
                           they had of this one
 what was released         never stands again, for this life and those to come
@@ -46,6 +46,7 @@ class Footing:
         """So many names share what an owner mints."""
         self.majority = True
         self.borrowing = False
+        self.booted_ms: Final = wall_ms
         self._first_ms = wall_ms + _BOOT_MARGIN_MS
         self._roster: Roster | None = None
         self._divisor = 0
@@ -64,6 +65,21 @@ class Footing:
         owner, and will have one soon.
         """
         return self._roster is not None
+
+    @property
+    def has_part(self) -> bool:
+        """Whether it has a part of what stands."""
+        return self._divisor > 0
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has a part of what stands, and the disk all that has to be on it before."""
+        return self.is_known and self.has_part and self.released.has_joined
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the disk has where the clock of this life is."""
+        return self._lived is None or self._lived.known
 
     def divide(
         self, roster: Roster | None, divisor: int, *, wall_ms: int, founder: bool = False
@@ -95,7 +111,8 @@ class Footing:
 
     def since_ms(self, turn_ms: int) -> int:
         """Return the moment around that one from which on something stands: nothing does that began before."""
-        first_ms = max(self._first_ms, self._granted_ms)
+        # Before a roster that this life has begun nobody had a part, nor minted any.
+        first_ms = self._first_ms if self._begun else max(self._first_ms, self._granted_ms)
         return first_ms if self._lived is None else max(first_ms, self._lived.until_ms(turn_ms))
 
     def right(self, limit: Limit, *, began_ms: int, turn_ms: int) -> int:
@@ -118,5 +135,4 @@ class Footing:
         return borrowed_right(limit, self._divisor)
 
     def _stands(self, turn_ms: int) -> bool:
-        known = self._lived is None or self._lived.known
-        return known and self._divisor > 0 and turn_ms >= self.since_ms(turn_ms)
+        return self.is_known and self._divisor > 0 and turn_ms >= self.since_ms(turn_ms)

@@ -98,6 +98,11 @@ class ReleasedSlices:
         elif not self._renewed:
             self._join(name, self._joined[name], wall_ms)
 
+    @property
+    def has_joined(self) -> bool:
+        """Whether it is on disk since when this name is in the roster: before that nothing of what is lent stands."""
+        return self._roster[0] in self._joined
+
     def kept(self, key: str, window: int, window_ms: int) -> int:
         """Return how many slices of a window may stand, from its first one on; -1 as long as the disk does not have
         since when this name is in the roster.
@@ -105,7 +110,7 @@ class ReleasedSlices:
         slices = slices_of(window_ms)
         if not self.may(window_ms):
             return slices
-        if self._roster[0] not in self._joined:
+        if not self.has_joined:
             return -1
         if window * window_ms < max(self._memory_ms(), self._joined_ms()):
             return 0

@@ -23,6 +23,7 @@ from smg_mesh.escrow.spending.key_account import Account
 from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.node_footing import Footing
 from smg_mesh.escrow.spending.released_slices import ReleasedSlices
+from smg_mesh.escrow.spending.standing_forecast import Forecast, forecast_of
 from smg_mesh.escrow.spending.visited_windows import Visited
 
 TICK_MS: Final = 5
@@ -74,6 +75,8 @@ class Ledger:
         """The windows of keys that were forgotten."""
         self._owners: Callable[[int], str] = _nobody
         self._retired = False
+        self._ready = False
+        """Whether what stands may stand, as it was at the last tick."""
         self._leave_ms: dict[str, int] = {}
         self._due_ms = self._ticked_ms = now_ms
 
@@ -88,6 +91,8 @@ class Ledger:
         self._footing.released.follow(roster, share, founder=founder, wall_ms=wall_ms)
         self._footing.divide(roster, divisor, wall_ms=wall_ms, founder=founder)
         self._permits.divide(roster, divisor)
+        if not self._ready:
+            self.hurry()
 
     def changed(self) -> None:
         """Learn that limits are others than before: permits are at once, windows when they turn."""
@@ -131,6 +136,7 @@ class Ledger:
         self._ticked_ms = now_ms
         self._footing.clocks(now_ms=now_ms, wall_ms=wall_ms)
         self._footing.see(majority=majority, now_ms=now_ms)
+        self._get_ready(now_ms, wall_ms)
         told: dict[str, list[AskRow]] = {}
         line, lined_up = self._line, self._lined_up
         for account in self._to_be_looked_at(now_ms):
@@ -158,7 +164,8 @@ class Ledger:
                 limit = self._limits.get(row.key)
                 if limit is None or not limit.window_ms:
                     continue
-                if account is not None and row.left and not row.called:
+                asked = row.called or (account is not None and account.owes(give.owner, row))
+                if account is not None and row.left and not asked:
                     # An answer to what it gave back before it fell asleep; nobody calls for what stands here.
                     account.take(give.owner, row, give.asked_ms, now_ms=now_ms)
                     continue
@@ -190,6 +197,9 @@ class Ledger:
                 if account.share.window != ASLEEP:
                     account.due_ms = now_ms
                     self._line_up(account)
+
+        if not self._ready:
+            self.hurry()
 
     def slots(self) -> Sequence[int]:
         """Return the slots of keys in use, in order: this node wants an owner for them."""
@@ -236,6 +246,16 @@ class Ledger:
         self._calls.clear()
         self._slots = None
 
+    def forecast(self, limit: Limit, window: int, *, right: int, wall_ms: int) -> Forecast:
+        """Return what of such a standing right will come to this node in a window yet."""
+        account, page = self._accounts.get(limit.key), None
+        forgotten = self._dropped.get(limit.key, ())
+        if account is not None:
+            page, forgotten = account.page_of(window), account.visited
+        if page is None and window in forgotten:
+            return Forecast(0, right, 0)
+        return forecast_of(limit, window, page, self._footing, right=right, wall_ms=wall_ms)
+
     def rows(self) -> list[Held]:
         """Return the last windows of every key, oldest first."""
         rows = [row for account in self._accounts.values() for row in account.rows(self._me)]
@@ -265,6 +285,13 @@ class Ledger:
         """Have an account looked at when it is due."""
         heappush(self._line, (account.due_ms, next(self._lined_up), account))
         self._due_ms = min(self._due_ms, max(account.due_ms, self._ticked_ms + TICK_MS))
+
+    def _get_ready(self, now_ms: int, wall_ms: int) -> None:
+        """Let all that is awake enter its slice once more when what stands may stand now, and might not before."""
+        ready, self._ready = self._ready, self._footing.is_ready
+        for account in self._awake.values() if self._ready and not ready else ():
+            if account.turn_again(now_ms, wall_ms):
+                self._line_up(account)
 
     def _to_be_looked_at(self, now_ms: int) -> list[Account]:
         """Return the accounts that are due; one that called is, unless

@@ -81,6 +81,11 @@ class Page:
         alone = sum(given for (term, _), (given, _) in self.ways.items() if not term)
         return self.borrowed + alone
 
+    def besides(self, way: tuple[int, str]) -> int:
+        """Return what the node has got and not given back, other than standing rights and loans, of owners but that one."""
+        ways = [(one, totals) for one, totals in self.ways.items() if one != way]
+        return sum((given if one[0] else 0) - returned for one, (given, returned) in ways)
+
     def slice_at(self, wall_ms: int) -> int:
         """Return the number of the slice that a moment of this window lies in."""
         if self._slices == 1:
@@ -98,6 +103,10 @@ class Page:
         """When the next slice begins of which nothing stands so far; of the last one, when that began."""
         return self.began_ms + min(self._next_slice, self._slices - 1) * SLICE_MS
 
+    def is_behind(self, wall_ms: int) -> bool:
+        """Return whether the slice of that moment has not been looked at."""
+        return self._next_slice <= self.slice_at(wall_ms)
+
     def lapse(self, share: Share) -> None:
         """Let go of what stood with the node in the slice that is over, and of what it borrowed for it."""
         unspent = self._fresh + self._loaned - max(0, share.spent - self._spent_mark)
@@ -112,8 +121,8 @@ class Page:
     def accrue(self, share: Share, footing: Footing, limit: Limit, *, wall_ms: int) -> None:
         """Let stand what stands up to this moment; slices that passed unseen go by unspent."""
         now = self.slice_at(wall_ms)
-        if now < self._next_slice or self.void:
-            return
+        if now < self._next_slice or self.void or not (footing.is_known and footing.has_part):
+            return  # what does not stand yet may stand a moment later: the slice is not over
         turn_ms = self.began_ms + now * SLICE_MS
         right = footing.right(limit, began_ms=self.began_ms, turn_ms=turn_ms)
         first = max(self._next_slice, -((self.began_ms - footing.since_ms(turn_ms)) // SLICE_MS))
@@ -167,7 +176,7 @@ class Page:
 
     def coming(self, right: int) -> int:
         """Return how much will accrue in this window yet, at that right for all of it."""
-        return self._stands.coming(right, slices=self._kept - self._next_slice)
+        return 0 if self.void else self._stands.coming(right, slices=self._kept - self._next_slice)
 
     def next_ms(self, right: int) -> int:
         """Return when the next unit accrues here, at that right for all of the window; 0 if none does (wall clock)."""

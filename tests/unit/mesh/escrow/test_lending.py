@@ -2,10 +2,11 @@
 
 import pytest
 
-from smg_mesh.escrow.limit_model import Limit, Roster
+from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.escrow.spending.released_slices import RELEASED, ReleasedSlices
-from support.rights.rights_world import WALL_MS, World, rate
+from smg_mesh.escrow.spending.spending_ledger import Ledger
+from support.rights.rights_world import WALL_MS, Defined, World, rate
 
 KEY = "model=m#requests/60000"
 
@@ -101,6 +102,19 @@ def test_a_call_that_is_lost_or_comes_twice_changes_nothing() -> None:
     world = settled(600, "abcde")
     world.loss, world.repeat, world.jitter_ms = 0.3, 0.5, 30
     assert burst(world, "b", 640, within_ms=8_000) == 600
+
+
+@pytest.mark.parametrize("amount", [60, 600, 6_000])
+def test_what_an_owner_has_left_is_not_lost_when_another_one_takes_over(amount: int) -> None:
+    world = settled(amount)
+    got = 0
+    for owner in "abcab":
+        world.run(300)  # What is on its way to the former owner when it ceases to be one is lost.
+        world.hand_over(owner)
+        got += burst(world, "c", amount // 6, within_ms=1_500)
+    assert got == amount // 6 * 5
+    rest = amount - got
+    assert rest - 5 <= burst(world, "a", amount, within_ms=2_000) <= rest
 
 
 @pytest.mark.parametrize("when_ms", [0, 3, 5, 8, 10, 20, 40])
@@ -213,3 +227,26 @@ def test_of_windows_that_were_released_the_last_are_remembered() -> None:
     write(slices, {})
     assert slices.released(KEY, 105) == 0
     assert slices.released(KEY, 110) == 2
+
+
+def test_what_stands_is_there_as_soon_as_it_is_on_disk_since_when_the_name_is_in_the_roster() -> (
+    None
+):
+    limit, roster = Limit(KEY, "requests", 360, 60_000), Roster(bytes(16), 1, ("a",), (1,))
+    wall_ms = WALL_MS - WALL_MS % 60_000
+    released = ReleasedSlices({}, memory_ms=lambda: 0)
+    ledger = Ledger(
+        Life("a", 1), Defined(limit), now_ms=0, wall_ms=wall_ms - 90_000, released=released
+    )
+    ledger.follow(roster, 1, wall_ms=wall_ms - 90_000, founder=True)
+    share = ledger.share(limit, now_ms=90_000, wall_ms=wall_ms)
+    ledger.tick(now_ms=90_010, wall_ms=wall_ms + 10, owners=lambda _: "a", majority=True)
+    assert share.left == 0
+    ledger.written(ledger.unwritten(now_ms=90_020), now_ms=90_020)
+    due_ms = ledger.due_ms(90_020)
+    assert due_ms is not None
+    assert due_ms <= 90_025
+    ledger.tick(now_ms=90_030, wall_ms=wall_ms + 30, owners=lambda _: "a", majority=True)
+    assert (share.left, share.spent) == (30, 0)
+    (row,) = ledger.rows()
+    assert (row.standing, row.lapsed) == (30, 0)

@@ -51,22 +51,84 @@ async def test_what_others_hold_is_not_called_used_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "next_s", "window_ms", "again_s", "why"),
+    ("state", "next_s", "window_ms", "again_s", "why", "message"),
     [
-        ("standing", 7.5, 86_400_000, 7.5, "no_owner"),
-        ("standing", 0.0, 60_000, 40.0, "no_owner"),
-        ("exact", 7.5, 300_000, 7.5, "held_elsewhere"),
+        (
+            "standing",
+            7.5,
+            86_400_000,
+            7.5,
+            "no_owner",
+            "this node may not give more now of the limit of tenant=acme: 10 requests per day;"
+            " it does not hear the node that shares it out; a little more comes in 8s",
+        ),
+        (
+            "standing",
+            0.0,
+            60_000,
+            40.0,
+            "no_owner",
+            "this node may not give more now of the limit of tenant=acme: 10 requests per minute;"
+            " it does not hear the node that shares it out",
+        ),
+        (
+            "exact",
+            7.5,
+            300_000,
+            7.5,
+            "held_elsewhere",
+            "nothing is left at this moment of the limit of tenant=acme: 10 requests per 5m;"
+            " a little more comes in 8s",
+        ),
+        (
+            "exact",
+            0.0,
+            60_000,
+            40.0,
+            "used_up",
+            "the limit of tenant=acme is used up: 10 requests per minute; there is more in 40s",
+        ),
+        (
+            "exact",
+            50.0,
+            60_000,
+            40.0,
+            "held_elsewhere",
+            "nothing is left at this moment of the limit of tenant=acme: 10 requests per minute;"
+            " a little more comes in 40s",
+        ),
     ],
 )
-async def test_where_a_little_accrues_there_is_more_when_the_next_unit_does(
-    state: State, next_s: float, window_ms: int, again_s: float, why: str
+async def test_message_and_time_to_come_again_say_the_same_where_a_little_accrues_before_the_end(
+    state: State, next_s: float, window_ms: int, again_s: float, why: str, message: str
 ) -> None:
     world = LimitWorld()
     share = world.add(limit(window_ms=window_ms), 0, 10)
     share.state = state
     share.next_ms = round(world.wall_ms + 1000 * next_s) if next_s else 0
     error = await refusal_of(world)
+    assert error.message == message
     assert not error.hopeless
     assert again_s <= (error.retry_after_s or 0) <= again_s + 1
     headers = error.headers("openai")
     assert (headers["x-smg-limit-reason"], headers["x-smg-limit-state"]) == (why, state)
+
+
+@pytest.mark.parametrize(
+    ("next_s", "again"),
+    [
+        (0.0, "there is more in 22h13m40s"),
+        (7.5, "a little more comes in 8s, and all of it in 22h13m40s"),
+    ],
+)
+async def test_a_budget_that_is_used_up_is_no_reason_to_wait_though_a_little_accrues(
+    next_s: float, again: str
+) -> None:
+    world = LimitWorld()
+    share = world.add(limit(window_ms=86_400_000), 0, 10)
+    share.next_ms = round(world.wall_ms + 1000 * next_s) if next_s else 0
+    error = await refusal_of(world)
+    assert error.message == f"the limit of tenant=acme is used up: 10 requests per day; {again}"
+    assert (error.code, error.hopeless) == ("insufficient_quota", True)
+    assert error.headers("openai")["x-ratelimit-reset-requests"] == "22h13m40s"
+    assert 80_020 <= (error.retry_after_s or 0) <= 80_021

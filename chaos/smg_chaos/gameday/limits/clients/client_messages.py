@@ -41,12 +41,12 @@ class Command(msgspec.Struct, frozen=True):
 
     rate: ask each node `per_s` times a second from now on. burst: ask each node `counts` times,
     spread over `over_s`; what is refused is asked again when the answer says, up to `until_us` (wall
-    clock). connect: open `counts` connections to each node for later. quiet: reply when nothing is
-    open any more. write: write the record of all that has ended. `asks` is what is asked from now
-    on, None: what was asked before.
+    clock). dismiss: of all that was asked so far, nothing comes again. connect: open `counts`
+    connections to each node for later. quiet: reply when nothing is open any more. write: write the
+    record of all that has ended. `asks` is what is asked from now on, None: what was asked before.
     """
 
-    do: Literal["rate", "burst", "connect", "quiet", "write"]
+    do: Literal["rate", "burst", "dismiss", "connect", "quiet", "write"]
     per_s: list[float] = []
     counts: list[int] = []
     over_s: float = 0.0

@@ -8,7 +8,7 @@ offered more than another.
 import asyncio
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -33,10 +33,14 @@ _AFTER_S: Final = 0.002
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A request: at which node, until when it is repeated when refused, and which one it repeats."""
+    """A request: at which node, until when it is repeated when refused, and which one it repeats.
+
+    `crowd` counts dismissals: it is not repeated after one.
+    """
 
     node: int
     until_us: int = 0
+    crowd: int = 0
     follows: int = UNKNOWN
 
 
@@ -57,6 +61,7 @@ class Client:
         self._stirred = asyncio.Event()
         self._returning: set[asyncio.Task[None]] = set()
         """Refused requests that wait until they may come again."""
+        self._crowd = 0
         self._answers: list[Answer] = []
         self._late_s: list[float] = []
         self._sent = 0
@@ -95,8 +100,12 @@ class Client:
             self._use(command.asks)
             for node, count in enumerate(command.counts):
                 self._coming[node] += count
-                wanted = _Wanted(node, command.until_us)
+                wanted = _Wanted(node, command.until_us, self._crowd)
                 group.create_task(self._burst(wanted, count, command.over_s, group))
+        elif command.do == "dismiss":
+            self._crowd += 1
+            for task in self._returning:
+                task.cancel()
         elif command.do == "connect":
             async with asyncio.TaskGroup() as connecting:
                 for node, count in enumerate(command.counts):
@@ -157,11 +166,14 @@ class Client:
         self._stirred.set()
 
     def _come_again(self, wanted: _Wanted, answer: Answer, group: asyncio.TaskGroup) -> None:
-        """Repeat a refused request at the moment its answer says, if that is before its end."""
-        if answer.got_us + answer.retry_ms * 1000 >= wanted.until_us:
+        """Repeat a refused request at the moment its answer says, if that is before its end and
+        nobody has dismissed it.
+        """
+        is_over = answer.got_us + answer.retry_ms * 1000 >= wanted.until_us
+        if is_over or wanted.crowd != self._crowd:
             return
         due_s = self._clock.monotonic_s() + answer.retry_ms / 1000 + _AFTER_S
-        again = _Wanted(wanted.node, wanted.until_us, answer.serial)
+        again = replace(wanted, follows=answer.serial)
 
         async def come() -> None:
             await asyncio.sleep(max(0.0, due_s - self._clock.monotonic_s()))

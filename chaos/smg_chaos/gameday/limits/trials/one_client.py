@@ -4,8 +4,8 @@
 Four windows of its own. In the first the client, at a node that does not own the limit, asks for all
 of it at once, and what is refused comes back when told, into the second window, where it asks for
 the rest of another limit. In the third it asks again for all of it and then on and on, without
-waiting, so that there is no doubt when the next admission was possible. In the fourth it is at the
-owner.
+waiting, so that there is no doubt when the next admission was possible. Then it is gone, and another
+one asks the owner for all of a window.
 """
 
 from typing import Final
@@ -22,6 +22,8 @@ _NAME: Final = "one client"
 _ON_PER_S: Final = 2.0
 _CLOSING_US: Final = 500_000
 """So long before the end nothing is asked any more."""
+_LEAVING_US: Final = 3_000_000
+"""So long before that the first client is gone: for 2 s a node keeps what it would need if it came back."""
 
 
 class OneClient:
@@ -33,13 +35,15 @@ class OneClient:
         self._windows: list[int] = []
 
     async def play(self) -> list[Figure]:
-        """Play all four windows; return their figures."""
+        """Play all windows; return their figures."""
         trial = self._trial
         await trial.begin(AMOUNT)
         client = trial.not_owning()
         async with trial.sampled():
             await self._obeying(client)
             await self._asking_on(client)
+            # Whoever still came back to the first node would take from what the owner is asked for.
+            await trial.scene.dismissed()
             await self._window()
             await self._burst(trial.owner, AMOUNT, windows=1)
             await trial.until(self._end_us())
@@ -62,8 +66,7 @@ class OneClient:
         await self._burst(client, AMOUNT, windows=0)
         await trial.until(self._bursts[-1][1] + SOON_US)
         await trial.scene.rate({client: _ON_PER_S})
-        await trial.until(self._end_us())
-        await trial.scene.rate({})
+        await trial.until(self._end_us() - _LEAVING_US)
 
     async def _window(self) -> int:
         """Return the next window, once it has begun."""

@@ -27,6 +27,9 @@ class Server:
         self.bodies: list[dict[str, object]] = []
         self.connections = 0
         self.open = 0
+        self.answers = asyncio.Event()
+        """Answers wait for it."""
+        self.answers.set()
         self.says: Callable[[dict[str, object]], bytes | None] = lambda body: FINE
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -39,6 +42,7 @@ class Server:
                 body = json.loads(await reader.readexactly(length))
                 self.bodies.append(body)
                 said = self.says(body)
+                await self.answers.wait()
                 if said is None:
                     continue
                 writer.write(said)
@@ -189,6 +193,41 @@ async def test_who_waits_to_come_back_does_not_hold_up_the_end(tmp_path: Path) -
         await client.do(Command("burst", counts=[2], until_us=until_us))
         await client.do(Command("quiet"))
     assert len(server.bodies) == 2
+
+
+async def test_who_is_dismissed_while_it_waits_does_not_come_back(tmp_path: Path) -> None:
+    async with steered(tmp_path) as (client, server):
+        server.says = lambda body: SOON
+        until_us = SystemClock().now_ms() * 1000 + 20_000_000
+        await client.do(Command("burst", counts=[2], until_us=until_us))
+        await becomes(lambda: len(server.bodies) >= 4, 20.0, "both come back")
+        await client.do(Command("dismiss"))
+        await client.do(Command("quiet"))
+        asked = len(server.bodies)
+        await asyncio.sleep(0.06)
+        assert len(server.bodies) == asked
+        server.says = lambda body: SOON if len(server.bodies) <= asked + 1 else FINE
+        await client.do(Command("burst", counts=[1], until_us=until_us))
+        await becomes(lambda: len(server.bodies) == asked + 2, 20.0, "who asks later comes back")
+        await client.do(Command("quiet"))
+        answers = await client.answers()
+    assert sorted(answer.status for answer in answers) == [200, *[429] * (asked + 1)]
+
+
+async def test_who_is_dismissed_before_its_answer_does_not_come_back(tmp_path: Path) -> None:
+    async with steered(tmp_path) as (client, server):
+        server.says = lambda body: SOON
+        server.answers.clear()
+        until_us = SystemClock().now_ms() * 1000 + 20_000_000
+        await client.do(Command("burst", counts=[2], until_us=until_us))
+        await becomes(lambda: len(server.bodies) == 2, 20.0, "both are asked")
+        await client.do(Command("dismiss"))
+        server.answers.set()
+        await client.do(Command("quiet"))
+        answers = await client.answers()
+        await asyncio.sleep(0.06)
+        assert len(server.bodies) == 2
+    assert [answer.status for answer in answers] == [429, 429]
 
 
 async def test_connections_are_made_ahead_and_used_by_the_burst(tmp_path: Path) -> None:
