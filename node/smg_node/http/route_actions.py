@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from smg_node.http.routes.inference.parse_text import ParseRoutes
     from smg_node.http.routes.inference.tokens import TokenRoutes
     from smg_node.http.routes.stored.conversations import ConversationRoutes
+    from smg_node.http.routes.stored.interactions import InteractionRoutes
     from smg_node.http.routes.stored.responses import ResponseRoutes
     from smg_node.http.routes.tenants.keys import KeyRoutes
     from smg_node.http.routes.tenants.limits import LimitRoutes
@@ -122,6 +123,12 @@ def _of_history(
         return ResponseRoutes(parts, parts.history(), bodies, pulse)
 
     @cache
+    def interactions() -> "InteractionRoutes":
+        from smg_node.http.routes.stored.interactions import InteractionRoutes
+
+        return InteractionRoutes(parts, parts.history(), bodies, pulse)
+
+    @cache
     def conversations() -> "ConversationRoutes":
         from smg_node.http.routes.stored.conversations import ConversationRoutes
 
@@ -135,6 +142,10 @@ def _of_history(
         "input_items": lambda request: responses().input_items(request),
         "input_tokens": lambda request: responses().input_tokens(request),
         "compact": lambda request: responses().compact(request),
+        "create_interaction": lambda request: interactions().create(request),
+        "interaction": lambda request: interactions().retrieve(request),
+        "delete_interaction": lambda request: interactions().delete(request),
+        "cancel_interaction": lambda request: interactions().cancel(request),
         "create_conversation": lambda request: conversations().create(request),
         "conversation": lambda request: conversations().retrieve(request),
         "change_conversation": lambda request: conversations().update(request),

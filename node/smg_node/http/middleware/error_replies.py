@@ -5,7 +5,7 @@ An error outside any dialect gets the OpenAI envelope, because that is what most
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from smg_node.http.message.reply import Reply
 from smg_node.http.ports.limits import StaleLimitError
 from smg_node.http.ports.shared_state import StaleSettingError
 from smg_node.http.route_table import Route, WrongMethodError
+
+if TYPE_CHECKING:
+    from smg_node.dialects.interactions.errors import InteractionErrors
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
@@ -40,7 +43,7 @@ def error_reply(
     request_id: str,
 ) -> Reply:
     """Return the reply for `error`, in the envelope of its dialect."""
-    dialect = dialects.get(route.dialect) if route is not None else None
+    dialect = _envelope(route, dialects)
     if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:
@@ -58,6 +61,20 @@ def error_reply(
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
     return Reply(status, body, headers=headers)
+
+
+def _envelope(
+    route: Route | None, dialects: Mapping[str, Dialect]
+) -> "Dialect | InteractionErrors | None":
+    """Return who renders errors of this route; None for the OpenAI envelope."""
+    if route is None:
+        return None
+    if route.dialect == "interactions":
+        # Imported here: most nodes never need it.
+        from smg_node.dialects.interactions.errors import InteractionErrors
+
+        return InteractionErrors()
+    return dialects.get(route.dialect)
 
 
 def family_of(route: Route | None) -> Family:
