@@ -42,7 +42,8 @@ class HistoryService:
     @cached_property
     def interactions(self) -> "InteractionService":
         """Interactions, on the desk of responses; loaded with the first of them."""
-        
+        from smg_node.history.service.interaction_service import InteractionService
+
         return InteractionService(self.responses, self._vault)
 
     @property
