@@ -57,7 +57,7 @@ def build_actions(
     return {
         **_for_tenants(parts, bodies, pulse, joining),
         **_of_texts(parts, bodies, pulse),
-        **_of_history(parts, bodies, pulse),
+        **_of_history(parts, bodies, pulse, drain),
         **_of_usage(parts),
         **_for_the_fleet(parts, bodies),
         **_for_members(parts, bodies),
@@ -114,7 +114,7 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> Ma
 
 
 def _of_history(
-    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer
+    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, drain: Drain
 ) -> Mapping[str, Action]:
     @cache
     def responses() -> "ResponseRoutes":
@@ -126,7 +126,9 @@ def _of_history(
     def interactions() -> "InteractionRoutes":
         from smg_node.http.routes.stored.interactions import InteractionRoutes
 
-        return InteractionRoutes(parts, parts.history(), bodies, pulse)
+        return InteractionRoutes(
+            parts, parts.history(), bodies, pulse, lambda: drain.refusing
+        )
 
     @cache
     def conversations() -> "ConversationRoutes":

@@ -37,14 +37,14 @@ class HistoryService:
         self.responses = Responses(parts)
         self.conversations = ConversationService(parts)
         self._options = parts.options
-        self._vault = parts.vault
+        self._parts = parts
 
     @cached_property
     def interactions(self) -> "InteractionService":
         """Interactions, on the desk of responses; loaded with the first of them."""
         from smg_node.history.service.interaction_service import InteractionService
 
-        return InteractionService(self.responses, self._vault)
+        return InteractionService(self.responses, self._parts)
 
     @property
     def store_timeout_s(self) -> float:

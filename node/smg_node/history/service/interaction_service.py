@@ -5,22 +5,25 @@ its id, by which only this API finds it; its public form; and errors that name t
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
-from smg_node.dialects.interactions.events.interaction_object import public_object
+from smg_node.dialects.interactions.events.checkpoint import checkpoint_frame
+from smg_node.dialects.interactions.events.interaction_object import COMPLETED, public_object
+from smg_node.dialects.interactions.events.stored_replay import cut_short
 from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
 from smg_node.dialects.interactions.request.reader import InteractionsReader
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.thought_seals import ThoughtSeals
 from smg_node.history.errors import corrupt
-from smg_node.history.ports import Vault
 from smg_node.history.runs.background_run import RegisteredRun
 from smg_node.history.runs.event_following import Attended, Events
+from smg_node.history.service.checkpoint_tokens import Checkpoint, CheckpointTokens
+from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.service.response_service import ResponseService
 from smg_node.history.turns.api_ids import is_interaction
 from smg_node.history.turns.response_run import ResponseRun
@@ -36,9 +39,12 @@ _CODES: Final = {"previous_response_not_found": "previous_interaction_not_found"
 class InteractionService:
     """Serves `/v1/interactions`, on the desk of responses."""
 
-    def __init__(self, desk: ResponseService, vault: Vault) -> None:
+    def __init__(self, desk: ResponseService, parts: HistoryParts) -> None:
         self._desk: Final = desk
-        self._seals: Final = ThoughtSeals(vault)
+        self._seals: Final = ThoughtSeals(parts.vault)
+        self._tokens: Final = CheckpointTokens(parts.vault)
+        self._options: Final = parts.options
+        self._now_ms: Final = parts.clock.now_ms
 
     def reader(self, options: ReaderOptions) -> InteractionsReader:
         """Return the reader of bodies, which opens signatures of this cluster."""
@@ -88,6 +94,43 @@ class InteractionService:
     def attend(self, run: Attended) -> Events:
         """Return the events of a registered interaction for its own client, a foreground one."""
         return self._desk.attend(run)
+
+    # ── Resumed ──────────────────────────────────────────────────────────────
+
+    @property
+    def checkpoint_ms(self) -> int:
+        """How often a stream has a checkpoint at most; -1 for never."""
+        return self._options.checkpoint_ms
+
+    def checkpoint(self, access: Access, interaction_id: str, number: int) -> bytes:
+        """Return the frame of a checkpoint behind event `number`."""
+        place = Checkpoint(interaction_id, number)
+        token = self._tokens.issue(place, tenant=access.tenant, now_ms=self._now_ms())
+        return checkpoint_frame(interaction_id, number, token)
+
+    def place_of(self, access: Access, token: str) -> Checkpoint:
+        """Return the place of a token; INVALID_REQUEST for one that is not the tenant's, or too old."""
+        return self._tokens.opened(token, tenant=access.tenant, now_ms=self._now_ms())
+
+    async def resume(self, access: Access, place: Checkpoint) -> Events:
+        """Return the events behind a place, live or from the log, as `follow` does.
+
+        Where less was logged than the client has seen, because its node died at once, they are an
+        error and the end: never nothing, which would pass for whole.
+        """
+        with _asking(place.interaction_id):
+            events = await self._desk.follow(access, place.interaction_id, place.number)
+        return self._never_nothing(access, place, events)
+
+    async def _never_nothing(self, access: Access, place: Checkpoint, events: Events) -> Events:
+        ended = False
+        async with aclosing(events) as batches:
+            async for told in batches:
+                yield told
+                ended = told[-1].type == COMPLETED
+        if not ended:
+            kept = await self._desk.retrieve(access, place.interaction_id)
+            yield cut_short(kept, place.number + 1)
 
     # ── Shown again ──────────────────────────────────────────────────────────
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     # Only its name: what remembers is loaded with the first chat to remember.
     from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
     from smg_node.dialects.interactions.request.reader import InteractionsReader
+    from smg_node.history.service.checkpoint_tokens import Checkpoint
     from smg_node.history.turns.idempotency import HeldKey
 
 
@@ -271,6 +272,25 @@ class Interactions(Protocol):
         self, access: Access, interaction_id: str, after: int | None
     ) -> AsyncIterator[Sequence[NumberedEvent]]:
         """Return the events with larger numbers (None: all) up to the end; NOT_FOUND."""
+        ...
+
+    @property
+    def checkpoint_ms(self) -> int:
+        """How often a stream has a checkpoint at most; -1 for never."""
+        ...
+
+    def checkpoint(self, access: Access, interaction_id: str, number: int) -> bytes:
+        """Return the frame of a checkpoint behind event `number`."""
+        ...
+
+    def place_of(self, access: Access, token: str) -> "Checkpoint":
+        """Return the place of a token; INVALID_REQUEST for one that is not the tenant's, or too old."""
+        ...
+
+    async def resume(
+        self, access: Access, place: "Checkpoint"
+    ) -> AsyncIterator[Sequence[NumberedEvent]]:
+        """Return the events behind a place, up to the end; never none."""
         ...
 
     async def retrieve(self, access: Access, interaction_id: str, *, with_input: bool) -> bytes:

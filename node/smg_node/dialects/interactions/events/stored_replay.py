@@ -15,6 +15,7 @@ from smg_node.dialects.interactions.events.shown_steps import step_of
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import items_in_steps
 
+_LOST: Final = "the stream cannot go on here; what became of the interaction can be asked for"
 _CREATED: Final = ("id", "object", "model", "created")
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _errors: Final = msgspec.json.Decoder(list[dict[str, Any]]).decode
@@ -38,6 +39,14 @@ def replayed_in_steps(kept: bytes) -> Steps[list[NumberedEvent]]:
     told += [numbers.say("error", {"error": error}) for error in failed]
     told.append(last_event(kept, numbers.next))
     return told
+
+
+def cut_short(kept: bytes, following: int) -> list[NumberedEvent]:
+    """Return an error and the end, for a client that has seen more than was kept."""
+    numbers = Numbers(following)
+    lost = {"code": "stream_lost", "message": _LOST}
+    told = [numbers.say("error", {"error": lost})]
+    return [*told, last_event(kept, numbers.next)]
 
 
 def _step(numbers: Numbers, index: int, step: Mapping[str, Any]) -> Iterator[NumberedEvent]:

@@ -26,7 +26,6 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import ThoughtSeals
 from smg_storage.ids import is_id
 
-TOKEN: Final = "continuation_token"
 ID_PREFIX: Final = "int_"
 _LABELS_MAX: Final = 64
 _LABEL_CHARACTERS_MAX: Final = 63
@@ -150,12 +149,6 @@ def _take_cached(draft: Draft, cursor: Cursor, key: str) -> None:
         draft.ignore(key)
 
 
-def _take_token(draft: Draft, cursor: Cursor, key: str) -> None:
-    if cursor.text(key, characters_min=1) is not None:
-        why = "a continuation is asked for with stream: true"
-        cursor.problem(key, why)
-
-
 def _switch(name: str) -> Take:
     def take(draft: Draft, cursor: Cursor, key: str) -> None:
         value = cursor.flag(key)
@@ -184,7 +177,6 @@ PARAMETERS: Final[Mapping[str, Take]] = {
     "service_tier": take_tier,
     "safety_settings": take_safety,
     "cached_content": _take_cached,
-    TOKEN: _take_token,
     "agent": _NO_AGENTS,
     "agent_config": _NO_AGENTS,
     "environment": refused("there are no environments here"),

@@ -4,12 +4,13 @@ A stored interaction that is streamed belongs to no request: it goes on for a wh
 leaves, and any number of clients may follow it.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final
 
 from smg_node.core.errors import invalid
 from smg_node.core.json_cursor import quoted
 from smg_node.dialects.interactions.events.interaction_object import public_object
+from smg_node.dialects.interactions.request.continuation import TOKEN, continuation_of
 from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.http.http_parts import HttpParts
@@ -21,6 +22,7 @@ from smg_node.http.message.reply import Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.ports.history import History, MadeResponse, RegisteredResponse
 from smg_node.http.routes.inference.answer_headers import Answering, close_events, note_request
+from smg_node.http.routes.stored.checkpoints import Checkpoints
 from smg_node.http.routes.stored.follow_stream import FollowStreams
 from smg_node.http.routes.stored.history_access import access_of
 from smg_node.http.routes.stored.made_stream import history_headers, stream_made
@@ -33,7 +35,12 @@ class InteractionRoutes:
     """Serves `/v1/interactions`, also under /v1beta and /v1alpha."""
 
     def __init__(
-        self, parts: HttpParts, history: History, bodies: BodyReader, pulse: KeepaliveTimer
+        self,
+        parts: HttpParts,
+        history: History,
+        bodies: BodyReader,
+        pulse: KeepaliveTimer,
+        drains: Callable[[], bool],
     ) -> None:
         self._parts = parts
         self._history = history
@@ -41,13 +48,18 @@ class InteractionRoutes:
         self._bodies = bodies
         self._pulse = pulse
         self._streams = FollowStreams(pulse)
+        self._drains = drains
 
     # ── Made ─────────────────────────────────────────────────────────────────
 
     async def create(self, request: HttpRequest) -> Reply | Streamed:
         """Answer with a new interaction, or with its events."""
-        ask = await self._understood(request, await self._bodies.json(request))
+        raw = await self._bodies.json(request)
+        body = await self._bodies.large.decoded(raw, nesting_max=self._parts.options.nesting_max)
         access = access_of(request, self._history)
+        if body.get(TOKEN) is not None:
+            return await self._resumed(request, body, access)
+        ask = await self._understood(request, raw, body)
         if self._interactions.registers(ask, access):
             registered = await self._interactions.register(
                 ask,
@@ -86,15 +98,50 @@ class InteractionRoutes:
             if ask.background:
                 # Whatever becomes of it, its row says so: that is told, and is no failure of this request.
                 events = await self._interactions.follow(access, made.id, None)
-                return await self._streams.show(request, events, answering.note)
+                marks = self._checkpoints(access, made.id)
+                return await self._streams.show(
+                    request, events, answering.note, checkpoints=marks
+                )
             return await self._streams.show(
                 request,
                 self._interactions.attend(run),
                 answering.note,
                 failure=lambda: made.failure,
+                checkpoints=self._checkpoints(access, made.id),
             )
         finally:
             answering.over()
+
+    # ── Resumed ──────────────────────────────────────────────────────────────
+
+    async def _resumed(
+        self, request: HttpRequest, body: dict[str, Any], access: Access
+    ) -> Streamed:
+        """Go on with the stream of an interaction, behind the checkpoint of a token."""
+        asked = continuation_of(body)
+        place = self._interactions.place_of(access, asked.token)
+        if asked.previous_id not in ("", place.interaction_id):
+            why = "previous_interaction_id: this token is of another interaction"
+            raise invalid(why, "previous_interaction_id", "invalid_continuation_token")
+        request.model = asked.model
+        events = await self._interactions.resume(access, place)
+        return await self._streams.show(
+            request,
+            events,
+            lambda: self._note(request),
+            checkpoints=self._checkpoints(access, place.interaction_id),
+        )
+
+    def _checkpoints(self, access: Access, interaction_id: str) -> Checkpoints | None:
+        every_ms = self._interactions.checkpoint_ms
+        if every_ms < 0:
+            return None
+        return Checkpoints(
+            lambda number: self._interactions.checkpoint(access, interaction_id, number),
+            every_ms=every_ms,
+            now_s=self._parts.clock.monotonic_s,
+            drains=self._drains,
+        )
 
     def _answering(self, request: HttpRequest, made: MadeResponse) -> Answering:
         return Answering(
@@ -137,9 +184,10 @@ class InteractionRoutes:
 
     # ── Read ─────────────────────────────────────────────────────────────────
 
-    async def _understood(self, request: HttpRequest, raw: bytes) -> InteractionRequest:
+    async def _understood(
+        self, request: HttpRequest, raw: bytes, body: dict[str, Any]
+    ) -> InteractionRequest:
         large, reader = self._bodies.large, self._interactions.reader(self._parts.reading)
-        body = await large.decoded(raw, nesting_max=self._parts.options.nesting_max)
         ask = await large.read(raw, body, lambda given: reader.read(given, request))
         request.model = ask.model
         request.trace.set("gen_ai.request.model", ask.model)
