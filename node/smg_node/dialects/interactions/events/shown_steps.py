@@ -44,7 +44,8 @@ def _thought(values: _Values) -> dict[str, Any]:
         step["signature"] = values["signature"]
     if not values.get("hidden"):
         texts = [str(part.get("text", "")) for part in _parts(values, "content")]
-        step["summary"] = [{"type": "text", "text": text} for text in texts if text]
+        summary = [{"type": "text", "text": text} for text in texts if text]
+        step |= {"summary": summary} if summary else {}
     return step
 
 
