@@ -126,9 +126,7 @@ def _of_history(
     def interactions() -> "InteractionRoutes":
         from smg_node.http.routes.stored.interactions import InteractionRoutes
 
-        return InteractionRoutes(
-            parts, parts.history(), bodies, pulse, lambda: drain.refusing
-        )
+        return InteractionRoutes(parts, parts.history(), bodies, pulse, lambda: drain.refusing)
 
     @cache
     def conversations() -> "ConversationRoutes":

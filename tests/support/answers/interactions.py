@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from smg_node.core.generation.events import Event
 from smg_node.dialects.dialect import Caller
@@ -25,7 +25,7 @@ class AcmeCaller:
 
     request_id = "req_1"
     tenant = "acme"
-    headers: dict[str, str] = {}
+    headers: ClassVar[dict[str, str]] = {}
 
 
 def interaction_ask(caller: Caller | None = None, /, **parameters: Any) -> InteractionRequest:

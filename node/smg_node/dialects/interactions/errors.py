@@ -23,9 +23,7 @@ _WORDS: Final[Mapping[ErrorKind, str]] = {
     ErrorKind.OVERLOADED: "UNAVAILABLE",
     ErrorKind.UPSTREAM_TIMEOUT: "DEADLINE_EXCEEDED",
 }
-_FAILED: Final = frozenset(
-    {TOO_LONG_CODE, "previous_interaction_not_found", "history_too_long"}
-)
+_FAILED: Final = frozenset({TOO_LONG_CODE, "previous_interaction_not_found", "history_too_long"})
 _NOT_IMPLEMENTED: Final = 501
 _encode: Final = msgspec.json.Encoder().encode
 

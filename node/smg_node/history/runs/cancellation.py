@@ -98,9 +98,7 @@ class Cancelling:
         self._sleep: Final = sleep
         peers.answer(TOPIC, self._asked)
 
-    async def cancel(
-        self, access: Access, response_id: str, *, foreground: bool = False
-    ) -> bytes:
+    async def cancel(self, access: Access, response_id: str, *, foreground: bool = False) -> bytes:
         """Return the object of a response that is cancelled or over now, or about to be.
 
         NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background, unless

@@ -76,9 +76,7 @@ def replay_of(row: StoredResponse, reasoning_events: ReasoningEvents) -> Replay:
     return InteractionReplay()
 
 
-def ended_document(
-    row: StoredResponse, output: Sequence[ItemDoc], ended: FinalStatus
-) -> bytes:
+def ended_document(row: StoredResponse, output: Sequence[ItemDoc], ended: FinalStatus) -> bytes:
     """Return the document with its output and its end; ValueError if the row has none."""
     if not is_interaction(row.id):
         return ended_object(row.response, output, ended)

@@ -295,9 +295,7 @@ class ResponseService:
         if not there and live is None:
             raise response_not_found(response_id)
 
-    async def cancel(
-        self, access: Access, response_id: str, *, foreground: bool = False
-    ) -> bytes:
+    async def cancel(self, access: Access, response_id: str, *, foreground: bool = False) -> bytes:
         """Return the object of a background response that is over now, or about to be. NOT_FOUND;
         INVALID_REQUEST `cannot_cancel` for a foreground response, unless it goes on without its
         client and `foreground` ones may be cancelled.

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.request_context import RequestContext
+from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
-from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.records import Access, PageAsk

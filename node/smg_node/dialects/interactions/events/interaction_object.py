@@ -55,7 +55,9 @@ def usage_object(usage: Usage) -> dict[str, Any]:
 
 def errors_shown(error: SmgError | None) -> list[dict[str, str]]:
     """Return `errors` of the object of an interaction that failed with this."""
-    return [] if error is None else [{"code": error.code, "message": error_object(error)["message"]}]
+    return (
+        [] if error is None else [{"code": error.code, "message": error_object(error)["message"]}]
+    )
 
 
 class InteractionObject:

@@ -142,9 +142,7 @@ class OpenThought(OpenStep):
         self._shown = shown
         self._signature = ""
         if shown:
-            self._prepare(
-                b'{"type":"thought_summary","content":{"type":"text","text":', b"}}}"
-            )
+            self._prepare(b'{"type":"thought_summary","content":{"type":"text","text":', b"}}}")
 
     def _bare(self) -> Mapping[str, Any]:
         return {"type": "thought"}

@@ -11,15 +11,14 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
-from smg_node.dialects.openai.part_limits import PartCounter
-from smg_node.dialects.responses.items.item_document import ITEM_BYTES_MAX, ItemDoc, item_from
-
 from smg_node.dialects.interactions.request.step_contents import (
     CONTENT_TYPES,
     read_content,
     read_contents,
     text_part,
 )
+from smg_node.dialects.openai.part_limits import PartCounter
+from smg_node.dialects.responses.items.item_document import ITEM_BYTES_MAX, ItemDoc, item_from
 
 OPAQUE: Final = "google:"
 """What the type of a kept step's item begins with; the step itself is under `step`."""
@@ -40,7 +39,9 @@ Opened = Callable[[str], str | None]
 _Read = Callable[[Cursor, PartCounter], Mapping[str, Any]]
 
 
-def read_input(cursor: Cursor, key: str, counter: PartCounter, opened: Opened) -> tuple[ItemDoc, ...]:
+def read_input(
+    cursor: Cursor, key: str, counter: PartCounter, opened: Opened
+) -> tuple[ItemDoc, ...]:
     """Return the items of `input`: a text, a content, contents, or steps; what is wrong is noted."""
     value = cursor.values[key]
     if type(value) is str:
@@ -114,10 +115,11 @@ def _model_output(step: Cursor, counter: PartCounter) -> Mapping[str, Any]:
 def _thought(step: Cursor, opened: Opened) -> dict[str, Any]:
     step.only(("type", "signature", "summary"))
     signature = step.text("signature")
-    texts = []
-    for content in step.objects("summary"):
-        if content.word("type", ("text",), required=True) is not None:
-            texts.append(content.text("text", required=True) or "")
+    texts = [
+        content.text("text", required=True) or ""
+        for content in step.objects("summary")
+        if content.word("type", ("text",), required=True) is not None
+    ]
     thought = "".join(texts) or (opened(signature) if signature else None) or ""
     values: dict[str, Any] = {"type": "reasoning", "summary": []}
     if thought:

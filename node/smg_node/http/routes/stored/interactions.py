@@ -99,9 +99,7 @@ class InteractionRoutes:
                 # Whatever becomes of it, its row says so: that is told, and is no failure of this request.
                 events = await self._interactions.follow(access, made.id, None)
                 marks = self._checkpoints(access, made.id)
-                return await self._streams.show(
-                    request, events, answering.note, checkpoints=marks
-                )
+                return await self._streams.show(request, events, answering.note, checkpoints=marks)
             return await self._streams.show(
                 request,
                 self._interactions.attend(run),

@@ -21,9 +21,7 @@ from smg_node.http.routes.inference.answer_headers import Answering, close_event
 _log = logging.getLogger("smg_node.http")
 
 
-async def stream_made(
-    answering: Answering, run: MadeResponse, pulse: KeepaliveTimer
-) -> Streamed:
+async def stream_made(answering: Answering, run: MadeResponse, pulse: KeepaliveTimer) -> Streamed:
     """Write the events of an answer, to its end; raise errors before the first byte."""
     request = answering.request
     stream = EventStream(request.wire, answering.note)

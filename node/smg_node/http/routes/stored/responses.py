@@ -28,6 +28,7 @@ from smg_node.dialects.responses.request.idempotency_key import (
 )
 from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.history.errors import response_not_found
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import query_switch
@@ -44,7 +45,6 @@ from smg_node.http.routes.inference.answer_headers import (
 from smg_node.http.routes.stored.follow_stream import FollowStreams
 from smg_node.http.routes.stored.history_access import access_of
 from smg_node.http.routes.stored.made_stream import history_headers, stream_made
-from smg_node.history.errors import response_not_found
 from smg_storage.records import Access
 
 if TYPE_CHECKING:

@@ -34,7 +34,10 @@ def kinds(events: list[Event], **asked: Any) -> list[str]:
         (whole(text("Hi")), [START, DELTA, STOP]),
         (whole(text("H", "i")), [START, DELTA, DELTA, STOP]),
         (whole(text()), [START, STOP]),
-        (whole(thought("hm"), text("Hi", block=1)), [START, DELTA, DELTA, STOP, START, DELTA, STOP]),
+        (
+            whole(thought("hm"), text("Hi", block=1)),
+            [START, DELTA, DELTA, STOP, START, DELTA, STOP],
+        ),
         (whole(call("{}")), [START, DELTA, STOP]),
     ],
 )

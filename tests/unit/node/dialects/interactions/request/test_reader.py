@@ -20,7 +20,13 @@ KEPT = {"type": "google_search_call", "id": "g1", "arguments": {"queries": ["q"]
 
 @pytest.mark.parametrize(
     "given",
-    ["hi", HI, [HI], [{"type": "user_input", "content": [HI]}], {"type": "user_input", "content": "hi"}],
+    [
+        "hi",
+        HI,
+        [HI],
+        [{"type": "user_input", "content": [HI]}],
+        {"type": "user_input", "content": "hi"},
+    ],
 )
 def test_all_forms_of_one_text_are_one_question(given: Any) -> None:
     prompt = generate_request(ask := interaction_ask(input=given), ask.items).prompts[0]
