@@ -133,8 +133,8 @@ class InteractionPresenter:
         self._settle("completed" if ended.status == "completed" else "incomplete", out)
         self._ended = ended
         self._status = ended.status
-        for error in errors_shown(ended.error):
-            out.append(self._numbers.say("error", {"error": error}))
+        errors = errors_shown(ended.error)
+        out.extend(self._numbers.say("error", {"error": error}) for error in errors)
         out.append(last_event(self.response(), self._numbers.next))
         return out
 

@@ -77,6 +77,7 @@ def read_step(step: Cursor, counter: PartCounter, opened: Opened) -> ItemDoc | N
     if kind is None:
         return None
     before = len(step.problems)
+    values: Mapping[str, Any] = {}
     if kind == "thought":
         values = _thought(step, opened)
     elif kind in _KEPT:

@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
+from smg_node.core.generation.request import ChatPrompt, Turn
 from smg_node.dialects.interactions.events.shown_steps import steps_of
+from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
 from smg_node.dialects.responses.request.generate_request import generate_request
 from support.answers.interactions import SEALS, interaction_ask
+
+
+def turns_of(ask: InteractionRequest) -> tuple[Turn, ...]:
+    prompt = generate_request(ask, ask.items).prompts[0]
+    assert isinstance(prompt, ChatPrompt)
+    return prompt.turns
+
 
 HI = {"type": "text", "text": "hi"}
 FUNCTION = {"type": "function", "name": "look_up", "parameters": {"type": "object"}}
@@ -29,8 +38,8 @@ KEPT = {"type": "google_search_call", "id": "g1", "arguments": {"queries": ["q"]
     ],
 )
 def test_all_forms_of_one_text_are_one_question(given: Any) -> None:
-    prompt = generate_request(ask := interaction_ask(input=given), ask.items).prompts[0]
-    assert [(turn.role, turn.content) for turn in prompt.turns] == [("user", "hi")]
+    ask = interaction_ask(input=given)
+    assert [(turn.role, turn.content) for turn in turns_of(ask)] == [("user", "hi")]
     assert steps_of(ask.items) == [{"type": "user_input", "content": [HI]}]
 
 
@@ -57,9 +66,8 @@ def test_a_step_is_shown_as_it_came(step: dict[str, Any]) -> None:
 
 def test_steps_that_no_prompt_shows_are_named() -> None:
     ask = interaction_ask(input=[KEPT, {"type": "user_input", "content": "hi"}])
-    made = generate_request(ask, ask.items)
-    assert made.ignored == ("input[0]",)
-    assert len(made.prompts[0].turns) == 1
+    assert generate_request(ask, ask.items).ignored == ("input[0]",)
+    assert len(turns_of(ask)) == 1
 
 
 def test_a_thought_without_its_text_is_complete_by_its_signature() -> None:
@@ -71,16 +79,14 @@ def test_a_thought_without_its_text_is_complete_by_its_signature() -> None:
         {"type": "function_result", "call_id": "c1", "result": "1"},
     ]
     ask = interaction_ask(input=steps)
-    turns = generate_request(ask, ask.items).prompts[0].turns
-    assert [turn.reasoning for turn in turns] == [None, "hm", None]
+    assert [turn.reasoning for turn in turns_of(ask)] == [None, "hm", None]
     assert steps_of(ask.items)[1] == {"type": "thought", "signature": sealed}
 
 
 @pytest.mark.parametrize("signature", ["", "bm90IG91cnM=", "é", "###"])
 def test_a_thought_that_nothing_carries_is_left_out(signature: str) -> None:
     ask = interaction_ask(input=[{"type": "thought", "signature": signature}, CALL])
-    turns = generate_request(ask, ask.items).prompts[0].turns
-    assert [turn.reasoning for turn in turns] == [None]
+    assert [turn.reasoning for turn in turns_of(ask)] == [None]
 
 
 def test_settings_of_the_generation_are_those_of_the_request() -> None:
