@@ -17,7 +17,7 @@ from smg_node.config.schema.model_name import check_model_name
 from smg_node.config.sections.admission import Admission
 from smg_node.config.sections.auth import Auth
 from smg_node.config.sections.engine import EngineCalls
-from smg_node.config.sections.history import History, Responses, Retention
+from smg_node.config.sections.history import History, Interactions, Responses, Retention
 from smg_node.config.sections.http import Http
 from smg_node.config.sections.kv import Kv
 from smg_node.config.sections.lifecycle import Drain, Readiness
@@ -103,6 +103,7 @@ class Settings(BaseSettings):
     retention: Retention = Field(default_factory=Retention)
     history: History = Field(default_factory=History)
     responses: Responses = Field(default_factory=Responses)
+    interactions: Interactions = Field(default_factory=Interactions)
     mesh: MeshSection = Field(default_factory=MeshSection)
     drain: Drain = Field(default_factory=Drain)
     readiness: Readiness = Field(default_factory=Readiness)

@@ -8,6 +8,7 @@ import msgspec
 
 from smg_node.core.generation.request import Prompt
 from smg_node.dialects.responses.events.presenter import ReasoningEvents
+from smg_node.dialects.responses.request.response_request import Api
 from smg_storage.ids import Chance, new_thread, thread_of
 from smg_storage.records import Access, Turn
 from smg_storage.store import HistoryStore
@@ -57,6 +58,10 @@ class HistoryOptions:
     """How the events of thoughts are called."""
     resume_grace_s: float = 0.0
     """How long a stored, streamed response goes on without its client; 0 is not at all."""
+    interaction_grace_s: float = 5.0
+    """How long a stored, streamed interaction with checkpoints goes on without its client."""
+    checkpoint_ms: int = 250
+    """How often a stream of an interaction has a checkpoint at most; 0 is with every write, -1 never."""
     event_log_kept_s: float = 600.0
     """How long the events of a response are kept after its end."""
     background_deadline_s: float = 3_600.0
@@ -64,6 +69,12 @@ class HistoryOptions:
     """How many responses may be made at a time that outlive who asked for them."""
     background_tenant_max: int = 128
     """How many of those may be one tenant's."""
+
+    def grace_s(self, api: Api) -> float:
+        """Return how long a stored, streamed answer of this API goes on without its client."""
+        if api == "interactions" and self.checkpoint_ms >= 0:
+            return max(self.interaction_grace_s, self.resume_grace_s)
+        return self.resume_grace_s
 
     def log_until_us(self, created_us: int) -> int:
         """Return until when the events of a response are kept that was begun then: long enough,

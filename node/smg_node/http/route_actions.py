@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from smg_node.http.routes.inference.parse_text import ParseRoutes
     from smg_node.http.routes.inference.tokens import TokenRoutes
     from smg_node.http.routes.stored.conversations import ConversationRoutes
+    from smg_node.http.routes.stored.interactions import InteractionRoutes
     from smg_node.http.routes.stored.responses import ResponseRoutes
     from smg_node.http.routes.tenants.keys import KeyRoutes
     from smg_node.http.routes.tenants.limits import LimitRoutes
@@ -58,7 +59,7 @@ def build_actions(
     return {
         **_for_tenants(parts, bodies, pulse, joining),
         **_of_texts(parts, bodies, pulse),
-        **_of_history(parts, bodies, pulse),
+        **_of_history(parts, bodies, pulse, drain),
         **_of_usage(parts),
         **_for_the_fleet(parts, bodies),
         **_for_members(parts, bodies),
@@ -133,13 +134,19 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> Ma
 
 
 def _of_history(
-    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer
+    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, drain: Drain
 ) -> Mapping[str, Action]:
     @cache
     def responses() -> "ResponseRoutes":
         from smg_node.http.routes.stored.responses import ResponseRoutes
 
         return ResponseRoutes(parts, parts.history(), bodies, pulse)
+
+    @cache
+    def interactions() -> "InteractionRoutes":
+        from smg_node.http.routes.stored.interactions import InteractionRoutes
+
+        return InteractionRoutes(parts, parts.history(), bodies, pulse, lambda: drain.refusing)
 
     @cache
     def conversations() -> "ConversationRoutes":
@@ -155,6 +162,10 @@ def _of_history(
         "input_items": lambda request: responses().input_items(request),
         "input_tokens": lambda request: responses().input_tokens(request),
         "compact": lambda request: responses().compact(request),
+        "create_interaction": lambda request: interactions().create(request),
+        "interaction": lambda request: interactions().retrieve(request),
+        "delete_interaction": lambda request: interactions().delete(request),
+        "cancel_interaction": lambda request: interactions().cancel(request),
         "create_conversation": lambda request: conversations().create(request),
         "conversation": lambda request: conversations().retrieve(request),
         "change_conversation": lambda request: conversations().update(request),

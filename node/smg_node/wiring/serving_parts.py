@@ -187,7 +187,9 @@ def build_http_parts(
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
-        shared.live.watch(("history", "retention", "responses", "storage"), history.retune)
+        shared.live.watch(
+            ("history", "interactions", "retention", "responses", "storage"), history.retune
+        )
     return parts
 
 

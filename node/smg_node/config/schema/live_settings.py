@@ -122,6 +122,8 @@ LIVE: Final = (
     "responses.reasoning_events",
     "responses.resume_grace_s",
     "responses.event_log_ttl_s",
+    "interactions.checkpoint_ms",
+    "interactions.resume_grace_s",
     "responses.background.per_node_max",
     "responses.background.per_tenant_max",
     "responses.background.deadline_s",

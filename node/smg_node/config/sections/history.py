@@ -110,3 +110,23 @@ class Responses(Section):
         why="a client that comes back does so within minutes; the response itself is kept much longer",
     )
     background: Background = Field(default_factory=Background)
+
+
+class Interactions(Section):
+    """How the Interactions API answers."""
+
+    checkpoint_ms: int = number(
+        250,
+        "Milliseconds between two checkpoints in a stored stream, from which a client goes on by itself after a break;"
+        " 0 is one with every write, -1 is none.",
+        low=-1,
+        high=60_000,
+        why="each has some 300 bytes; a client whose last event is none gets an error when its stream breaks",
+    )
+    resume_grace_s: float = number(
+        5,
+        "Seconds a stored stream with checkpoints goes on without its client.",
+        low=0,
+        high=3_600,
+        why="a client that goes on by itself asks again at once; one that left for good costs so much generation",
+    )

@@ -98,23 +98,25 @@ class Cancelling:
         self._sleep: Final = sleep
         peers.answer(TOPIC, self._asked)
 
-    async def cancel(self, access: Access, response_id: str) -> bytes:
+    async def cancel(self, access: Access, response_id: str, *, foreground: bool = False) -> bytes:
         """Return the object of a response that is cancelled or over now, or about to be.
 
-        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background; OVERLOADED
-        `store_unavailable`.
+        NOT_FOUND; INVALID_REQUEST `cannot_cancel` for one that was not asked for in the background, unless
+        `foreground` ones may be cancelled too; OVERLOADED `store_unavailable`.
         """
         until_s = self._now_s() + WAIT_S
         run = self._find(access.tenant, response_id)
         if run is not None:
-            _check_background(response_id, run.body())
+            if not foreground:
+                _check_background(response_id, run.body())
             run.cancel()
             await _ended(run, WAIT_S)
         elif not is_id(response_id):
             raise response_not_found(response_id)
         else:
             record = await self._row(access, response_id)
-            _check_background(response_id, record.response)
+            if not foreground:
+                _check_background(response_id, record.response)
             if record.status.is_final:
                 return record.response
             await self._have_it_ended(access, record)

@@ -30,12 +30,17 @@ _ENDINGS: Final = {
 
 
 class _Line(msgspec.Struct):
-    type: str
-    sequence_number: int
+    """Head of an event: of a response, or of an interaction, whose number is a text."""
+
+    type: str = ""
+    sequence_number: int = -1
+    event_type: str = ""
+    event_id: str = ""
 
 
 class _Object(msgspec.Struct):
     status: str
+    object: str = ""
 
 
 _line: Final = msgspec.json.Decoder(_Line).decode
@@ -67,12 +72,17 @@ def terminal(response: bytes, sequence: int) -> NumberedEvent:
     `response` is the object as it was kept; it stands in the event byte for byte.
     """
     try:
-        status = _object(response).status
+        shown = _object(response)
     except msgspec.DecodeError as error:
         raise ValueError("this is no response") from error
-    kind = _ENDINGS.get(status)
+    kind = _ENDINGS.get(shown.status)
     if kind is None:
-        raise ValueError(f"a response that is {status[:32]!r} has not ended")
+        raise ValueError(f"a response that is {shown.status[:32]!r} has not ended")
+    if shown.object == "interaction":
+        # Imported here: most nodes never need it.
+        from smg_node.dialects.interactions.events.interaction_object import last_event
+
+        return last_event(response, sequence)
     fields = {"type": kind, "sequence_number": sequence, "response": msgspec.Raw(response)}
     return NumberedEvent(sequence, kind, json_line(fields))
 
@@ -93,4 +103,8 @@ def _told(line: bytes) -> NumberedEvent:
         head = _line(line)
     except msgspec.DecodeError as error:
         raise ValueError("the blob has a line that is no event") from error
-    return NumberedEvent(head.sequence_number, head.type, line)
+    if head.type:
+        return NumberedEvent(head.sequence_number, head.type, line)
+    if not head.event_type or not head.event_id.isdecimal():
+        raise ValueError("the blob has a line that is no event")
+    return NumberedEvent(int(head.event_id), head.event_type, line)

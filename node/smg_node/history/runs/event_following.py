@@ -20,13 +20,12 @@ from typing import Final, Protocol
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.json_cursor import quoted
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
-from smg_node.dialects.responses.events.partial_response import PartialResponse
-from smg_node.dialects.responses.events.stored_replay import TERMINAL_EVENTS, replayed_in_steps
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.ports import HistoryOptions, Keeper
 from smg_node.history.runs.event_codec import terminal
 from smg_node.history.runs.event_log_reader import LogReader
+from smg_node.history.runs.public_forms import LAST_EVENTS, partial_of, retold_in_steps
 from smg_storage.ids import is_id
 from smg_storage.records import Access, StoredResponse
 
@@ -108,7 +107,7 @@ class Following:
             async for told in batches:
                 yield told
                 after = told[-1].sequence
-                if told[-1].type in TERMINAL_EVENTS:
+                if told[-1].type in LAST_EVENTS:
                     return
         record = await self._record(access, response_id)
         seen = None if after < 0 else after
@@ -191,7 +190,7 @@ class Following:
             return record.response
         log = self._log(access, record.id, -1)
         try:
-            halfway = PartialResponse(record.response)
+            halfway = partial_of(record)
             while told := await log.more():
                 halfway.hear(told)
             if log.headless:
@@ -217,7 +216,7 @@ class Following:
     async def _retold(self, record: StoredResponse) -> Sequence[NumberedEvent]:
         names = self._options.reasoning_events
         try:
-            return await paced(replayed_in_steps(record.response, reasoning_events=names))
+            return await paced(retold_in_steps(record, names))
         except ValueError as error:
             raise corrupt(f"response {record.id}") from error
 
@@ -232,7 +231,7 @@ async def attended(run: Attended) -> Events:
     async with aclosing(run.attend()) as batches:
         async for told in batches:
             yield told
-            if told[-1].type in TERMINAL_EVENTS:
+            if told[-1].type in LAST_EVENTS:
                 return
     raise _lost(run.id)
 

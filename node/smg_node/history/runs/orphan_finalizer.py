@@ -11,12 +11,13 @@ from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects.responses.events.final_status import FinalStatus
-from smg_node.dialects.responses.events.orphan_ending import LogReplay, OrphanEnding, ended_object
+from smg_node.dialects.responses.events.orphan_ending import OrphanEnding
 from smg_node.dialects.responses.items.item_document import ItemDoc, items_of
 from smg_node.history.errors import corrupt
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_log_reader import LogReader
+from smg_node.history.runs.public_forms import Replay, ended_document, replay_of
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
     NEVER_US,
@@ -35,11 +36,9 @@ TRIES: Final = 3
 """How often a log is read again because it had grown meanwhile; nobody may write into it any more."""
 
 
-def decide(row: StoredResponse, life: OrphanEnding) -> FinalStatus:
+def decide(row: StoredResponse) -> FinalStatus:
     """Return the final status of a run whose owner is gone: the place to change if runs were ever
     to be resumed.
-
-    `life` is everything that is known of the run.
     """
     if row.cancel_requested:
         return FinalStatus.cancelled()
@@ -69,9 +68,9 @@ class OrphanFinalizer:
         row = await self._store.get_response(access, held.response_id)
         if row is None or row.status.is_final:
             return ""
-        life = await self._closed(access, held, row)
         now_us = self._now_us()
-        ended = decide(row, life).at(now_us // 1_000_000)
+        ended = decide(row).at(now_us // 1_000_000)
+        life = await self._closed(access, held, row, ended)
         kept_s = self._options.responses_kept_s
         final = replace(
             row,
@@ -83,13 +82,15 @@ class OrphanFinalizer:
         await self._commit(access, final, await self._turn(access, final, held, life.output))
         return ended.status
 
-    async def _closed(self, access: Access, held: Lease, row: StoredResponse) -> OrphanEnding:
+    async def _closed(
+        self, access: Access, held: Lease, row: StoredResponse, ended: FinalStatus
+    ) -> OrphanEnding:
         """Return everything that is known of a run, after its closing events are in the log."""
         for _ in range(TRIES):
-            fold = LogReplay(reasoning_events=self._options.reasoning_events)
+            fold = replay_of(row, self._options.reasoning_events)
             try:
                 await self._read(access, row.id, fold)
-                life = fold.close(row.response)
+                life = fold.close(row.response, ended)
             except (ValueError, SmgError) as error:
                 if isinstance(error, SmgError) and error.kind is not ErrorKind.INTERNAL:
                     raise
@@ -115,7 +116,7 @@ class OrphanFinalizer:
         kept_us = round(self._options.event_log_kept_s * 1_000_000)
         return max(self._options.log_until_us(row.created_us), self._now_us() + kept_us)
 
-    async def _read(self, access: Access, response_id: str, fold: LogReplay) -> None:
+    async def _read(self, access: Access, response_id: str, fold: Replay) -> None:
         log = LogReader(self._store, access, response_id)
         while told := await log.more():
             fold.feed(told)
@@ -166,7 +167,7 @@ class OrphanFinalizer:
 
 def _object(row: StoredResponse, life: OrphanEnding, ended: FinalStatus) -> bytes:
     try:
-        return ended_object(row.response, life.output, ended)
+        return ended_document(row, life.output, ended)
     except ValueError:
         # It is shown as damaged to whoever asks for it, but it is no run any more.
         corrupt(f"object of response {row.id}")

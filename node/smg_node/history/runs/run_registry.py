@@ -168,7 +168,7 @@ class RegisteredRuns:
             Terms(
                 deadline_s=deadline_s,
                 log_expires_us=options.log_until_us(record.created_us),
-                grace_s=None if background else options.resume_grace_s,
+                grace_s=None if background else options.grace_s(made.hydrated.ask.api),
             ),
         )
         made.why_cut = lambda: None

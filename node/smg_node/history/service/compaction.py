@@ -15,7 +15,7 @@ from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.history.context.sealed_content import sealer
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.service.response_service import DIALECT, ResponseService
+from smg_node.history.service.response_service import ResponseService
 from smg_node.history.turns.response_run import events_of
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.ids import new_id
@@ -84,7 +84,7 @@ class Compactor:
         selected = await self._desk.select(quiet, context, access)
         wish = _summing(selected.wish)
         return Compaction(
-            run=self._parts.generations.start(DIALECT, wish, context),
+            run=self._parts.generations.start("responses", wish, context),
             wish=wish,
             _parts=self._parts,
             _access=access,

@@ -23,6 +23,8 @@ def history_options(settings: Settings) -> HistoryOptions:
         context_headers=settings.storage.context_headers,
         reasoning_events=settings.responses.reasoning_events,
         resume_grace_s=settings.responses.resume_grace_s,
+        interaction_grace_s=settings.interactions.resume_grace_s,
+        checkpoint_ms=settings.interactions.checkpoint_ms,
         event_log_kept_s=settings.responses.event_log_ttl_s,
         background_deadline_s=settings.responses.background.deadline_s,
         background_node_max=settings.responses.background.per_node_max,

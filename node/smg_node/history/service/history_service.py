@@ -1,6 +1,8 @@
 """History service: the responses and conversations services in one, as built from settings."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.responses.request.response_request import ResponseRequest
@@ -9,6 +11,9 @@ from smg_node.history.service.conversation_service import ConversationService
 from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.service.response_service import ResponseService
 from smg_storage.records import Access
+
+if TYPE_CHECKING:
+    from smg_node.history.service.interaction_service import InteractionService
 
 
 class Responses(ResponseService):
@@ -32,6 +37,14 @@ class HistoryService:
         self.responses = Responses(parts)
         self.conversations = ConversationService(parts)
         self._options = parts.options
+        self._parts = parts
+
+    @cached_property
+    def interactions(self) -> "InteractionService":
+        """Interactions, on the desk of responses; loaded with the first of them."""
+        from smg_node.history.service.interaction_service import InteractionService
+
+        return InteractionService(self.responses, self._parts)
 
     @property
     def store_timeout_s(self) -> float:

@@ -11,7 +11,6 @@ from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.responses.events.list_bodies import unknown_cursor
-from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_steps, length_of
 from smg_node.dialects.responses.request.generate_request import generate_request_in_steps
 from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
@@ -19,7 +18,7 @@ from smg_node.dialects.responses.request.items_to_turns import sealed
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.history.context.history_loading import HistoryLoader, LoadedHistory
 from smg_node.history.context.paced_steps import paced
-from smg_node.history.context.sealed_content import opened, sealer
+from smg_node.history.context.sealed_content import opened
 from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.ports import (
@@ -30,13 +29,13 @@ from smg_node.history.runs.background_run import RegisteredRun
 from smg_node.history.runs.cancellation import Cancelling, not_cancellable
 from smg_node.history.runs.event_following import Attended, Events, Following, attended
 from smg_node.history.service.history_parts import HistoryParts
+from smg_node.history.service.tellers import teller_of
+from smg_node.history.turns.api_ids import PREFIXES
 from smg_node.history.turns.idempotency import HeldKey, IdempotencyService
 from smg_node.history.turns.response_reservation import ResponseReservation
 from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.ids import is_id, new_id
 from smg_storage.records import Access, PageAsk, StoredResponse
-
-DIALECT: Final = "responses"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,7 @@ class ResponseService:
         return (
             ask.stream
             and ask.store
-            and parts.options.resume_grace_s > 0
+            and parts.options.grace_s(ask.api) > 0
             and parts.keeper.store.kind != NO_STORE
             and parts.runs.has_room(access.tenant)
         )
@@ -183,15 +182,22 @@ class ResponseService:
             wish = structs.replace(wish, routing_key=routing_key)
         now_ms = parts.clock.now_ms()
         response_id = entry.response_id or new_id(
-            "resp", hydrated.thread, now_ms=now_ms, chance=parts.rng
+            PREFIXES[ask.api], hydrated.thread, now_ms=now_ms, chance=parts.rng
         )
         parts.named(response_id, context.request_id)
         return ResponseRun(
             id=response_id,
             access=access,
             hydrated=hydrated,
-            teller=self._teller(selected, response_id, access, now_ms),
-            generation=parts.generations.start(DIALECT, wish, context),
+            teller=teller_of(
+                parts,
+                hydrated,
+                model=selected.model,
+                answer_id=response_id,
+                tenant=access.tenant,
+                now_ms=now_ms,
+            ),
+            generation=parts.generations.start(ask.api, wish, context),
             wish=wish,
             keeper=parts.keeper,
             clock=parts.clock,
@@ -204,25 +210,6 @@ class ResponseService:
             conversation_kept_us=parts.options.conversations_kept_s * 1_000_000,
             why_cut=why_cut,
             live=self._live,
-        )
-
-    def _teller(
-        self, selected: Selected, response_id: str, access: Access, now_ms: int
-    ) -> ResponsePresenter:
-        """Return the presenter of the response."""
-        parts, hydrated = self._parts, selected.hydrated
-        seal = None
-        if hydrated.ask.wants_encrypted:
-            seal = sealer(parts.vault, tenant=access.tenant, model=selected.model)
-        return ResponsePresenter(
-            hydrated.ask,
-            response_id=response_id,
-            thread=hydrated.thread,
-            created_s=now_ms // 1000,
-            now_ms=now_ms,
-            chance=parts.rng,
-            seal=seal,
-            reasoning_events=parts.options.reasoning_events,
         )
 
     async def select(
@@ -281,15 +268,18 @@ class ResponseService:
         self, access: Access, response_id: str, page: PageAsk
     ) -> tuple[Sequence[bytes], bool]:
         """Return documents of a response's own input, and whether there are more; NOT_FOUND."""
+        return _page(await self.own_input(access, response_id), page)
+
+    async def own_input(self, access: Access, response_id: str) -> Sequence[ItemDoc]:
+        """Return all of a response's own input; NOT_FOUND."""
         live = self._live.get((access.tenant, response_id))
         if live is not None:
-            return _page(live.hydrated.ask.items, page)
+            return live.hydrated.ask.items
         record = await self._record(access, response_id)
         try:
-            items = await paced(items_in_steps(record.input))
+            return await paced(items_in_steps(record.input))
         except ValueError as error:
             raise corrupt(f"input of response {response_id}") from error
-        return _page(items, page)
 
     async def delete(self, access: Access, response_id: str) -> None:
         """Delete a response, also one that is still in progress; NOT_FOUND."""
@@ -305,13 +295,14 @@ class ResponseService:
         if not there and live is None:
             raise response_not_found(response_id)
 
-    async def cancel(self, access: Access, response_id: str) -> bytes:
+    async def cancel(self, access: Access, response_id: str, *, foreground: bool = False) -> bytes:
         """Return the object of a background response that is over now, or about to be. NOT_FOUND;
-        INVALID_REQUEST `cannot_cancel` for a foreground response.
+        INVALID_REQUEST `cannot_cancel` for a foreground response, unless it goes on without its
+        client and `foreground` ones may be cancelled.
         """
         if (access.tenant, response_id) in self._live:
             raise not_cancellable(response_id)
-        return await self._cancelling.cancel(access, response_id)
+        return await self._cancelling.cancel(access, response_id, foreground=foreground)
 
     async def _record(self, access: Access, response_id: str) -> StoredResponse:
         if not is_id(response_id):

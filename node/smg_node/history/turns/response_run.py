@@ -23,11 +23,11 @@ from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ports import Clock
 from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
-from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.history.context.history_loading import LoadedHistory
 from smg_node.history.errors import failure_of
 from smg_node.history.ports import Keeper
 from smg_node.history.turns.response_reservation import ResponseReservation
+from smg_node.history.turns.teller import Teller
 from smg_node.history.turns.turn_record import turn_of
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.errors import StoreError
@@ -45,7 +45,7 @@ class ResponseRun:
     id: str
     access: Access
     hydrated: LoadedHistory
-    teller: ResponsePresenter
+    teller: Teller
     generation: Run
     wish: GenerateRequest
     keeper: Keeper
@@ -109,6 +109,11 @@ class ResponseRun:
     def complete(self) -> bool:
         """Whether its history is not longer than what was read."""
         return self.hydrated.complete
+
+    @property
+    def has_output(self) -> bool:
+        """Whether anything of its answer is finished."""
+        return bool(self.teller.output())
 
     def body(self) -> bytes:
         """Return the whole response object as it is now."""

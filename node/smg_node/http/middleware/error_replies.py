@@ -5,7 +5,7 @@ An error outside any dialect gets the OpenAI envelope, because that is what most
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -20,6 +20,9 @@ from smg_node.http.message.reply import Reply
 from smg_node.http.ports.limits import StaleLimitError
 from smg_node.http.ports.shared_state import StaleSettingError
 from smg_node.http.route_table import BY_CLIENT, Route, WrongMethodError
+
+if TYPE_CHECKING:
+    from smg_node.dialects.interactions.errors import InteractionErrors
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """Above 120 s one official client gives up and another sleeps as told, so we never ask for so much."""
@@ -49,7 +52,7 @@ def error_reply(
     name = named if route is None else route.dialect
     if name == BY_CLIENT:
         name = dialect_of_client(headers or NO_HEADERS)
-    dialect = dialects.get(name)
+    dialect = _envelope(name, dialects)
     if isinstance(error, StaleSettingError | StaleLimitError):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:
@@ -74,6 +77,18 @@ def dialect_of_client(headers: Headers) -> str:
     if "x-goog-api-key" in headers:
         return "gemini"
     return "messages" if "anthropic-version" in headers else ""
+
+
+def _envelope(
+    name: str, dialects: Mapping[str, Dialect]
+) -> "Dialect | InteractionErrors | None":
+    """Return who renders errors of the API of that name; None for the OpenAI envelope."""
+    if name == "interactions":
+        # Imported here: most nodes never need it.
+        from smg_node.dialects.interactions.errors import InteractionErrors
+
+        return InteractionErrors()
+    return dialects.get(name)
 
 
 def family_of(route: Route | None) -> Family:

@@ -10,6 +10,7 @@ _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _MAYBE: Final[Mapping[str, Any]] = {"type": ["string", "null"]}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
 _FLAG: Final[Mapping[str, Any]] = {"type": "boolean"}
+_SWITCH: Final[Mapping[str, Any]] = {"type": ["boolean", "null"]}
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _ITEM: Final[Mapping[str, Any]] = {"$ref": "#/components/schemas/Item"}
 _ITEMS: Final[Mapping[str, Any]] = {"type": "array", "items": _ITEM}
@@ -80,6 +81,53 @@ HISTORY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         },
         *("id", "object", "created_at", "metadata"),
     ),
+    "InteractionRequest": {
+        **_object(
+            {
+                "model": {"type": "string", "minLength": 1, "maxLength": 256},
+                "input": {"type": ["string", "object", "array"]},
+                "previous_interaction_id": _MAYBE,
+                "system_instruction": _MAYBE,
+                "tools": {"type": ["array", "null"], "items": _ANY},
+                "generation_config": {"type": ["object", "null"]},
+                "response_format": {"type": ["object", "array", "null"]},
+                "stream": _SWITCH,
+                "store": _SWITCH,
+                "background": _SWITCH,
+                "labels": {"type": ["object", "null"], "maxProperties": 64},
+                "service_tier": {"enum": ["flex", "standard", "priority", "deferred", None]},
+                "continuation_token": _MAYBE,
+            }
+        ),
+        "anyOf": [{"required": ["model", "input"]}, {"required": ["continuation_token"]}],
+    },
+    "Step": _object({"type": _TEXT}, "type"),
+    "Interaction": _object(
+        {
+            "id": _TEXT,
+            "object": {"const": "interaction"},
+            "status": {
+                "enum": [
+                    "queued",
+                    "in_progress",
+                    "requires_action",
+                    "completed",
+                    "incomplete",
+                    "failed",
+                    "cancelled",
+                ]
+            },
+            "model": _TEXT,
+            "created": _TEXT,
+            "updated": _TEXT,
+            "steps": {"type": "array", "items": {"$ref": "#/components/schemas/Step"}},
+            "input": {"type": "array", "items": {"$ref": "#/components/schemas/Step"}},
+            "usage": _ANY,
+            "errors": {"type": "array", "items": _ANY},
+        },
+        *("id", "object", "status", "model", "created", "updated", "steps"),
+    ),
+    "InteractionDeleted": _object({}),
     "NewConversation": _object(
         {
             "items": {"type": ["array", "null"], "items": _GIVEN, "maxItems": ITEMS_MAX},
@@ -100,6 +148,12 @@ HISTORY_EXAMPLES: Final[Mapping[str, Any]] = {
         "input": [_QUESTION],
         "conversation": "conv_0198c0ffee005eed5eed5eed0123456789abcdef01234567",
         "truncation": "auto",
+    },
+    "InteractionRequest": {
+        "model": "llama-3.1-8b",
+        "input": "And in French?",
+        "previous_interaction_id": "int_0198c0ffee005eed5eed5eed0123456789abcdef01234567",
+        "stream": True,
     },
     "NewConversation": {"metadata": {"topic": "greetings"}},
     "NewItems": {"items": [_QUESTION]},

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.request_context import RequestContext
+from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
@@ -15,6 +16,9 @@ from smg_storage.records import Access, PageAsk
 
 if TYPE_CHECKING:
     # Only its name: what remembers is loaded with the first chat to remember.
+    from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
+    from smg_node.dialects.interactions.request.reader import InteractionsReader
+    from smg_node.history.service.checkpoint_tokens import Checkpoint
     from smg_node.history.turns.idempotency import HeldKey
 
 
@@ -39,6 +43,11 @@ class MadeResponse(Protocol):
     @property
     def failure(self) -> SmgError | None:
         """Its error, as soon as that is about to be sent."""
+        ...
+
+    @property
+    def has_output(self) -> bool:
+        """Whether anything of its answer is finished."""
         ...
 
     @property
@@ -221,6 +230,82 @@ class Responses(Protocol):
         ...
 
 
+class Interactions(Protocol):
+    """Interactions of all tenants; those of another tenant, and of other APIs, do not exist here."""
+
+    def reader(self, options: ReaderOptions) -> "InteractionsReader":
+        """Return the reader of bodies."""
+        ...
+
+    async def create(
+        self,
+        ask: "InteractionRequest",
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+        why_cut: Callable[[], SmgError | None],
+    ) -> MadeResponse:
+        """Return an interaction that has not begun, with its history read and checked."""
+        ...
+
+    def registers(self, ask: "InteractionRequest", access: Access) -> bool:
+        """Return whether it outlives its request; then call `register`, without awaiting between."""
+        ...
+
+    async def register(
+        self,
+        ask: "InteractionRequest",
+        context: RequestContext,
+        access: Access,
+        *,
+        routing_key: str = "",
+    ) -> RegisteredResponse | None:
+        """Return a registered interaction in progress; None if `create` has to serve it."""
+        ...
+
+    def attend(self, run: RegisteredResponse) -> AsyncIterator[Sequence[NumberedEvent]]:
+        """Return the events of a registered interaction for its own client, each at once."""
+        ...
+
+    async def follow(
+        self, access: Access, interaction_id: str, after: int | None
+    ) -> AsyncIterator[Sequence[NumberedEvent]]:
+        """Return the events with larger numbers (None: all) up to the end; NOT_FOUND."""
+        ...
+
+    @property
+    def checkpoint_ms(self) -> int:
+        """How often a stream has a checkpoint at most; -1 for never."""
+        ...
+
+    def checkpoint(self, access: Access, interaction_id: str, number: int) -> bytes:
+        """Return the frame of a checkpoint behind event `number`."""
+        ...
+
+    def place_of(self, access: Access, token: str) -> "Checkpoint":
+        """Return the place of a token; INVALID_REQUEST for one that is not the tenant's, or too old."""
+        ...
+
+    async def resume(
+        self, access: Access, place: "Checkpoint"
+    ) -> AsyncIterator[Sequence[NumberedEvent]]:
+        """Return the events behind a place, up to the end; never none."""
+        ...
+
+    async def retrieve(self, access: Access, interaction_id: str, *, with_input: bool) -> bytes:
+        """Return its public object; NOT_FOUND."""
+        ...
+
+    async def cancel(self, access: Access, interaction_id: str) -> bytes:
+        """Return its public object when it is over."""
+        ...
+
+    async def delete(self, access: Access, interaction_id: str) -> None:
+        """Delete it; NOT_FOUND."""
+        ...
+
+
 class Conversations(Protocol):
     """Conversations of all tenants; NOT_FOUND `conversation_not_found` for unknown ones."""
 
@@ -267,6 +352,11 @@ class History(Protocol):
     @property
     def responses(self) -> Responses:
         """Responses of all tenants."""
+        ...
+
+    @property
+    def interactions(self) -> Interactions:
+        """Interactions of all tenants."""
         ...
 
     @property

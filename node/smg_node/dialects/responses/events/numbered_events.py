@@ -34,6 +34,7 @@ _OPENINGS: Final[Mapping[str, bytes]] = {
         "response.reasoning_text.delta",
         "response.reasoning.delta",
         "response.function_call_arguments.delta",
+        "step.delta",
     )
 }
 

@@ -148,8 +148,11 @@ class LogReplay:
             except msgspec.DecodeError as error:
                 raise ValueError(f"event {event.sequence} makes no sense") from error
 
-    def close(self, response: bytes) -> OrphanEnding:
-        """Return the closing events; `response` is the object as it was before any output."""
+    def close(self, response: bytes, _ended: FinalStatus | None = None) -> OrphanEnding:
+        """Return the closing events; `response` is the object as it was before any output.
+
+        How it ended is told by the terminal event alone.
+        """
         script = Script()
         script.next = self.next
         told = [] if self.next else _begun(script, response)

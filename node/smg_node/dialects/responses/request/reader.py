@@ -71,6 +71,10 @@ def take_previous(draft: Draft, cursor: Cursor, key: str) -> None:
     value = cursor.text(key, characters_min=1)
     if value is None:
         return
+    if value.startswith("int_"):
+        why = f"{quoted(value)} was made by the Interactions API; it is continued there"
+        cursor.problem(key, why, "previous_response_not_found")
+        return
     if not is_id(value):
         why = f"there is no response {quoted(value)}"
         cursor.problem(key, why, "previous_response_not_found")

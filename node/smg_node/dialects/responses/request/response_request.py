@@ -10,6 +10,8 @@ from smg_node.dialects.responses.items.item_document import ItemDoc
 
 Truncation: TypeAlias = Literal["disabled", "auto"]
 ReasoningContext: TypeAlias = Literal["current_turn", "all_turns"]
+Api: TypeAlias = Literal["responses", "interactions"]
+"""The APIs whose answers are stored; an answer is shown by the one that made it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ class ResponseRequest:
     ignored: tuple[str, ...] = ()
     echo: Mapping[str, Any] = field(default_factory=dict)
     """What the answer repeats of the body, by the names of the public object."""
+    api: Api = "responses"
 
     @property
     def wants_encrypted(self) -> bool:

@@ -79,6 +79,11 @@ _PEERS: Final[Mapping[str, Schema]] = {"peers": _SWITCH}
 _MODEL: Final[Mapping[str, Schema]] = {"model": _TEXT}
 
 QUERY_SCHEMAS: Final[Mapping[str, Mapping[str, Schema]]] = {
+    "interaction": {
+        "stream": _SWITCH,
+        "last_event_id": {"type": "string", "pattern": "^[0-9]{0,18}$"},
+        "include_input": _SWITCH,
+    },
     "response": {
         "include": _INCLUDE,
         "stream": _SWITCH,

@@ -18,6 +18,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Streamed
 from smg_node.http.middleware.error_replies import internal
 from smg_node.http.routes.inference.answer_headers import close_events, uncancel
+from smg_node.http.routes.stored.checkpoints import Checkpoints
 
 Events: TypeAlias = AsyncIterator[Sequence[NumberedEvent]]
 
@@ -43,14 +44,15 @@ class FollowStreams:
         headers: Callable[[], Mapping[str, str]],
         *,
         failure: Callable[[], SmgError | None] = _none,
+        checkpoints: Checkpoints | None = None,
     ) -> Streamed:
         """Write events up to their end, and the end of the stream; raise errors before the first
-        byte.
+        byte. With `checkpoints` it may end before, where its client goes on elsewhere.
         """
         stream = EventStream(request.wire, headers)
         self._pulse.add(stream)
         try:
-            await _carry(events, stream, failure)
+            await _carry(events, stream, failure, checkpoints)
             failed = failure()
             request.error_code = "" if failed is None else failed.code
         except asyncio.CancelledError:
@@ -72,14 +74,22 @@ class FollowStreams:
 
 
 async def _carry(
-    events: Events, stream: EventStream, failure: Callable[[], SmgError | None]
+    events: Events,
+    stream: EventStream,
+    failure: Callable[[], SmgError | None],
+    checkpoints: Checkpoints | None,
 ) -> None:
     try:
         async for told in events:
             failed = None if stream.committed else failure()
             if failed is not None:
                 raise failed
-            await stream.send(b"".join([frame(one) for one in told]))
+            frames = b"".join([frame(one) for one in told])
+            if checkpoints is not None:
+                frames += checkpoints.behind(told)
+            await stream.send(frames)
+            if checkpoints is not None and checkpoints.leaves:
+                break
         stream.end(DONE)
     finally:
         await close_events(events)

@@ -8,13 +8,10 @@ A *registered* response belongs to no request: it goes on when its client leaves
 clients may follow it.
 """
 
-import asyncio
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smg_node.core.errors import SmgError
 from smg_node.dialects.responses.events.list_bodies import (
     deleted_response,
     include_of,
@@ -23,7 +20,6 @@ from smg_node.dialects.responses.events.list_bodies import (
     page_of,
     starting_after_of,
 )
-from smg_node.dialects.responses.events.numbered_events import DONE, frame
 from smg_node.dialects.responses.request.idempotency_key import (
     KEY_HEADER,
     REPLAYED_HEADER,
@@ -32,30 +28,27 @@ from smg_node.dialects.responses.request.idempotency_key import (
 )
 from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.history.errors import response_not_found
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.field_reader import query_switch
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of, routing_key
-from smg_node.http.middleware.error_replies import internal
 from smg_node.http.ports.history import History, MadeResponse
 from smg_node.http.routes.inference.answer_headers import (
     Answering,
     close_events,
     note_request,
-    uncancel,
 )
 from smg_node.http.routes.stored.follow_stream import FollowStreams
 from smg_node.http.routes.stored.history_access import access_of
+from smg_node.http.routes.stored.made_stream import history_headers, stream_made
 from smg_storage.records import Access
 
 if TYPE_CHECKING:
     from smg_node.history.turns.idempotency import HeldKey
-
-_log = logging.getLogger("smg_node.http")
 
 
 class ResponseRoutes:
@@ -98,10 +91,10 @@ class ResponseRoutes:
             held=held,
         )
         answering = Answering(
-            parts, request, run.wish, run.generation, lambda: _history_headers(run)
+            parts, request, run.wish, run.generation, lambda: history_headers(run)
         )
         if ask.stream:
-            return await self._stream(answering, run)
+            return await stream_made(answering, run, self._pulse)
         return await self._collect(answering, run)
 
     async def _key(
@@ -144,7 +137,7 @@ class ResponseRoutes:
         )
         made = run.made
         answering = Answering(
-            parts, request, made.wish, made.generation, lambda: _history_headers(made)
+            parts, request, made.wish, made.generation, lambda: history_headers(made)
         )
         try:
             if not ask.stream:
@@ -173,31 +166,6 @@ class ResponseRoutes:
         if run.failure is not None:
             raise run.failure
         return Reply(200, run.body())
-
-    async def _stream(self, answering: Answering, run: MadeResponse) -> Streamed:
-        request = answering.request
-        stream = EventStream(request.wire, answering.note)
-        self._pulse.add(stream)
-        try:
-            await _pump(run, stream)
-            request.error_code = "" if run.failure is None else run.failure.code
-        except asyncio.CancelledError:
-            if request.cut is None:
-                raise
-            uncancel()
-            _end(request, stream, run, request.cut)
-        except SmgError as error:
-            _end(request, stream, run, error)
-        except Exception:
-            if request.wire.gone:
-                raise
-            # A door: the status may be sent already, so the stream itself must say what happened.
-            _log.exception("a response broke because of a mistake of ours")
-            _end(request, stream, run, internal())
-        finally:
-            self._pulse.remove(stream)
-            answering.over()
-        return Streamed()
 
     async def compact(self, request: HttpRequest) -> Reply:
         """Answer with a compaction of the request's history."""
@@ -273,7 +241,11 @@ class ResponseRoutes:
         return ask
 
     def _asked(self, request: HttpRequest) -> tuple[Access, str]:
-        return access_of(request, self._history), request.values["id"]
+        response_id = request.values["id"]
+        if response_id.startswith("int_"):
+            # An answer of another API, which shows it there.
+            raise response_not_found(response_id)
+        return access_of(request, self._history), response_id
 
 
 def _note_unused(request: HttpRequest, *, streams: bool) -> None:
@@ -292,43 +264,3 @@ def _check_include(query: Mapping[str, str]) -> None:
     for name in ("include", "include[]"):
         if name in query:
             include_of(getall(name) if getall is not None else [query[name]])
-
-
-def _history_headers(run: MadeResponse) -> Mapping[str, str]:
-    more = "" if run.complete else "+"
-    # Who is answered before his response begins is not told the length of a prompt that is not rendered yet.
-    tokens = f"; tokens={run.prompt_tokens}" if run.prompt_tokens else ""
-    headers = {"x-smg-history": f"items={run.used}/{run.known}{more}{tokens}"}
-    if run.spooled:
-        headers["x-smg-store"] = "spooled"
-    return headers
-
-
-async def _pump(run: MadeResponse, stream: EventStream) -> None:
-    """Write events to the client until their end. Raises the run's error while nothing has been
-    written.
-    """
-    batches = run.told()
-    try:
-        async for told in batches:
-            if run.failure is not None and not stream.committed:
-                raise run.failure
-            frames = b"".join([frame(one) for one in told])
-            if run.over:
-                stream.end(frames + DONE)
-            else:
-                await stream.send(frames)
-    finally:
-        await close_events(batches)
-
-
-def _end(request: HttpRequest, stream: EventStream, run: MadeResponse, error: SmgError) -> None:
-    """End a stream with an error, by whichever means is left."""
-    request.error_code = error.code
-    if not stream.committed:
-        raise error
-    if not run.last_words:
-        # Without words of its own the only honest end is a broken connection.
-        stream.break_off()
-        return
-    stream.end(b"".join([frame(one) for one in run.last_words]) + DONE)

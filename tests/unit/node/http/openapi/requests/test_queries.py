@@ -32,7 +32,7 @@ ASKED = tuple(
     if route.query
     and route.method == "GET"
     # Those of histories need a store, and a tenant's own sums a key; they read like the others.
-    and route.action not in ("response", "input_items", "items", "own_usage")
+    and route.action not in ("response", "interaction", "input_items", "items", "own_usage")
 )
 
 

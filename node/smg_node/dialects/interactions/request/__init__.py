@@ -1,0 +1,1 @@
+"""Requests of the Interactions API: bodies, their steps, tools and generation settings."""

@@ -1,0 +1,47 @@
+"""Checkpoints of one stream: when they are due, written behind what was said in the same write.
+
+A client goes on by itself only from a checkpoint that is the last thing it saw. So there is one behind
+what begins an interaction and behind each finished step, and in between as often as is set. Where
+the node drains, the stream ends with one: its client goes on at another node.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+
+_FIRST: Final = frozenset({"interaction.created", "step.stop"})
+_LAST: Final = "interaction.completed"
+
+
+class Checkpoints:
+    """Checkpoints of one stream. `frame` makes the one behind an event's number."""
+
+    def __init__(
+        self,
+        frame: Callable[[int], bytes],
+        *,
+        every_ms: int,
+        now_s: Callable[[], float],
+        drains: Callable[[], bool],
+    ) -> None:
+        self._frame = frame
+        self._every_s = every_ms / 1_000
+        self._now_s = now_s
+        self._drains = drains
+        self._marked_s = float("-inf")
+        self.leaves = False
+        """Whether the stream ends here, and goes on at another node."""
+
+    def behind(self, told: Sequence[NumberedEvent]) -> bytes:
+        """Return the checkpoint to be written with these events, b"" for none."""
+        last = told[-1]
+        if last.type == _LAST:
+            return b""
+        self.leaves = self._drains()
+        now_s = self._now_s()
+        due = now_s - self._marked_s >= self._every_s
+        if not due and not self.leaves and not any(one.type in _FIRST for one in told):
+            return b""
+        self._marked_s = now_s
+        return self._frame(last.sequence)
