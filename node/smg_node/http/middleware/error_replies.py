@@ -79,9 +79,7 @@ def dialect_of_client(headers: Headers) -> str:
     return "messages" if "anthropic-version" in headers else ""
 
 
-def _envelope(
-    name: str, dialects: Mapping[str, Dialect]
-) -> "Dialect | InteractionErrors | None":
+def _envelope(name: str, dialects: Mapping[str, Dialect]) -> "Dialect | InteractionErrors | None":
     """Return who renders errors of the API of that name; None for the OpenAI envelope."""
     if name == "interactions":
         # Imported here: most nodes never need it.
