@@ -13,7 +13,8 @@ import pytest
 from google import genai
 from google.genai import types as genai_types
 from google.genai._gaos.types import interactions as shapes
-from google.genai._interactions_errors import NotFoundError
+from google.genai._interactions_errors import APIConnectionError, NotFoundError
+from google.genai.errors import ContinuationInterruptedError
 
 from support.answers.interactions import accumulated
 from support.processes.cutting_proxy import cutting_proxy
@@ -42,7 +43,6 @@ EVENTS: dict[str, Any] = {
     "step.stop": shapes.StepStop,
     "error": shapes.ErrorEvent,
 }
-CUTS = range(40, 9_000, 620)
 
 
 @dataclass(frozen=True)
@@ -249,12 +249,12 @@ def test_a_token_that_does_not_fit_is_refused(
     assert (answer.status_code, answer.json()["error"]["code"]) == (code, code)
 
 
-@pytest.mark.timeout(300)
-def test_a_stream_that_is_cut_anywhere_ends_whole_or_raises(place: Place) -> None:
-    port = int(place.url.rpartition(":")[2])
+def cut_streams(place: Place, cuts: range, *, between_writes: bool) -> tuple[int, int]:
+    """Return how many streams came whole and how many raised; none may pass a part for the whole."""
     whole = raised = 0
-    with cutting_proxy(port) as proxy:
-        for cut in CUTS:
+    with cutting_proxy(int(place.url.rpartition(":")[2])) as proxy:
+        proxy.between_writes = between_writes
+        for cut in cuts:
             proxy.cuts = [cut]
             client = client_of(proxy.url)
             said: list[str] = []
@@ -264,16 +264,28 @@ def test_a_stream_that_is_cut_anywhere_ends_whole_or_raises(place: Place) -> Non
                     for event in client.interactions.create(model="told", input="Hi", stream=True)
                     if event.event_type == "step.delta"
                 )
-            except Exception:
-                # Whatever it raises: it did not pass a part for the whole.
+            except (httpx2.TransportError, ContinuationInterruptedError, APIConnectionError):
                 raised += 1
                 continue
             finally:
                 client.close()
             assert "".join(said) == SAYS, cut
             whole += 1
-        assert proxy.broken >= len(CUTS) // 2
-    assert whole >= len(CUTS) // 2, raised
+        assert proxy.broken == len(cuts)
+    return whole, raised
+
+
+@pytest.mark.timeout(120)
+def test_a_stream_that_is_cut_at_any_byte_ends_whole_or_raises(place: Place) -> None:
+    cuts = range(40, 9_000, 1_210)
+    whole, raised = cut_streams(place, cuts, between_writes=False)
+    assert whole + raised == len(cuts)
+
+
+@pytest.mark.timeout(120)
+def test_a_stream_that_ends_behind_a_checkpoint_goes_on_by_itself(place: Place) -> None:
+    cuts = range(1_500, 8_000, 1_300)
+    assert cut_streams(place, cuts, between_writes=True) == (len(cuts), 0)
 
 
 def test_ids_of_one_api_are_none_of_the_other(place: Place) -> None:

@@ -23,6 +23,8 @@ class CuttingProxy:
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
         self.cuts: list[int] = []
+        self.between_writes = False
+        """Whether what the node wrote at once arrives whole before the connection ends."""
         self.broken = 0
         """How many connections were cut."""
 
@@ -66,9 +68,11 @@ class CuttingProxy:
                         server.sendall(data)
                         continue
                     if left is not None and len(data) >= left:
-                        with contextlib.suppress(OSError):
-                            client.sendall(data[:left])
                         self.broken += 1
+                        with contextlib.suppress(OSError):
+                            client.sendall(data if self.between_writes else data[:left])
+                        if self.between_writes:
+                            return
                         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
                         return
                     left = None if left is None else left - len(data)

@@ -25,7 +25,7 @@ from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.ports import HistoryOptions, Keeper
 from smg_node.history.runs.event_codec import terminal
 from smg_node.history.runs.event_log_reader import LogReader
-from smg_node.history.runs.public_forms import LAST_EVENTS, partial_of, retold_in_steps
+from smg_node.history.turns.public_forms import LAST_EVENTS, partial_of, rebuilt_in_steps
 from smg_storage.ids import is_id
 from smg_storage.records import Access, StoredResponse
 
@@ -216,7 +216,7 @@ class Following:
     async def _retold(self, record: StoredResponse) -> Sequence[NumberedEvent]:
         names = self._options.reasoning_events
         try:
-            return await paced(retold_in_steps(record, names))
+            return await paced(rebuilt_in_steps(record, names))
         except ValueError as error:
             raise corrupt(f"response {record.id}") from error
 

@@ -17,7 +17,7 @@ from smg_node.history.errors import corrupt
 from smg_node.history.ports import HistoryOptions
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_log_reader import LogReader
-from smg_node.history.runs.public_forms import Replay, ended_document, replay_of
+from smg_node.history.turns.public_forms import Replay, ended_document, replay_of
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.records import (
     NEVER_US,

@@ -29,7 +29,7 @@ from smg_node.history.runs.background_run import RegisteredRun
 from smg_node.history.runs.cancellation import Cancelling, not_cancellable
 from smg_node.history.runs.event_following import Attended, Events, Following, attended
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.service.tellers import teller_of
+from smg_node.history.service.presenters import presenter_of
 from smg_node.history.turns.api_ids import PREFIXES
 from smg_node.history.turns.idempotency import HeldKey, IdempotencyService
 from smg_node.history.turns.response_reservation import ResponseReservation
@@ -189,7 +189,7 @@ class ResponseService:
             id=response_id,
             access=access,
             hydrated=hydrated,
-            teller=teller_of(
+            teller=presenter_of(
                 parts,
                 hydrated,
                 model=selected.model,

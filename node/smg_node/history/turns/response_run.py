@@ -26,8 +26,8 @@ from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.context.history_loading import LoadedHistory
 from smg_node.history.errors import failure_of
 from smg_node.history.ports import Keeper
+from smg_node.history.turns.answer_presenter import AnswerPresenter
 from smg_node.history.turns.response_reservation import ResponseReservation
-from smg_node.history.turns.teller import Teller
 from smg_node.history.turns.turn_record import turn_of
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.errors import StoreError
@@ -45,7 +45,7 @@ class ResponseRun:
     id: str
     access: Access
     hydrated: LoadedHistory
-    teller: Teller
+    teller: AnswerPresenter
     generation: Run
     wish: GenerateRequest
     keeper: Keeper

@@ -1,1 +1,1 @@
-"""Answers of the Interactions API: the interaction object, its steps, and its stream of events."""
+"""Events and objects of the Interactions API: the interaction, its steps, and its stream."""

@@ -29,8 +29,8 @@ def replayed_in_steps(kept: bytes) -> Steps[list[NumberedEvent]]:
     except msgspec.DecodeError as error:
         raise ValueError("this is no interaction") from error
     numbers = Numbers()
-    shown = {name: fields[name] for name in _CREATED if name in fields}
-    created: dict[str, Any] = {**shown, "status": "in_progress"}
+    created: dict[str, Any] = {name: fields[name] for name in _CREATED if name in fields}
+    created["status"] = "in_progress"
     told = [numbers.say("interaction.created", {"interaction": created})]
     items = yield from items_in_steps(bytes(fields.get("output", b"[]")))
     for index, item in enumerate(items):

@@ -54,7 +54,7 @@ def partial_of(record: StoredResponse) -> Partial:
     return PartialInteraction(record.response)
 
 
-def retold_in_steps(
+def rebuilt_in_steps(
     record: StoredResponse, reasoning_events: ReasoningEvents
 ) -> Steps[list[NumberedEvent]]:
     """Return the events of a stored answer, rebuilt; ValueError if the row has no document."""

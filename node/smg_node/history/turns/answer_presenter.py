@@ -1,4 +1,4 @@
-"""Teller interface: how a run tells its events to clients, whichever API its answer is of."""
+"""Answer presenter: interface by which a run tells its events, whichever API its answer is of."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,7 +9,7 @@ from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc
 
 
-class Teller(Protocol):
+class AnswerPresenter(Protocol):
     """Presenter of one stored answer."""
 
     @property

@@ -1,14 +1,14 @@
-"""Tellers by API: the presenter of a stored answer that is about to be made."""
+"""Presenters by API: that of a stored answer which is about to be made."""
 
 from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.history.context.history_loading import LoadedHistory
 from smg_node.history.context.sealed_content import sealer
 from smg_node.history.service.history_parts import HistoryParts
-from smg_node.history.turns.teller import Teller
+from smg_node.history.turns.answer_presenter import AnswerPresenter
 from smg_storage.records import NO_TENANT
 
 
-def teller_of(
+def presenter_of(
     parts: HistoryParts,
     hydrated: LoadedHistory,
     *,
@@ -16,7 +16,7 @@ def teller_of(
     answer_id: str,
     tenant: str,
     now_ms: int,
-) -> Teller:
+) -> AnswerPresenter:
     """Return the presenter of this answer; `model` is the model's own name, where that is known."""
     ask = hydrated.ask
     if ask.api == "interactions":
@@ -40,7 +40,7 @@ def _interaction(
     answer_id: str,
     tenant: str,
     now_ms: int,
-) -> Teller:
+) -> AnswerPresenter:
     # Imported here: most nodes never need it.
     from smg_node.dialects.interactions.events.presenter import InteractionPresenter
     from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
