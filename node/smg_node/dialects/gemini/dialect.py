@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any
 
 from smg_node.core.errors import SmgError
+from smg_node.dialects import google_errors
 from smg_node.dialects.dialect import UNKNOWN, Caller, ParsedBody, Presenter
-from smg_node.dialects.gemini import errors
 from smg_node.dialects.gemini.presenter import KEEPALIVE, GeminiPresenter
 from smg_node.dialects.gemini.reader import GeminiReader
 from smg_node.dialects.gemini.signatures import signature_of
@@ -41,8 +41,8 @@ class GeminiDialect:
 
     def error_status(self, error: SmgError) -> int:
         """Return the HTTP status of the error; never 501."""
-        return errors.google_status(error)
+        return google_errors.google_status(error)
 
     def error_body(self, error: SmgError, request_id: str) -> bytes:
         """Return Google's envelope; it has no place for the request id, the headers carry it."""
-        return errors.error_body(error)
+        return google_errors.error_body(error)

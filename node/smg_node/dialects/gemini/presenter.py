@@ -37,8 +37,8 @@ from smg_node.dialects.gemini.answer_objects import (
     logprobs_object,
     usage_object,
 )
-from smg_node.dialects.gemini.errors import error_body
 from smg_node.dialects.gemini.view import GeminiView
+from smg_node.dialects.google_errors import error_body
 from smg_node.dialects.openai.frames import encode_json, json_line, json_text
 
 KEEPALIVE: Final = (

@@ -1,30 +1,17 @@
-"""Errors of the Interactions API: Google's envelope, whose words of status follow from the kind."""
+"""Errors of the Interactions API: Google's envelope, with its own word where the state of a history is in the way."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from smg_node.core.context_limit import TOO_LONG_CODE
-from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.dialects.openai_errors import error_object
+from smg_node.core.errors import SmgError
+from smg_node.dialects.google_errors import error_object, google_status
 
-_WORDS: Final[Mapping[ErrorKind, str]] = {
-    ErrorKind.INVALID_REQUEST: "INVALID_ARGUMENT",
-    ErrorKind.UNAUTHENTICATED: "UNAUTHENTICATED",
-    ErrorKind.FORBIDDEN: "PERMISSION_DENIED",
-    ErrorKind.NOT_FOUND: "NOT_FOUND",
-    ErrorKind.CONFLICT: "ABORTED",
-    ErrorKind.TOO_LARGE: "INVALID_ARGUMENT",
-    ErrorKind.RATE_LIMITED: "RESOURCE_EXHAUSTED",
-    ErrorKind.CLIENT_GONE: "CANCELLED",
-    ErrorKind.INTERNAL: "INTERNAL",
-    ErrorKind.UPSTREAM_FAILED: "UNAVAILABLE",
-    ErrorKind.OVERLOADED: "UNAVAILABLE",
-    ErrorKind.UPSTREAM_TIMEOUT: "DEADLINE_EXCEEDED",
-}
-_FAILED: Final = frozenset({TOO_LONG_CODE, "previous_interaction_not_found", "history_too_long"})
-_NOT_IMPLEMENTED: Final = 501
+_UNMET: Final = "FAILED_PRECONDITION"
+_ABOUT_STATE: Final = frozenset(
+    {TOO_LONG_CODE, "previous_interaction_not_found", "history_too_long"}
+)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -33,27 +20,11 @@ class InteractionErrors:
 
     def error_status(self, error: SmgError) -> int:
         """Return the HTTP status; what nothing here can do is no 501, which clients try again."""
-        return 400 if error.status == _NOT_IMPLEMENTED else error.status
+        return google_status(error)
 
     def error_body(self, error: SmgError, _request_id: str) -> bytes:
         """Return the JSON envelope."""
-        status = self.error_status(error)
-        return _encode(
-            {"error": {"code": status, "message": _message(error), "status": _word(error)}}
-        )
-
-
-def _word(error: SmgError) -> str:
-    if error.code in _FAILED:
-        return "FAILED_PRECONDITION"
-    return "INVALID_ARGUMENT" if error.status == _NOT_IMPLEMENTED else _WORDS[error.kind]
-
-
-def _message(error: SmgError) -> str:
-    if error.code == TOO_LONG_CODE and error.excess is not None:
-        return (
-            f"The input token count ({error.excess.tokens}) exceeds the maximum number of tokens"
-            f" allowed ({error.excess.most})."
-        )
-    message: str = error_object(error)["message"]
-    return message
+        told = error_object(error)
+        if error.code in _ABOUT_STATE:
+            told["status"] = _UNMET
+        return _encode({"error": told})

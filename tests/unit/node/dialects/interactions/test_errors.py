@@ -27,8 +27,11 @@ from smg_node.dialects.interactions.errors import InteractionErrors
 )
 def test_each_kind_has_googles_word(error: SmgError, code: int, status: str) -> None:
     errors = InteractionErrors()
-    body = json.loads(errors.error_body(error, "req_1"))
-    assert body == {"error": {"code": code, "message": "no", "status": status}}
+    said = json.loads(errors.error_body(error, "req_1"))["error"]
+    details = said.pop("details", [])
+    assert said == {"code": code, "message": "no", "status": status}
+    fields = [each["field"] for told in details for each in told["fieldViolations"]]
+    assert fields == ([error.where] if error.where else [])
     assert errors.error_status(error) == code
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.core.context_limit import prompt_too_long
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.dialects.gemini.errors import error_object, status_word
+from smg_node.dialects.google_errors import error_object, status_word
 from support.answers.gemini_bodies import DIALECT
 
 
