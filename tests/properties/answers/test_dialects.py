@@ -96,7 +96,7 @@ def understood(dialect: Dialect, body: dict[str, Any]) -> ParsedBody[Any] | None
 @settings(max_examples=example_count(200))
 def test_any_chat_body_is_read_or_refused(body: dict[str, Any]) -> None:
     for dialects in (DIALECTS, REJECTING):
-        reading = understood(dialects.get(CHAT), body)
+        reading = understood(dialects[CHAT], body)
         if reading is not None:
             assert isinstance(reading.request.model, str)
             assert reading.request.choices >= 1
@@ -107,7 +107,7 @@ def test_any_chat_body_is_read_or_refused(body: dict[str, Any]) -> None:
 @settings(max_examples=example_count(200))
 def test_any_completions_body_is_read_or_refused(body: dict[str, Any]) -> None:
     for dialects in (DIALECTS, REJECTING):
-        reading = understood(dialects.get(COMPLETIONS), body)
+        reading = understood(dialects[COMPLETIONS], body)
         if reading is not None:
             assert 1 <= reading.request.choices <= OPTIONS.choices_max
 

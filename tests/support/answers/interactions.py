@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 from smg_node.core.generation.events import Event
-from smg_node.dialects.dialect import Caller
+from smg_node.dialects.dialect import Caller, Unknown
 from smg_node.dialects.interactions.events.presenter import InteractionPresenter
 from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
 from smg_node.dialects.interactions.request.reader import InteractionsReader
@@ -20,12 +20,11 @@ NOW_MS = 0x0198_C0FF_EE00
 SEALS = ThoughtSeals(PlainVault())
 
 
-class AcmeCaller:
+class AcmeCaller(Unknown):
     """Caller of the tenant `acme`."""
 
     request_id = "req_1"
     tenant = "acme"
-    headers: ClassVar[dict[str, str]] = {}
 
 
 def interaction_ask(caller: Caller | None = None, /, **parameters: Any) -> InteractionRequest:

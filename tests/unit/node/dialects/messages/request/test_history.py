@@ -6,6 +6,7 @@ import pytest
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import ChatPrompt, Thinking, Turn
+from smg_node.dialects.dialect import Unknown
 from smg_node.dialects.messages.request.reader import MessagesReader
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.options import ReaderOptions
@@ -17,7 +18,7 @@ KEPT = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
 Block = dict[str, Any]
 
 
-class Somebody:
+class Somebody(Unknown):
     """A caller of a tenant."""
 
     request_id = "req_1"
