@@ -156,7 +156,9 @@ class Page:
 
     def release(self, footing: Footing, limit: Limit) -> int:
         """Let what is released on disk stand now, and lapse; return how much that is."""
-        kept = max(0, footing.released.kept(limit.key, self.window, limit.window_ms))
+        kept = footing.released.kept(limit.key, self.window, limit.window_ms)
+        if kept < 0 or not self._next_slice:
+            return 0  # it is not known yet what stands at all: what is written stands never
         first, until = max(self._next_slice, kept), self._kept
         if kept >= until or self.void:
             return 0

@@ -3,7 +3,7 @@
 import pytest
 
 from smg_mesh.escrow.limit_model import Life, Limit, Roster
-from smg_mesh.escrow.messages.messages import Minted
+from smg_mesh.escrow.messages.messages import GiveRow, Minted, RightsGive
 from smg_mesh.escrow.spending.released_slices import RELEASED, ReleasedSlices
 from smg_mesh.escrow.spending.spending_ledger import Ledger
 from support.rights.rights_world import WALL_MS, Defined, World, rate
@@ -250,3 +250,23 @@ def test_what_stands_is_there_as_soon_as_it_is_on_disk_since_when_the_name_is_in
     assert (share.left, share.spent) == (30, 0)
     (row,) = ledger.rows()
     assert (row.standing, row.lapsed) == (30, 0)
+
+
+def test_what_is_released_before_it_is_known_what_stands_is_only_what_was_written() -> None:
+    limit, roster = Limit(KEY, "requests", 360, 60_000), Roster(bytes(16), 1, ("a",), (1,))
+    wall_ms = WALL_MS - WALL_MS % 60_000
+    window = wall_ms // 60_000
+    released = ReleasedSlices({}, memory_ms=lambda: 0)
+    ledger = Ledger(
+        Life("a", 1), Defined(limit), now_ms=0, wall_ms=wall_ms - 90_000, released=released
+    )
+    ledger.follow(roster, 1, wall_ms=wall_ms - 90_000, founder=True)
+    row = GiveRow(term=1, key=KEY, window=window, given=0, left=0, valid_ms=10_000, called=40)
+    ledger.given(RightsGive("b", 1, 0, (row,)), now_ms=90_000, wall_ms=wall_ms)
+    rows = ledger.unwritten(now_ms=90_000)
+    assert rows[0] == Minted(RELEASED + KEY, window, 2)
+    ledger.written(rows, now_ms=90_010)
+    ledger.tick(now_ms=90_020, wall_ms=wall_ms + 20, owners=lambda _: "b", majority=True)
+    (held,) = ledger.rows()
+    assert (held.standing, held.left, held.lapsed) == (30, 30, 0)
+    assert released.kept(KEY, window, 60_000) == 4
