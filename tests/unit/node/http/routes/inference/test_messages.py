@@ -55,6 +55,22 @@ def failing(error: SmgError, *before: Event) -> Any:
     return fail
 
 
+@pytest.mark.parametrize("routing", [True, False])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_answers_have_no_header_of_another_vendor(stream: bool, routing: bool) -> None:
+    async with node(hello, expose_routing_headers=routing) as served:
+        serving(served)
+        # The head of the second answer is a prepared one.
+        answers = [
+            await ask(served.port, "POST", PATH, {**WISH, "stream": stream}) for _ in range(2)
+        ]
+    for answer in answers:
+        assert answer.status == 200
+        assert answer.headers["request-id"].startswith("req_")
+        assert answer.headers.get("x-smg-attempts") == ("1" if routing else None)
+        assert [name for name in answer.headers if name.startswith("openai-")] == []
+
+
 async def test_the_official_client_reads_answers_and_streams() -> None:
     async with node(hello) as served:
         serving(served)
