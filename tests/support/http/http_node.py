@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.access.identity import KeyAuthenticator
+from smg_node.admission.admission import Admission
+from smg_node.admission.ticket import Ticket
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.reports.journey_search import Explanations
@@ -27,6 +29,7 @@ from smg_node.core.generation.events import (
 )
 from smg_node.core.generation.request import Prompt
 from smg_node.core.ids import IdSource
+from smg_node.core.request_context import RequestContext
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import Dialects
 from smg_node.http.app import OtherProcesses, Server
@@ -142,6 +145,17 @@ class FakeEmbedder:
 
 
 class FakeTokens:
+    """Counts characters; a `door` limits who may have them counted."""
+
+    def __init__(self) -> None:
+        self.door: Admission | None = None
+
+    async def admit(self, context: RequestContext, model: str) -> Ticket | None:
+        ticket = None if self.door is None else self.door.ticket(context, model)
+        if ticket is not None:
+            await ticket.enter()
+        return ticket
+
     async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
         text = getattr(prompt, "text", "chat")
         return Tokenized([ord(c) for c in text], len(text))

@@ -6,8 +6,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from smg_node.admission.ticket import Ticket
 from smg_node.core.generation.request import Prompt
 from smg_node.core.journey import Journey
+from smg_node.core.request_context import RequestContext
 
 
 class ParserView(msgspec.Struct, frozen=True):
@@ -276,6 +278,13 @@ class TokenService(Protocol):
 
     async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
         """Render and encode one prompt."""
+        ...
+
+    async def admit(self, context: RequestContext, model: str) -> Ticket | None:
+        """Charge a request for this model, None if nothing limits it; its holder settles or voids it.
+
+        LimitedError if a limit does not let it in; NOT_FOUND for an unknown model.
+        """
         ...
 
     async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
