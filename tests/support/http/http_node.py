@@ -11,8 +11,6 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.access.identity import KeyAuthenticator
-from smg_node.admission.admission import Admission
-from smg_node.admission.ticket import Ticket
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.reports.journey_search import Explanations
@@ -27,9 +25,7 @@ from smg_node.core.generation.events import (
     Finish,
     Usage,
 )
-from smg_node.core.generation.request import Prompt
 from smg_node.core.ids import IdSource
-from smg_node.core.request_context import RequestContext
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import Dialects
 from smg_node.http.app import OtherProcesses, Server
@@ -42,7 +38,6 @@ from smg_node.http.ports.node import (
     ModelView,
     ParsersView,
     ParserView,
-    Tokenized,
     WorkerChange,
     WorkerRequest,
     WorkerSight,
@@ -61,6 +56,7 @@ from support.history.no_history import MakeHistory, no_history
 from support.http.access_lines import LineList
 from support.http.cluster_numbers import numbers_of
 from support.http.fake_cluster import FakeCluster
+from support.http.fake_tokens import FakeTokens
 from support.http.request_usage import SpentDesk, UsageBook
 from support.state.fake_shared_state import FakeSessions, SharedWorld
 
@@ -142,26 +138,6 @@ class FakeEmbedder:
 
     def takes(self, model: str) -> bool:
         return False
-
-
-class FakeTokens:
-    """Counts characters; a `door` limits who may have them counted."""
-
-    def __init__(self) -> None:
-        self.door: Admission | None = None
-
-    async def admit(self, context: RequestContext, model: str) -> Ticket | None:
-        ticket = None if self.door is None else self.door.ticket(context, model)
-        if ticket is not None:
-            await ticket.enter()
-        return ticket
-
-    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
-        text = getattr(prompt, "text", "chat")
-        return Tokenized([ord(c) for c in text], len(text))
-
-    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        return "".join(chr(i) for i in ids)
 
 
 class FakeWorkers:

@@ -10,7 +10,7 @@ from smg_node.core.errors import invalid
 from smg_node.core.generation.request import Prompt
 from smg_node.core.request_context import RequestContext
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.http.ports.node import Tokenized
+from smg_node.http.ports.tokens import Tokenized
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.tokens.tokenizer import Tokenizer

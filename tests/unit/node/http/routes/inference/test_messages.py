@@ -20,8 +20,9 @@ from smg_node.dialects.messages.dialect import MessagesDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
 from smg_node.http.middleware.inflight import draining
-from smg_node.http.ports.node import Tokenized
-from support.http.http_node import FakeRun, FakeTokens, Node, hello, node, opening
+from smg_node.http.ports.tokens import Tokenized
+from support.http.fake_tokens import FakeTokens
+from support.http.http_node import FakeRun, Node, hello, node, opening
 from support.http.raw_http import Response, ask, connect
 from support.rights.fake_rights import LimitWorld, door_of, limit, whole
 
