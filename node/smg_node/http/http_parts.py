@@ -19,7 +19,6 @@ from smg_node.http.ports.node import (
     Cluster,
     Explainer,
     HealthReport,
-    TokenService,
     Workers,
 )
 from smg_node.http.ports.shared_state import (
@@ -28,6 +27,7 @@ from smg_node.http.ports.shared_state import (
     SettingsService,
     StateService,
 )
+from smg_node.http.ports.tokens import TokenService
 from smg_node.http.ports.usage import UsageService
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.generation.run_interface import Generations

@@ -24,6 +24,10 @@ BY_CLIENT: Final = "*"
 """In place of a dialect: the request's headers tell whose client it is."""
 
 
+_OTHER_VENDORS: Final = frozenset({"messages", "gemini", "interactions"})
+"""Dialects of APIs that are not OpenAI's."""
+
+
 class Route(msgspec.Struct, frozen=True):
     """One method of one path. `dialect` names the error envelope; "" is the OpenAI one."""
 
@@ -40,6 +44,11 @@ class Route(msgspec.Struct, frozen=True):
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     by: By = "control"
+
+
+def is_openais(route: Route | None) -> bool:
+    """Return whether the path is of OpenAI's API, or of none, so that its answers have that API's headers."""
+    return route is None or route.dialect not in _OTHER_VENDORS
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -182,7 +182,7 @@ def build_http_parts(
     )
     seals = ThoughtSeals(vault)
     parts = _surface(
-        settings, base, desk, cluster, shared, usage, pipeline, explain, history, seals
+        settings, base, desk, cluster, shared, usage, admission, pipeline, explain, history, seals
     )
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
@@ -200,6 +200,7 @@ def _surface(
     cluster: Cluster,
     shared: SharedServices,
     usage: UsageParts,
+    admission: Admission | None,
     pipeline: Pipeline,
     explain: Explanations,
     history: LazyHistory | None,
@@ -221,7 +222,7 @@ def _surface(
             anything, pipeline.placer, pipeline.preparer, pipeline.journal.answers.add
         ),
         catalog=desk,
-        tokens=LocalTokens(pipeline.placer, pipeline.preparer, base.clock),
+        tokens=LocalTokens(pipeline.placer, pipeline.preparer, admission),
         workers=desk,
         sessions=desk,
         health=desk,

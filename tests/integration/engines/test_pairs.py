@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
+from anthropic import Anthropic
 
 from support.engines.pair_answers import (
     ALONE,
@@ -99,6 +100,36 @@ async def test_a_pair_says_what_a_worker_alone_says(scene: Scene, make: str, kin
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     right = streamed_of(await ask(scene.port, "POST", path, alone, JSON))
     assert streamed_of(await ask(scene.port, "POST", path, paired, JSON)) == right
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_a_pair_answers_the_messages_api_as_a_worker_alone_does(scene: Scene, make: str) -> None:
+    turns: list[Any] = [{"role": "user", "content": "Once upon a time"}]
+    told = []
+    with Anthropic(
+        api_key="none", base_url=scene.node.url, max_retries=0, _strict_response_validation=True
+    ) as client:
+        for model in (ALONE, make):
+            asked: dict[str, Any] = {"model": model, "max_tokens": 24, "messages": turns}
+            whole = client.messages.create(**asked)
+            with client.messages.stream(**asked) as events:
+                streamed = events.get_final_message()
+            told += [told_by(whole.to_dict()), told_by(streamed.to_dict())]
+    assert told == [told[0]] * 4
+    assert told[0]["stop_reason"] == "max_tokens"
+    assert told[0]["output_tokens"] == 24
+    assert [block["type"] for block in told[0]["content"]] == ["text"]
+
+
+def told_by(message: dict[str, Any]) -> dict[str, Any]:
+    """Return what a message says, but for names and where its prompt was cached."""
+    usage = message["usage"]
+    return {
+        "content": [{"type": one["type"], "text": one.get("text")} for one in message["content"]],
+        "stop_reason": message["stop_reason"],
+        "prompt_tokens": usage["input_tokens"] + usage["cache_read_input_tokens"],
+        "output_tokens": usage["output_tokens"],
+    }
 
 
 @pytest.mark.parametrize("make", MAKES)

@@ -25,7 +25,6 @@ from smg_node.core.generation.events import (
     Finish,
     Usage,
 )
-from smg_node.core.generation.request import Prompt
 from smg_node.core.ids import IdSource
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import Dialects
@@ -39,7 +38,6 @@ from smg_node.http.ports.node import (
     ModelView,
     ParsersView,
     ParserView,
-    Tokenized,
     WorkerChange,
     WorkerRequest,
     WorkerSight,
@@ -58,6 +56,7 @@ from support.history.no_history import MakeHistory, no_history
 from support.http.access_lines import LineList
 from support.http.cluster_numbers import numbers_of
 from support.http.fake_cluster import FakeCluster
+from support.http.fake_tokens import FakeTokens
 from support.http.request_usage import SpentDesk, UsageBook
 from support.state.fake_shared_state import FakeSessions, SharedWorld
 
@@ -139,15 +138,6 @@ class FakeEmbedder:
 
     def takes(self, model: str) -> bool:
         return False
-
-
-class FakeTokens:
-    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
-        text = getattr(prompt, "text", "chat")
-        return Tokenized([ord(c) for c in text], len(text))
-
-    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        return "".join(chr(i) for i in ids)
 
 
 class FakeWorkers:

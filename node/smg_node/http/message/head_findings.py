@@ -28,7 +28,7 @@ class HeadHints:
     """What a head says about generations: until when, where, how urgently, who wants them, and how they are told."""
 
     __slots__ = (
-        "caller", "family", "key_id", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
+        "caller", "family", "key_id", "openais", "priority", "shapes", "stream_form", "stream_s", "target_worker", "tenant", "upstream",
         "whole_form", "whole_s",
     )  # fmt: skip
 
@@ -44,6 +44,7 @@ class HeadHints:
         key_id: str,
         upstream: dict[str, str],
         family: Family,
+        openais: bool,
         shapes: bool,
     ) -> None:
         self.stream_s = stream_s
@@ -59,6 +60,8 @@ class HeadHints:
         """What tells engines of the trace, if they are told the same each time."""
         self.family = family
         """Whose names the headers about limits have."""
+        self.openais = openais
+        """Whether their answers have the headers of OpenAI's API."""
         self.shapes = shapes
         """Whether their answers have the headers that most nodes' have."""
         self.stream_form: Form | None = None

@@ -12,6 +12,7 @@ from smg_node.http.message.http_request import Headers, HttpRequest
 from smg_node.http.middleware.authorization import caller_digest
 from smg_node.http.middleware.error_replies import family_of
 from smg_node.http.middleware.priority import priority_of
+from smg_node.http.route_table import is_openais
 from smg_node.telemetry.traces.request_scope import NO_TRACE
 
 _HINT_MAX_CHARACTERS: Final = 1024
@@ -39,6 +40,7 @@ def head_hints(request: HttpRequest, options: HttpOptions) -> HeadHints:
         key_id=identity.key_id,
         upstream={} if request.trace.sampled else request.trace.headers(),
         family=family_of(request.route),
+        openais=is_openais(request.route),
         shapes=options.expose_routing_headers,
     )
 

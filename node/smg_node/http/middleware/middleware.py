@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from smg_node.admission.header_values import GROUPS
 from smg_node.core.errors import SmgError
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
@@ -51,7 +52,12 @@ _EXPOSED: Final = (
     "openai-version, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
     "x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
     "x-ratelimit-reset-tokens, x-smg-limit, x-smg-limit-state, x-smg-limit-reason, x-smg-history, x-smg-store, "
-    "idempotent-replayed"
+    "idempotent-replayed, "
+    + ", ".join(
+        f"anthropic-ratelimit-{group}-{what}"
+        for group in GROUPS["anthropic"]
+        for what in ("limit", "remaining", "reset")
+    )
 )
 
 

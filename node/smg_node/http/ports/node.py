@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 import msgspec
 
-from smg_node.core.generation.request import Prompt
 from smg_node.core.journey import Journey
 
 
@@ -155,13 +154,6 @@ class ClusterWorkerView(msgspec.Struct, frozen=True):
     load_age_ms: int | None
 
 
-class Tokenized(msgspec.Struct, frozen=True):
-    """The ids of a prompt and how many characters its text had."""
-
-    ids: Sequence[int]
-    characters: int
-
-
 class Health(msgspec.Struct, frozen=True):
     """Result of the probes.
 
@@ -268,18 +260,6 @@ class Catalog(Protocol):
 
     def model(self, name: str) -> ModelView:
         """Return the model of that id or alias; NOT_FOUND `model_not_found` otherwise."""
-        ...
-
-
-class TokenService(Protocol):
-    """Text to ids and back, exactly as a generation would."""
-
-    async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
-        """Render and encode one prompt."""
-        ...
-
-    async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
-        """Return the text of `ids`; INVALID_REQUEST for an id outside the vocabulary."""
         ...
 
 

@@ -327,7 +327,14 @@ async def test_a_page_of_an_allowed_origin_may_ask_for_data_only() -> None:
     assert preflight.headers["access-control-max-age"] == "600"
     for response in (preflight, answer, failure):
         assert response.headers["access-control-allow-origin"] == "https://a.example"
-    assert "x-request-id" in answer.headers["access-control-expose-headers"]
+    exposed = answer.headers["access-control-expose-headers"].split(", ")
+    assert {"x-request-id", "request-id", "x-ratelimit-reset-tokens"} <= {*exposed}
+    assert len(exposed) == len({*exposed})
+    assert [name for name in exposed if name.startswith("anthropic-")] == [
+        f"anthropic-ratelimit-{group}-{what}"
+        for group in ("requests", "tokens", "input-tokens", "output-tokens")
+        for what in ("limit", "remaining", "reset")
+    ]
     assert "access-control-allow-origin" not in admin.headers
 
 

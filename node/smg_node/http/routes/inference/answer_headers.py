@@ -13,9 +13,11 @@ from smg_node.http.message.head_findings import NO_HEADERS, HeadHints
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import JSON, LIMITS, Form, Lines, Reply, name_list
 from smg_node.http.middleware.error_replies import family_of
+from smg_node.http.route_table import is_openais
 from smg_node.pipeline.generation.run_interface import Run
 
 _OPENAI_VERSION: Final = "2020-10-01"
+_OPENAI_LINES: Final[Lines] = (("openai-processing-ms", None), ("openai-version", _OPENAI_VERSION))
 
 
 class Answering(msgspec.Struct):
@@ -53,8 +55,12 @@ class Answering(msgspec.Struct):
         form = asked.whole_form if body else asked.stream_form
         if form is None or form.limits != [*limits]:
             form = self._form(asked, [*limits], whole=bool(body))
-        taken_ms = int((self.parts.clock.monotonic_s() - request.received_s) * 1000 + 0.5)
-        values = (request_id, request_id, taken_ms, *limits.values(), run.attempts, worker)
+        values: tuple[object, ...]
+        if asked.openais:
+            taken_ms = int((self.parts.clock.monotonic_s() - request.received_s) * 1000 + 0.5)
+            values = (request_id, request_id, taken_ms, *limits.values(), run.attempts, worker)
+        else:
+            values = (request_id, request_id, *limits.values(), run.attempts, worker)
         if body:
             values += (len(body),)
         return Reply(200, body, form=form, values=values)
@@ -77,8 +83,7 @@ class Answering(msgspec.Struct):
             ("x-request-id", None),
             ("request-id", None),
             *request.standing.reply_headers.items(),
-            ("openai-processing-ms", None),
-            ("openai-version", _OPENAI_VERSION),
+            *(_OPENAI_LINES if asked.openais else ()),
             LIMITS,
             ("x-smg-node", self.parts.identity.node),
             ("x-smg-attempts", None),
@@ -100,9 +105,10 @@ class Answering(msgspec.Struct):
         worker = request.worker = run.worker
         # `note_request`, in here: every generation comes by.
         headers, options = request.reply_headers, parts.options
-        taken_s = parts.clock.monotonic_s() - request.received_s
-        headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
-        headers["openai-version"] = _OPENAI_VERSION
+        if is_openais(request.route):
+            taken_s = parts.clock.monotonic_s() - request.received_s
+            headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
+            headers["openai-version"] = _OPENAI_VERSION
         ticket = run.ticket
         if ticket is not None:
             headers.update(ticket.headers(family_of(request.route)))
@@ -132,9 +138,10 @@ class Answering(msgspec.Struct):
 def note_request(parts: HttpParts, request: HttpRequest) -> dict[str, str]:
     """Set the headers with the node and the time so far; return the headers."""
     headers = request.reply_headers
-    taken_s = parts.clock.monotonic_s() - request.received_s
-    headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
-    headers["openai-version"] = _OPENAI_VERSION
+    if is_openais(request.route):
+        taken_s = parts.clock.monotonic_s() - request.received_s
+        headers["openai-processing-ms"] = str(int(taken_s * 1000 + 0.5))
+        headers["openai-version"] = _OPENAI_VERSION
     if parts.options.expose_routing_headers:
         headers["x-smg-node"] = parts.identity.node
     return headers

@@ -1,20 +1,24 @@
 """Count route of the Messages API: how many tokens a body's prompt has, exactly as a generation would find."""
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from smg_node.dialects.messages.dialect import MessagesDialect
+from smg_node.dialects.messages.request.reader import CountedBody
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, name_list
+from smg_node.http.middleware.caller_context import context_of
+from smg_node.http.middleware.error_replies import family_of
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 class MessageTokenRoutes:
-    """Counts tokens, without sending anything to an engine."""
+    """Counts tokens as a request that uses none, without sending anything to an engine."""
 
     def __init__(self, parts: HttpParts, bodies: BodyReader) -> None:
         self._parts = parts
@@ -33,11 +37,26 @@ class MessageTokenRoutes:
             parts.meters.ignored_parameter(name)
         if asked.ignored:
             request.reply_headers["x-smg-ignored-params"] = name_list(asked.ignored)
-        counted = await parts.tokens.tokenize(asked.model, asked.prompt)
+        context = context_of(request, parts.options, streamed=False)
+        ticket = await parts.tokens.admit(context, asked.model)
+        try:
+            told = await self._counted(asked)
+        except BaseException:
+            if ticket is not None:
+                ticket.void()
+            raise
+        if ticket is not None:
+            ticket.settle(0, 0, 0)
+            request.reply_headers.update(ticket.headers(family_of(request.route)))
+        return Reply(200, _encode(told))
+
+    async def _counted(self, asked: CountedBody) -> Mapping[str, object]:
+        tokens = self._parts.tokens
+        counted = await tokens.tokenize(asked.model, asked.prompt)
         told: dict[str, object] = {"input_tokens": len(counted.ids)}
         if asked.unedited is not None:
             before = counted
             if asked.unedited != asked.prompt:
-                before = await parts.tokens.tokenize(asked.model, asked.unedited)
+                before = await tokens.tokenize(asked.model, asked.unedited)
             told["context_management"] = {"original_input_tokens": len(before.ids)}
-        return Reply(200, _encode(told))
+        return told

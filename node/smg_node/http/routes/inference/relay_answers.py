@@ -20,6 +20,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import JSON, Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import family_of, internal
+from smg_node.http.route_table import is_openais
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_headers import to_worker
 from smg_node.pipeline.relay.relay_request import Relayable
@@ -66,8 +67,9 @@ class _Relaying:
         if self.head is not None:
             for name, value in self.head.headers.items():
                 headers.setdefault(name, value)
-        taken_s = parts.clock.monotonic_s() - request.received_s
-        headers["openai-processing-ms"] = str(round(taken_s * 1000))
+        if is_openais(request.route):
+            taken_s = parts.clock.monotonic_s() - request.received_s
+            headers["openai-processing-ms"] = str(round(taken_s * 1000))
         ticket = run.meter.ticket
         if ticket is not None:
             headers.update(ticket.headers(family_of(request.route)))

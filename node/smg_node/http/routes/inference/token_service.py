@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
+from smg_node.admission.admission import Admission
+from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import invalid
 from smg_node.core.generation.request import Prompt
-from smg_node.core.ports import Clock
+from smg_node.core.request_context import RequestContext
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.http.ports.node import Tokenized
+from smg_node.http.ports.tokens import Tokenized
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.tokens.tokenizer import Tokenizer
@@ -20,10 +22,24 @@ DECODED_AT_ONCE_MAX: Final = 2_048
 class LocalTokens:
     """Text to ids and back, exactly as a generation does it."""
 
-    def __init__(self, placer: Placer, preparer: Preparer, clock: Clock) -> None:
+    def __init__(self, placer: Placer, preparer: Preparer, admission: Admission | None) -> None:
         self._placer = placer
         self._preparer = preparer
-        self._clock = clock
+        self._admission = admission
+
+    async def admit(self, context: RequestContext, model: str) -> Ticket | None:
+        """Charge a request for this model, None if nothing limits it; its holder settles or voids it."""
+        served = await self._model(model)
+        if self._admission is None:
+            return None
+        ticket = self._admission.ticket(context, served.name)
+        if ticket is not None:
+            try:
+                await ticket.enter()
+            except BaseException:
+                ticket.void()
+                raise
+        return ticket
 
     async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
         """Render and encode one prompt."""

@@ -43,6 +43,16 @@ async def test_a_model_may_have_slashes_and_colons(prefix: str, model: str) -> N
     assert (run.request.model, run.dialect) == (model.replace("%2F", "/"), "gemini")
 
 
+@pytest.mark.parametrize("path", [GENERATE, STREAM, f"{STREAM}?alt=sse"])
+async def test_answers_have_no_header_of_another_vendor(path: str) -> None:
+    async with node() as served:
+        answers = [await ask(served.port, "POST", path, BODY) for _ in range(2)]
+    for answer in answers:
+        assert answer.status == 200
+        assert answer.headers["x-smg-node"] == "node-a"
+        assert [name for name in answer.headers if name.startswith("openai-")] == []
+
+
 async def test_a_stream_of_events_is_nothing_but_data() -> None:
     async with node() as served:
         answer = await ask(served.port, "POST", f"{STREAM}?alt=sse", BODY)

@@ -15,13 +15,16 @@ from anthropic import AsyncAnthropic
 from smg_node.core.context_limit import prompt_too_long
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.events import Event, Fail
+from smg_node.core.generation.request import Prompt
 from smg_node.dialects.messages.dialect import MessagesDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import PlainVault, ThoughtSeals
 from smg_node.http.middleware.inflight import draining
+from smg_node.http.ports.tokens import Tokenized
+from support.http.fake_tokens import FakeTokens
 from support.http.http_node import FakeRun, Node, hello, node, opening
 from support.http.raw_http import Response, ask, connect
-from support.rights.fake_rights import LimitWorld, door_of, limit
+from support.rights.fake_rights import LimitWorld, door_of, limit, whole
 
 PATH = "/v1/messages"
 WISH: dict[str, Any] = {
@@ -53,6 +56,22 @@ def failing(error: SmgError, *before: Event) -> Any:
         yield [Fail(error)]
 
     return fail
+
+
+@pytest.mark.parametrize("routing", [True, False])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_answers_have_no_header_of_another_vendor(stream: bool, routing: bool) -> None:
+    async with node(hello, expose_routing_headers=routing) as served:
+        serving(served)
+        # The head of the second answer is a prepared one.
+        answers = [
+            await ask(served.port, "POST", PATH, {**WISH, "stream": stream}) for _ in range(2)
+        ]
+    for answer in answers:
+        assert answer.status == 200
+        assert answer.headers["request-id"].startswith("req_")
+        assert answer.headers.get("x-smg-attempts") == ("1" if routing else None)
+        assert [name for name in answer.headers if name.startswith("openai-")] == []
 
 
 async def test_the_official_client_reads_answers_and_streams() -> None:
@@ -255,6 +274,42 @@ async def test_limits_are_told_in_the_headers_of_this_api(stream: bool) -> None:
     reset = datetime.fromisoformat(headers["anthropic-ratelimit-requests-reset"])
     assert reset.tzinfo is not None
     assert not any(name.startswith("x-ratelimit") for name in headers)
+
+
+async def test_counting_is_charged_as_a_request_without_tokens() -> None:
+    world = LimitWorld()
+    requests = world.add(limit(), 2, 10)
+    tokens = world.add(limit("tokens"), 100)
+    async with node() as served:
+        serving(served)
+        assert isinstance(served.parts.tokens, FakeTokens)
+        served.parts.tokens.door = door_of(world)
+        counted = [await ask(served.port, "POST", f"{PATH}/count_tokens", WISH) for _ in range(2)]
+        refused = await ask(served.port, "POST", f"{PATH}/count_tokens", WISH)
+        again = await ask(served.port, "POST", f"{PATH}/count_tokens", {**WISH, "messages": 1})
+    assert [answer.json() for answer in counted] == [{"input_tokens": 4}] * 2
+    left = [answer.headers["anthropic-ratelimit-requests-remaining"] for answer in counted]
+    assert left == ["1", "0"]
+    assert (refused.status, refused.json()["error"]["type"]) == (429, "rate_limit_error")
+    assert int(refused.headers["retry-after"]) > 0
+    assert again.status == 400
+    assert (whole(requests), whole(tokens)) == ((0, 2), (100, 0))
+
+
+async def test_what_cannot_be_counted_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def break_(tokens: FakeTokens, model: str, prompt: Prompt) -> Tokenized:
+        raise invalid("the template refuses it")
+
+    world = LimitWorld()
+    requests = world.add(limit(), 2)
+    monkeypatch.setattr(FakeTokens, "tokenize", break_)
+    async with node() as served:
+        serving(served)
+        assert isinstance(served.parts.tokens, FakeTokens)
+        served.parts.tokens.door = door_of(world)
+        answer = await ask(served.port, "POST", f"{PATH}/count_tokens", WISH)
+    assert answer.status == 400
+    assert whole(requests) == (2, 0)
 
 
 async def test_a_failure_in_a_stream_is_its_last_event() -> None:
