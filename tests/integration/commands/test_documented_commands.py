@@ -46,6 +46,8 @@ _OTHERS = frozenset(
         "cp",
         "sleep",
         "awk",
+        "claude",
+        "gemini",
     )
 )
 # What its reader brings along or makes before; anything of its kind stands in for it.
