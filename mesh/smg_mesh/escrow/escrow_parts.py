@@ -89,7 +89,7 @@ class Parts:
 
     def _begin(self, me: Life, *, now_ms: int) -> None:
         """Begin with what no life before leaves: what it owns, sees and has to say."""
-        self._treasury = Treasury(me, self._limits)
+        self._treasury = Treasury(me, self._limits, lived=self.lived)
         self._sight = Sight(me)
         self._leases = Leases(me, self._sight, self._voter)
         self._whereabouts = OwnerDirectory()

@@ -73,6 +73,11 @@ class Limit(msgspec.Struct, frozen=True):
     older: tuple[tuple[int, float], ...] = ()
     volatile: bool = False
 
+    @property
+    def least_amount(self) -> int:
+        """The smallest of the amounts that some version has: what counts in windows that are over, if that is unknown."""
+        return min(self.amount, *(amount for amount, _ in self.older), self.amount)
+
     def standing_right(self, divisor: int) -> int:
         """Return what one of so many names may spend of every window,
         owner or no owner; 0 for no names.

@@ -28,6 +28,7 @@ _PACE: Final = 64
 _SPANS_MAX: Final = 1_000
 _STRETCH_MAX: Final = 300
 """Two days: a clock that is set back farther is one nobody can follow."""
+_FOLLOWED_MS: Final = _STRETCH_MAX * _MINUTES_MS
 _RANGES_MAX: Final = 16
 
 
@@ -85,6 +86,21 @@ class LivedTime:
             ),
             default=0,
         )
+
+    def has_passed(self, moment_ms: int) -> bool:
+        """Return whether the clock of any life has gone on beyond that moment: what ended then, was over once."""
+        if self._began_ms <= moment_ms <= self._furthest_ms:
+            return True
+        if any(began_ms <= moment_ms <= end_ms for began_ms, end_ms in self._ranges):
+            return True
+        number = moment_ms // _MINUTES_MS
+        return moment_ms <= max(self._spans.get(one, -1) for one in (number, number - 1))
+
+    def latest_ms(self, wall_ms: int) -> int:
+        """Return the furthest moment that any life has seen, if not that one; of two days at most from there on."""
+        until_ms = wall_ms + _FOLLOWED_MS
+        ends_ms = (*self._spans.values(), *(end_ms for _, end_ms in self._ranges), self._furthest_ms)
+        return max(wall_ms, *(end_ms for end_ms in ends_ms if end_ms <= until_ms), 0)
 
     def unwritten(self, *, spends: bool) -> tuple[Minted, ...]:
         """Return what is to be written now, if anything; `spends`: there is something that may be charged."""
