@@ -59,6 +59,9 @@ class LivedTime:
         self._wrote_ms = -1
         self._tried_ms = now_ms - _AGAIN_MS
         self._ranges: list[tuple[int, int]] = []
+        """Stretches between jumps of the clock, of this process."""
+        if before is not None:
+            self._ranges = [*before._ranges, (before._began_ms, before._furthest_ms)][-_RANGES_MAX:]
 
     def see(self, *, now_ms: int, wall_ms: int) -> None:
         """Look at both clocks; before anything is said to stand."""
@@ -99,8 +102,11 @@ class LivedTime:
     def latest_ms(self, wall_ms: int) -> int:
         """Return the furthest moment that any life has seen, if not that one; of two days at most from there on."""
         until_ms = wall_ms + _FOLLOWED_MS
-        ends_ms = (*self._spans.values(), *(end_ms for _, end_ms in self._ranges), self._furthest_ms)
-        return max(wall_ms, *(end_ms for end_ms in ends_ms if end_ms <= until_ms), 0)
+        ends_ms = [end_ms for _, end_ms in self._ranges]
+        # What a life may have gone on for is no sign of a clock that was set back.
+        ends_ms += [end_ms for end_ms in self._spans.values() if end_ms - SLACK_MS > wall_ms]
+        ends_ms.append(self._furthest_ms)
+        return max([wall_ms, *(end_ms for end_ms in ends_ms if end_ms <= until_ms)])
 
     def unwritten(self, *, spends: bool) -> tuple[Minted, ...]:
         """Return what is to be written now, if anything; `spends`: there is something that may be charged."""

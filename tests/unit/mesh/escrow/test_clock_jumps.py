@@ -66,3 +66,17 @@ def test_a_limit_that_is_raised_counts_in_no_window_that_was_over_by_a_clock_tha
     world.nodes[who].offset_ms -= back_ms
     world.run(2 * WINDOW_MS, rate(a=30.0, b=30.0, c=30.0))
     assert world.got[KEY, window] <= change.amount
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_nor_does_more_stand_then_with_a_node_that_had_slept_through_it(change: Change) -> None:
+    world, window = begun(change)
+    world.nodes["c"].paused = True
+    world.run(WINDOW_MS + 300, rate(a=30.0, b=30.0), audits=True)
+    world.nodes["c"].paused = False
+    world.hand_over("")
+    world.run(10)
+    changed(world, change.to_amount, change.to_standing)
+    world.nodes["c"].offset_ms -= 20_300
+    world.run(19_000, rate(c=30.0))
+    assert world.got[KEY, window] <= change.amount
