@@ -300,9 +300,11 @@ class Treasury:
             pool.allowed_ms, pool.roster = now_ms, roster
             pool.standing = limit.standing_right(len(roster.names))
             basis, began_ms = self._limits.basis(), pool.began_ms
-            current = owns.current(basis, began_ms=began_ms) if owns is not None else ()
-            mintable = limit.mintable(roster, current, began_ms=began_ms)
             over = wall_ms >= pool.ends_ms or self._lived.has_passed(pool.ends_ms)
+            # What others went by in a window that is over is known to the pool that was there then, and to no other.
+            votes = owns if pool.is_allowed or not over else None
+            current = votes.current(basis, began_ms=began_ms) if votes is not None else ()
+            mintable = limit.mintable(roster, current, began_ms=began_ms)
             pool.allow(mintable, over=over)
         if owns is None:
             pool.made = pool.minted = max(pool.made, pool.ceiling)

@@ -62,6 +62,8 @@ class LivedTime:
         """Stretches between jumps of the clock, of this process."""
         if before is not None:
             self._ranges = [*before._ranges, (before._began_ms, before._furthest_ms)][-_RANGES_MAX:]
+        self._before_ms = max(self._spans.values(), default=0)
+        """The furthest moment of all stretches but the one of now."""
 
     def see(self, *, now_ms: int, wall_ms: int) -> None:
         """Look at both clocks; before anything is said to stand."""
@@ -91,21 +93,17 @@ class LivedTime:
         )
 
     def has_passed(self, moment_ms: int) -> bool:
-        """Return whether the clock of any life has gone on beyond that moment: what ended then, was over once."""
-        if self._began_ms <= moment_ms <= self._furthest_ms:
-            return True
-        if any(began_ms <= moment_ms <= end_ms for began_ms, end_ms in self._ranges):
-            return True
-        number = moment_ms // _MINUTES_MS
-        return moment_ms <= max(self._spans.get(one, -1) for one in (number, number - 1))
+        """Return whether the clock of some life was at that moment or beyond it: what ended then, was over once."""
+        return self.latest_ms(moment_ms - 1) >= moment_ms
 
     def latest_ms(self, wall_ms: int) -> int:
         """Return the furthest moment that any life has seen, if not that one; of two days at most from there on."""
-        until_ms = wall_ms + _FOLLOWED_MS
-        ends_ms = [end_ms for _, end_ms in self._ranges]
+        if wall_ms >= max(self._before_ms, self._furthest_ms):
+            return wall_ms
+        ends_ms = [self._furthest_ms, *(end_ms for _, end_ms in self._ranges)]
         # What a life may have gone on for is no sign of a clock that was set back.
         ends_ms += [end_ms for end_ms in self._spans.values() if end_ms - SLACK_MS > wall_ms]
-        ends_ms.append(self._furthest_ms)
+        until_ms = wall_ms + _FOLLOWED_MS
         return max([wall_ms, *(end_ms for end_ms in ends_ms if end_ms <= until_ms)])
 
     def unwritten(self, *, spends: bool) -> tuple[Minted, ...]:
@@ -128,6 +126,7 @@ class LivedTime:
     def _go_on_at(self, wall_ms: int) -> None:
         """Keep what was lived until the clock jumped in mind, for a life to come in this process."""
         self._ranges = [*self._ranges, (self._began_ms, self._furthest_ms)][-_RANGES_MAX:]
+        self._before_ms = max(self._before_ms, self._furthest_ms)
         self._began_ms = self._furthest_ms = wall_ms
         self._wrote_ms = -1
 
