@@ -91,9 +91,9 @@ class Node:
         self.offset_ms = offset_ms
         now_ms, wall_ms = world.now_ms, self.wall_ms
         memory_ms = world.lost_ms.get(name, 0)
-        disk = world.disks.get(name)
-        released = ReleasedSlices(disk, memory_ms=lambda: memory_ms)
-        self.lived = LivedTime(disk, now_ms=now_ms, wall_ms=wall_ms)
+        released = ReleasedSlices(world.disks.get(name), memory_ms=lambda: memory_ms)
+        self.lived = LivedTime(None, now_ms=now_ms, wall_ms=wall_ms)
+        """What this life has seen; what those before it have, is not kept here."""
         self.ledger = Ledger(
             self.life,
             world.limits,
@@ -154,8 +154,8 @@ class Node:
 
     def _write(self) -> None:
         """Write to the disk of this name what the ledger wants written, before it says anything of it."""
-        lived = self.lived.unwritten(spends=self.ledger.spends)
-        rows = (*self.ledger.unwritten(now_ms=self.world.now_ms), *lived)
+        self.lived.written(self.lived.unwritten(spends=self.ledger.spends))
+        rows = self.ledger.unwritten(now_ms=self.world.now_ms)
         disk = self.world.disks.setdefault(self.life.name, {})
         for row in rows:
             place = (row.key, row.window)
