@@ -146,7 +146,7 @@ class Escrow(Parts):
     def limits_changed(self, *, now_ms: int, wall_ms: int) -> None:
         """Learn that definitions are others than before."""
         if (basis := self._limits.basis()) != self._voter.basis:
-            self._voter.basis, self._voter.adopted_ms = basis, wall_ms
+            self._adopt(basis, wall_ms)
         self._treasury.changed(now_ms=now_ms)
         self._ledger.changed()
         self._now_ms = now_ms

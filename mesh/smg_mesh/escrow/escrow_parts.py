@@ -62,7 +62,7 @@ class Parts:
             fresh=roster is None,
             volatile=self._is_volatile,
         )
-        self._voter.basis, self._voter.adopted_ms = limits.basis(), adopted_ms or wall_ms
+        self._adopt(limits.basis(), adopted_ms or wall_ms)
         self._keeper = RosterKeeper(
             me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
         )
@@ -87,9 +87,13 @@ class Parts:
         self._begin(me, now_ms=now_ms)
         self._follow(now_ms=now_ms, wall_ms=wall_ms)
 
+    def _adopt(self, basis: bytes, wall_ms: int) -> None:
+        """Go by these definitions from now on: not yet in windows that this node has been in by others, whatever its clock."""
+        self._voter.basis, self._voter.adopted_ms = basis, self.lived.latest_ms(wall_ms)
+
     def _begin(self, me: Life, *, now_ms: int) -> None:
         """Begin with what no life before leaves: what it owns, sees and has to say."""
-        self._treasury = Treasury(me, self._limits)
+        self._treasury = Treasury(me, self._limits, lived=self.lived)
         self._sight = Sight(me)
         self._leases = Leases(me, self._sight, self._voter)
         self._whereabouts = OwnerDirectory()

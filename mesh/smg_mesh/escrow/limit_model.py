@@ -73,6 +73,18 @@ class Limit(msgspec.Struct, frozen=True):
     older: tuple[tuple[int, float], ...] = ()
     volatile: bool = False
 
+    @property
+    def least_amount(self) -> int:
+        """The smallest of the amounts that some version has: what counts in windows that are over, if that is unknown."""
+        return min(self.amount, *(amount for amount, _ in self.older), self.amount)
+
+    @property
+    def least(self) -> "Limit":
+        """Its version under which the least stands, as if there had been no other: what counts in windows that were over."""
+        versions = ((self.amount, self.standing), *self.older)
+        amount, standing = min(versions, key=lambda version: version[0] * version[1])
+        return Limit(self.key, self.unit, amount, self.window_ms, self.mode, standing)
+
     def standing_right(self, divisor: int) -> int:
         """Return what one of so many names may spend of every window,
         owner or no owner; 0 for no names.

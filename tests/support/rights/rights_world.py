@@ -14,6 +14,7 @@ from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.messages.messages import RightsAsk, RightsGive
 from smg_mesh.escrow.owning.treasury import Treasury
 from smg_mesh.escrow.spendable_share import Share
+from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.released_slices import ReleasedSlices
 from smg_mesh.escrow.spending.spending_ledger import Ledger
 
@@ -91,15 +92,18 @@ class Node:
         now_ms, wall_ms = world.now_ms, self.wall_ms
         memory_ms = world.lost_ms.get(name, 0)
         released = ReleasedSlices(world.disks.get(name), memory_ms=lambda: memory_ms)
+        self.lived = LivedTime(None, now_ms=now_ms, wall_ms=wall_ms)
+        """What this life has seen; what those before it have, is not kept here."""
         self.ledger = Ledger(
             self.life,
             world.limits,
             now_ms=now_ms,
             wall_ms=wall_ms,
+            lived=self.lived,
             released=released,
             called=self._called,
         )
-        self.treasury = Treasury(self.life, world.limits)
+        self.treasury = Treasury(self.life, world.limits, lived=self.lived)
         self.leases: dict[int, Lease] = {}
         self.cut = False
         self.alone = False
@@ -150,11 +154,13 @@ class Node:
 
     def _write(self) -> None:
         """Write to the disk of this name what the ledger wants written, before it says anything of it."""
+        self.lived.written(self.lived.unwritten(spends=self.ledger.spends))
         rows = self.ledger.unwritten(now_ms=self.world.now_ms)
         disk = self.world.disks.setdefault(self.life.name, {})
         for row in rows:
             place = (row.key, row.window)
             disk[place] = max(row.total, disk.get(place, 0))
+        self.lived.written(rows)
         self.ledger.written(rows, now_ms=self.world.now_ms)
 
     def hear(self, message: RightsAsk | RightsGive) -> None:

@@ -45,6 +45,7 @@ from smg_mesh.escrow.owning.treasury_timing import (
     STEP_MS,
 )
 from smg_mesh.escrow.owning.window_pool import Pool
+from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.standing_rights import SLICE_MS
 from smg_mesh.escrow.spending.visited_windows import Visited
 
@@ -54,9 +55,11 @@ Gives = dict[Life, list[GiveRow]]
 class Treasury:
     """Treasury of one life of a node, for all slots; it has pools where this node is the owner."""
 
-    def __init__(self, me: Life, limits: Limits) -> None:
+    def __init__(self, me: Life, limits: Limits, *, lived: LivedTime | None = None) -> None:
+        """`lived` says which windows were over by the clock of this node, though it may be back in them."""
         self._me = me
         self._limits = limits
+        self._lived = lived or LivedTime(None, now_ms=0, wall_ms=0)
         self._books: dict[str, Book] = {}
         self._hot: dict[str, Book] = {}
         self._agenda = Agenda()
@@ -91,6 +94,7 @@ class Treasury:
         candidate of a side without a majority, and owns keys of mode `available` without a lease.
         """
         life = Life(ask.name, ask.boot)
+        self._lived.see(now_ms=now_ms, wall_ms=wall_ms)
         if not alone:
             self._alone_ms = -1
         elif self._alone_ms < 0:
@@ -133,6 +137,7 @@ class Treasury:
         Looks at the books that are due, and at no others.
         """
         gives: Gives = {}
+        self._lived.see(now_ms=now_ms, wall_ms=wall_ms)
         self._sightings.see(alive, wall_ms)
         if roster is not self._roster or abs(wall_ms - now_ms - self._apart_ms) > STEP_MS:
             self._roster, self._apart_ms = roster, wall_ms - now_ms
@@ -295,9 +300,12 @@ class Treasury:
             pool.allowed_ms, pool.roster = now_ms, roster
             pool.standing = limit.standing_right(len(roster.names))
             basis, began_ms = self._limits.basis(), pool.began_ms
-            current = owns.current(basis, began_ms=began_ms) if owns is not None else ()
+            over = wall_ms >= pool.ends_ms or self._lived.has_passed(pool.ends_ms)
+            # What others went by in a window that is over is known to the pool that was there then, and to no other.
+            votes = owns if pool.is_allowed or not over else None
+            current = votes.current(basis, began_ms=began_ms) if votes is not None else ()
             mintable = limit.mintable(roster, current, began_ms=began_ms)
-            pool.allow(mintable, over=wall_ms >= pool.ends_ms)
+            pool.allow(mintable, over=over)
         if owns is None:
             pool.made = pool.minted = max(pool.made, pool.ceiling)
             return

@@ -65,6 +65,8 @@ class Pool:
         self.turns: int = 0 if before is None else before.turns + 1
         """So many windows before this one had a pool under this term."""
         self.opened = False
+        self.is_allowed = False
+        """It was worked out what may be minted."""
         self.allowed_ms = -(1 << 62)
         self.roster: Roster | None = None
         """By which `allow` was worked out."""
@@ -97,12 +99,15 @@ class Pool:
     def allow(self, mintable: int, *, over: bool = False) -> None:
         """Learn what may be minted in all, beside what stands with the nodes now.
 
-        `over`: by the clock here the window is over. A node that is still in it has the limit of
-        then, not a larger one.
+        `over`: by the clock here the window is over, or was before that clock jumped back. A node that is still in
+        it has the limit of then, not a larger one: of what this pool knew, else the least there was.
         """
         self._stand(mintable)
+        if over and not self.is_allowed:
+            mintable = max(0, mintable - self.limit.amount + self.limit.least_amount)
         ceiling = min(AMOUNT_MAX, mintable + self.lapsed)
-        self.ceiling = min(self.ceiling, ceiling) if over and self.limit.older else ceiling
+        self.ceiling = min(self.ceiling, ceiling) if over and self.is_allowed else ceiling
+        self.is_allowed = True
 
     def _stand(self, mintable: int) -> None:
         """Remember the most that may have stood with all nodes, and with one: as long as it runs, it may be less."""

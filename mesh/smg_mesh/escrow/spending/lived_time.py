@@ -28,6 +28,7 @@ _PACE: Final = 64
 _SPANS_MAX: Final = 1_000
 _STRETCH_MAX: Final = 300
 """Two days: a clock that is set back farther is one nobody can follow."""
+_FOLLOWED_MS: Final = _STRETCH_MAX * _MINUTES_MS
 _RANGES_MAX: Final = 16
 
 
@@ -58,6 +59,11 @@ class LivedTime:
         self._wrote_ms = -1
         self._tried_ms = now_ms - _AGAIN_MS
         self._ranges: list[tuple[int, int]] = []
+        """Stretches between jumps of the clock, of this process."""
+        if before is not None:
+            self._ranges = [*before._ranges, (before._began_ms, before._furthest_ms)][-_RANGES_MAX:]
+        self._before_ms = max(self._spans.values(), default=0)
+        """The furthest moment of all stretches but the one of now."""
 
     def see(self, *, now_ms: int, wall_ms: int) -> None:
         """Look at both clocks; before anything is said to stand."""
@@ -86,6 +92,20 @@ class LivedTime:
             default=0,
         )
 
+    def has_passed(self, moment_ms: int) -> bool:
+        """Return whether the clock of some life was at that moment or beyond it: what ended then, was over once."""
+        return self.latest_ms(moment_ms - 1) >= moment_ms
+
+    def latest_ms(self, wall_ms: int) -> int:
+        """Return the furthest moment that any life has seen, if not that one; of two days at most from there on."""
+        if wall_ms >= max(self._before_ms, self._furthest_ms):
+            return wall_ms
+        ends_ms = [self._furthest_ms, *(end_ms for _, end_ms in self._ranges)]
+        # What a life may have gone on for is no sign of a clock that was set back.
+        ends_ms += [end_ms for end_ms in self._spans.values() if end_ms - SLACK_MS > wall_ms]
+        until_ms = wall_ms + _FOLLOWED_MS
+        return max([wall_ms, *(end_ms for end_ms in ends_ms if end_ms <= until_ms)])
+
     def unwritten(self, *, spends: bool) -> tuple[Minted, ...]:
         """Return what is to be written now, if anything; `spends`: there is something that may be charged."""
         if self._now_ms - self._tried_ms < _AGAIN_MS or (self.known and not spends):
@@ -106,6 +126,7 @@ class LivedTime:
     def _go_on_at(self, wall_ms: int) -> None:
         """Keep what was lived until the clock jumped in mind, for a life to come in this process."""
         self._ranges = [*self._ranges, (self._began_ms, self._furthest_ms)][-_RANGES_MAX:]
+        self._before_ms = max(self._before_ms, self._furthest_ms)
         self._began_ms = self._furthest_ms = wall_ms
         self._wrote_ms = -1
 

@@ -9,6 +9,8 @@ a divisor after none      counts from the next slice on, of the first window a f
                           that joined others, it counts from the next window on, since they may have released what
                           they had of this one
 what was released         never stands again, for this life and those to come
+a clock that jumped back  in windows that were over by the clock of some life, no more stands than by the version of
+                          the limit by which the least does: which one it was then, is not known
 a divisor after another   a right that grows counts from the second window on, for the same reason; whatever
                           came in between
 no majority in sight      for as long as a lease lasts: this node may borrow
@@ -97,6 +99,10 @@ class Footing:
             self._begun = founder and roster is not None and roster.version == 1
         self._divisor = divisor
 
+    def latest_ms(self, wall_ms: int) -> int:
+        """Return the furthest moment that the clock here has shown, where it is back at that one."""
+        return wall_ms if self._lived is None else self._lived.latest_ms(wall_ms)
+
     def clocks(self, *, now_ms: int, wall_ms: int) -> None:
         """Look at both clocks, before anything is said to stand."""
         if self._lived is not None:
@@ -121,6 +127,8 @@ class Footing:
             return NOTHING
         ahead_ms = began_ms - max(limit.window_ms, _AHEAD_MS)
         right = standing_right(limit, self._roster, self._divisor)
+        if limit.older and self._was_over(limit, began_ms):
+            right = min(right, limit.least.standing_right(self._divisor))
         for divisor, until_ms in self._past:
             if until_ms > ahead_ms:
                 right = min(right, standing_right(limit, self._roster, divisor))
@@ -128,11 +136,16 @@ class Footing:
             return right
         return max(0, right - self.users)
 
-    def loan(self, limit: Limit, *, turn_ms: int) -> int:
-        """Return what this node may borrow of a window now."""
+    def loan(self, limit: Limit, *, began_ms: int, turn_ms: int) -> int:
+        """Return what this node may borrow now of a window that began then."""
         if not self.borrowing or not self._stands(turn_ms):
             return 0
+        if limit.older and self._was_over(limit, began_ms):
+            return 0
         return borrowed_right(limit, self._divisor)
+
+    def _was_over(self, limit: Limit, began_ms: int) -> bool:
+        return self._lived is not None and self._lived.has_passed(began_ms + limit.window_ms)
 
     def _stands(self, turn_ms: int) -> bool:
         return self.is_known and self._divisor > 0 and turn_ms >= self.since_ms(turn_ms)

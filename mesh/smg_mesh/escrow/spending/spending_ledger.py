@@ -87,6 +87,8 @@ class Ledger:
 
         `founder`: this life has begun the roster with others.
         """
+        # In windows that a clock that jumped back comes to again, it may have gone by another one.
+        wall_ms = self._footing.latest_ms(wall_ms)
         share = 0 if roster is None else roster.divisor(self._me.name)
         self._footing.released.follow(roster, share, founder=founder, wall_ms=wall_ms)
         self._footing.divide(roster, divisor, wall_ms=wall_ms, founder=founder)

@@ -137,7 +137,7 @@ class Page:
                 self.lapsed += self._stands.add(right, slices=min(now, kept) - first)
             if now < kept:
                 self._fresh = self._stands.add(right)
-        loan = footing.loan(limit, turn_ms=turn_ms)
+        loan = footing.loan(limit, began_ms=self.began_ms, turn_ms=turn_ms)
         self._loaned = self._borrows.add(loan) if loan else 0
         self.borrowed += self._loaned
         self._spent_mark = share.spent

@@ -356,3 +356,23 @@ def test_who_leaves_lets_another_own_at_once_what_it_owned() -> None:
         assert took_ms <= 400
     world.run(3_000, each)
     assert max(world.tally.admitted.values()) <= 1_000
+
+
+def test_who_hears_of_a_change_after_its_clock_jumped_back_has_not_adopted_it_in_windows_it_was_in() -> (
+    None
+):
+    world = World(("a",), Defined(limit()))
+    each = load(world, KEY, {"a": 100.0})
+    world.run(6_000, each)
+    node = world.nodes["a"]
+    node.skew_ms -= 4_000
+    world.run(20, each)
+    world.redefine(limit(2_000))
+    said = []
+    for _ in range(8):
+        world.run(1_000, each)
+        report = node.core.report(KEY, wall_ms=node.wall_ms)
+        assert report is not None
+        said.append(report.not_adopted)
+    assert said == [("a",)] * 3 + [()] * 5
+    assert world.faults() == []

@@ -1,6 +1,7 @@
 """The parts of rights, each by itself: footing, accrual, visited windows, permits."""
 
 import itertools
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.owning.window_pool import Pool
 from smg_mesh.escrow.permits.concurrency_permits import permits_of
+from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.node_footing import NOTHING, Footing
 from smg_mesh.escrow.spending.spending_ledger import Ledger
 from smg_mesh.escrow.spending.standing_rights import (
@@ -149,11 +151,60 @@ def test_borrowing_begins_after_a_lease_time_without_a_majority() -> None:
     limit = Limit("k", "requests", 1_000, 1_000)
     footing.see(majority=False, now_ms=5_000)
     footing.see(majority=False, now_ms=5_999)
-    assert footing.loan(limit, turn_ms=6_000) == 0
+    assert footing.loan(limit, began_ms=6_000, turn_ms=6_000) == 0
     footing.see(majority=False, now_ms=6_000)
-    assert footing.loan(limit, turn_ms=6_000) == 100
+    assert footing.loan(limit, began_ms=6_000, turn_ms=6_000) == 100
     footing.see(majority=True, now_ms=6_100)
-    assert footing.loan(limit, turn_ms=7_000) == 0
+    assert footing.loan(limit, began_ms=7_000, turn_ms=7_000) == 0
+
+
+def clock_set_back(footing_of: Callable[[LivedTime], Footing]) -> Footing:
+    """A footing whose clock went on to 60 s, and jumped back to 20 s."""
+    lived = LivedTime(None, now_ms=0, wall_ms=0)
+    lived.written(lived.unwritten(spends=True))
+    footing = footing_of(lived)
+    footing.clocks(now_ms=60_000, wall_ms=60_000)
+    footing.clocks(now_ms=60_010, wall_ms=20_000)
+    return footing
+
+
+def footed(lived: LivedTime) -> Footing:
+    footing = Footing(now_ms=0, wall_ms=0, lived=lived)
+    footing.divide(roster("abcde"), 5, wall_ms=0)
+    return footing
+
+
+def test_in_windows_that_were_over_before_the_clock_jumped_back_the_least_right_of_any_version_stands() -> (
+    None
+):
+    footing = clock_set_back(footed)
+    raised = Limit("k", "requests", 2_000, 1_000, older=((1_000, 0.5), (3_000, 0.5)))
+    rights = [footing.right(raised, began_ms=at, turn_ms=at) for at in (30_000, 58_000, 61_000)]
+    assert rights == [100, 100, 200]
+    assert footing.right(SHORT, began_ms=30_000, turn_ms=30_000) == 100
+
+
+def test_a_right_that_grows_counts_in_no_window_that_was_over_before_the_clock_jumped_back() -> (
+    None
+):
+    for jumps, expected in ((True, 100), (False, 125)):
+        lived = LivedTime(None, now_ms=0, wall_ms=0)
+        lived.written(lived.unwritten(spends=True))
+        ledger = Ledger(Life("a", 1), Defined(SHORT), now_ms=0, wall_ms=0, lived=lived)
+        ledger.follow(roster("abcde"), 5, wall_ms=0)
+        lived.see(now_ms=60_000, wall_ms=60_000 if jumps else 20_000)
+        lived.see(now_ms=60_010, wall_ms=20_000)
+        ledger.follow(roster("abcd"), 4, wall_ms=20_000)
+        assert ledger._footing.right(SHORT, began_ms=30_000, turn_ms=30_000) == expected
+
+
+def test_nothing_is_borrowed_of_a_changed_limit_in_windows_that_were_over() -> None:
+    footing = clock_set_back(footed)
+    raised = Limit("k", "requests", 2_000, 1_000, older=((1_000, 0.5),))
+    footing.see(majority=False, now_ms=60_020)
+    footing.see(majority=False, now_ms=62_000)
+    assert footing.loan(raised, began_ms=30_000, turn_ms=30_000) == 0
+    assert footing.loan(raised, began_ms=61_000, turn_ms=61_000) == 200
 
 
 @given(st.lists(st.integers(0, 10_000), max_size=60))

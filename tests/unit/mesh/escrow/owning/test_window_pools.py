@@ -1,6 +1,7 @@
 """Window pools and spendable shares of an owner, each by itself, and the messages that carry them."""
 
 import msgspec
+import pytest
 
 from smg_mesh.escrow.limit_model import Life, Limit, Roster
 from smg_mesh.escrow.messages.messages import (
@@ -168,6 +169,7 @@ def test_names_that_have_not_heard_of_a_change_count_whole_in_windows_before_a_r
 
 def test_a_window_that_is_over_here_is_not_raised_for_who_is_still_in_it() -> None:
     one = pool(400)
+    one.allow(400)
     one.limit = Limit(SHORT.key, "requests", 2_400, 1_000, older=((800, 0.5),))
     one.allow(1_920, over=True)
     assert one.ceiling == 400
@@ -175,6 +177,23 @@ def test_a_window_that_is_over_here_is_not_raised_for_who_is_still_in_it() -> No
     assert one.ceiling == 1_920
     one.allow(100, over=True)
     assert one.ceiling == 100
+
+
+@pytest.mark.parametrize(
+    ("older", "ceiling"),
+    [((), 1_920), (((800, 0.5),), 320), (((9_000, 0.5),), 1_920), (((800, 0.5), (300, 0.5)), 0)],
+)
+def test_who_does_not_know_what_was_allowed_in_a_window_that_is_over_goes_by_the_least(
+    older: tuple[tuple[int, float], ...], ceiling: int
+) -> None:
+    one = Pool(Limit(SHORT.key, "requests", 2_400, 1_000, older=older), 9, 7)
+    one.allow(1_920, over=True)
+    assert one.ceiling == ceiling
+    one.allow(1_920, over=True)
+    assert one.ceiling == ceiling
+    one.learn(Life("a", 1), ask(lapsed=40), 10, now_ms=10)
+    one.allow(1_920, over=True)
+    assert one.ceiling == ceiling + 40
 
 
 def test_two_who_are_hungry_never_reserve_more_for_each_other_than_is_left() -> None:

@@ -148,3 +148,38 @@ def test_a_facade_whose_clock_was_ahead_does_not_spend_twice_what_stands() -> No
     assert max(spent.values()) <= 100
     last = world.window(1_000) - 1
     assert spent[KEY, last] >= 90
+
+
+def test_what_ended_before_the_furthest_moment_that_a_clock_showed_was_over_though_it_jumped_back() -> (
+    None
+):
+    lived, disk = life({}), dict[tuple[str, int], int]()
+    write(lived, disk)
+    lived.see(now_ms=30_000, wall_ms=NOON_MS + 30_000)
+    lived.see(now_ms=30_005, wall_ms=NOON_MS + 900_000)
+    lived.see(now_ms=40_005, wall_ms=NOON_MS + 910_000)
+    lived.see(now_ms=40_010, wall_ms=NOON_MS + 5_000)
+    moments = (-1, 0, 5_000, 30_001, 899_000, 910_000, 910_001)
+    assert [lived.has_passed(NOON_MS + at) for at in moments] == [True] * 6 + [False]
+    assert not lived.has_passed(NOON_MS - 180_000_000)
+    assert lived.latest_ms(NOON_MS + 5_000) == NOON_MS + 910_000
+    assert lived.latest_ms(NOON_MS + 911_000) == NOON_MS + 911_000
+    assert lived.latest_ms(NOON_MS - 180_000_000) == NOON_MS - 180_000_000
+    next_one = LivedTime(None, now_ms=0, wall_ms=NOON_MS + 5_000, before=lived)
+    assert next_one.latest_ms(NOON_MS + 5_000) == NOON_MS + 910_000
+    assert next_one.has_passed(NOON_MS + 29_000)
+
+
+def test_a_life_knows_from_its_disk_that_its_clock_was_set_back_and_takes_no_restart_for_that() -> (
+    None
+):
+    disk = dict[tuple[str, int], int]()
+    before = life({})
+    before.see(now_ms=59_000, wall_ms=NOON_MS + 59_000)
+    write(before, disk)
+    again = life(disk, NOON_MS + 59_500)
+    assert again.latest_ms(NOON_MS + 59_500) == NOON_MS + 59_500
+    back = life(disk, NOON_MS + 20_000)
+    assert back.latest_ms(NOON_MS + 20_000) == NOON_MS + 59_000 + SLACK_MS
+    assert back.has_passed(NOON_MS + 59_000)
+    assert not back.has_passed(NOON_MS + 62_000)
