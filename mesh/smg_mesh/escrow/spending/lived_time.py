@@ -96,6 +96,10 @@ class LivedTime:
         """Return whether the clock of some life was at that moment or beyond it: what ended then, was over once."""
         return self.latest_ms(moment_ms - 1) >= moment_ms
 
+    def lived_beyond(self, moment_ms: int) -> bool:
+        """Return whether a life before this one was there after that moment."""
+        return any(end_ms > moment_ms for end_ms in self._spans.values())
+
     def latest_ms(self, wall_ms: int) -> int:
         """Return the furthest moment that any life has seen, if not that one; of two days at most from there on."""
         if wall_ms >= max(self._before_ms, self._furthest_ms):

@@ -73,6 +73,12 @@ class Footing:
         """Whether it has a part of what stands."""
         return self._divisor > 0
 
+    def restarted_after(self, moment_ms: int) -> bool:
+        """Return whether this life began after that moment, and one before it may have been there since."""
+        if self.booted_ms <= moment_ms:
+            return False
+        return self._lived is None or self._lived.lived_beyond(moment_ms)
+
     @property
     def is_ready(self) -> bool:
         """Whether it has a part of what stands, and the disk all that has to be on it before."""

@@ -16,7 +16,7 @@ class Forecast(NamedTuple):
 
     coming: int
     lost: int
-    """Will not come, since this life began in the window."""
+    """Will not come, since a life before this one was there in the window."""
     kept: int
     """Will not come, since the life or its part of the roster is too young for all of it."""
 
@@ -37,6 +37,6 @@ def forecast_of(
     mine = footing.right(limit, began_ms=page.began_ms, turn_ms=page.next_turn_ms)
     coming = page.standing - stood + page.coming(mine)
     missing = max(0, right - stood - coming)
-    if page.began_ms < footing.booted_ms:
+    if footing.restarted_after(page.began_ms):
         return Forecast(coming, missing, 0)
     return Forecast(coming, 0, missing)

@@ -183,3 +183,19 @@ def test_a_life_knows_from_its_disk_that_its_clock_was_set_back_and_takes_no_res
     assert back.latest_ms(NOON_MS + 20_000) == NOON_MS + 59_000 + SLACK_MS
     assert back.has_passed(NOON_MS + 59_000)
     assert not back.has_passed(NOON_MS + 62_000)
+
+
+def test_a_life_is_a_restart_in_a_window_only_if_one_before_it_was_there() -> None:
+    hour_ms = 3_600_000
+    first = LivedTime({}, now_ms=0, wall_ms=hour_ms + 900_000)
+    fresh = Footing(now_ms=0, wall_ms=hour_ms + 900_000, lived=first)
+    assert not fresh.restarted_after(hour_ms)
+    rows = {(LIVED_KEY, (hour_ms + 300_000) // 600_000): hour_ms + 300_000}
+    second = LivedTime(rows, now_ms=0, wall_ms=hour_ms + 900_000)
+    back = Footing(now_ms=0, wall_ms=hour_ms + 900_000, lived=second)
+    assert back.restarted_after(hour_ms)
+    assert not back.restarted_after(2 * hour_ms)
+    old = LivedTime({(LIVED_KEY, 1): 900_000}, now_ms=0, wall_ms=hour_ms + 900_000)
+    assert not Footing(now_ms=0, wall_ms=hour_ms + 900_000, lived=old).restarted_after(hour_ms)
+    # Without a disk nobody knows what was before.
+    assert Footing(now_ms=0, wall_ms=hour_ms + 900_000).restarted_after(hour_ms)
