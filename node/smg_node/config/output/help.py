@@ -24,10 +24,6 @@ _EXAMPLES: Final = (
         "smg-node --prefill grpc://10.0.0.7:50051 --decode grpc://10.0.0.8:50051",
     ),
     (
-        "Only this machine, another port",
-        "smg-node --http 127.0.0.1:8000 --worker grpc://127.0.0.1:50051",
-    ),
-    (
         "One of several nodes that are a cluster",
         "smg-node --mesh-key mesh.key --join 10.0.0.1 10.0.0.2 --worker grpc://10.0.0.7:50051",
     ),
