@@ -2,8 +2,8 @@
 
     left  =  made + returned - given          all of this term; with the term, what is left is gone
 
-Short windows are minted whole, before they open. Longer ones come in tranches of a second of demand or one per
-cent of the amount, budgets of minutes and days in smaller ones, the next when half of it is gone, so that a dead
+Short windows are minted whole, before they open. Longer ones come in tranches of half a second of demand or one
+per cent of the amount, budgets of minutes and days in smaller ones, the next when half of it is gone, so that a dead
 owner takes little with it. What stood with nodes and lapsed, as they say in totals, may be minted again.
 
 A node that asks gets what its requests wait for, and of the rest at most a third of what is left,
@@ -141,7 +141,7 @@ class Pool:
         """Return how much of a long window is minted at once: what a dead owner takes with it, and half as much again."""
         demand = self._demand_per_s()
         if self.limit.window_ms < _BUDGET_MS:
-            return max(demand, self.limit.amount // _TRANCHES, 1)
+            return max(demand // 2, self.limit.amount // _TRANCHES, 1)
         return max(demand // 3, self.limit.amount // _BUDGET_TRANCHES, 1)
 
     def _demand_per_s(self) -> int:
