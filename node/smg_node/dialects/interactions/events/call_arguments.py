@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
+from smg_node.core.generation.call_arguments import UNREADABLE_KEY
 from smg_node.dialects.openai.frames import encode_json
 
-INVALID: Final = "INVALID_JSON"
 _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _lenient: Final = msgspec.json.Decoder(Any, strict=False).decode
 
@@ -25,5 +25,5 @@ def object_text(printed: str) -> str:
         _object(text)
         _lenient(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return encode_json({INVALID: printed.encode("utf-8", "replace").decode()}).decode()
+        return encode_json({UNREADABLE_KEY: printed.encode("utf-8", "replace").decode()}).decode()
     return text
