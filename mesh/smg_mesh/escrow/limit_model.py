@@ -13,7 +13,7 @@ For every key and window, at every moment, whatever clocks and network do:
     spent + shares + pools + in flight  <=  minted + names x standing right  <=  amount
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -72,24 +72,43 @@ class Limit(msgspec.Struct, frozen=True):
     version: int = 0
     older: tuple[tuple[int, float], ...] = ()
     volatile: bool = False
+    minted_before: tuple[tuple[int, float, int], ...] = ()
+    """(amount, standing, until ms) of earlier versions by which an owner may still mint more than by this one, in windows
+    that begin before that moment. What stands leaves room for it."""
+    lower: tuple[tuple[int, float], ...] = ()
+    """(amount, standing) of earlier versions that allow less: what may have counted in windows that are over."""
+
+    @property
+    def has_past(self) -> bool:
+        """Whether another version of it may have counted in windows that are over."""
+        return bool(self.older or self.lower)
 
     @property
     def least_amount(self) -> int:
         """The smallest of the amounts that some version has: what counts in windows that are over, if that is unknown."""
-        return min(self.amount, *(amount for amount, _ in self.older), self.amount)
+        return min((self.amount, *(amount for amount, _ in (*self.older, *self.lower))))
 
     @property
     def least(self) -> "Limit":
         """Its version under which the least stands, as if there had been no other: what counts in windows that were over."""
-        versions = ((self.amount, self.standing), *self.older)
+        versions = ((self.amount, self.standing), *self.older, *self.lower)
         amount, standing = min(versions, key=lambda version: version[0] * version[1])
         return Limit(self.key, self.unit, amount, self.window_ms, self.mode, standing)
 
-    def standing_right(self, divisor: int) -> int:
-        """Return what one of so many names may spend of every window,
-        owner or no owner; 0 for no names.
+    def standing_right(self, divisor: int, *, began_ms: int | None = None) -> int:
+        """Return what one of so many names may spend of a window, owner or no owner; 0 for no names.
+
+        `began_ms`: when the window began; in windows of some time after the part that stands was raised it is less,
+        as owners may mint by what was before. Without: as the limit says it.
         """
-        return _right(self.amount, self.standing, divisor)
+        right = _right(self.amount, self.standing, divisor)
+        if began_ms is None or not right:
+            return right
+        for amount, standing, until_ms in self.minted_before:
+            if began_ms < until_ms:
+                more = max(0, self.amount - amount)
+                right = min(right, more // divisor + _right(amount, standing, divisor))
+        return right
 
     def mintable(
         self, roster: "Roster", current: Collection[str], *, began_ms: int | None = None
@@ -107,17 +126,19 @@ class Limit(msgspec.Struct, frozen=True):
         now, soon = 0, 0
         for name, divisor in zip(roster.names, roster.divisors, strict=True):
             known = () if name in current else self.older
-            now += max(
-                _right(*version, divisor) for version in ((self.amount, self.standing), *known)
-            )
-            soon += max(
-                _right(*version, count) for version in ((self.amount, self.standing), *known)
-            )
+            now += self._most_standing(known, divisor, began_ms)
+            soon += self._most_standing(known, count, began_ms)
         stands = max(now, soon)
         if began_ms is not None and began_ms < roster.since_ms:
             whole = ((self.amount, self.standing), *self.older)
             stands = max(stands, *(int(standing * amount) for amount, standing in whole))
         return max(0, self.amount - stands)
+
+    def _most_standing(
+        self, older: Sequence[tuple[int, float]], divisor: int, began_ms: int | None
+    ) -> int:
+        right = self.standing_right(divisor, began_ms=began_ms)
+        return max((right, *(_right(*version, divisor) for version in older)))
 
 
 class Roster(msgspec.Struct, frozen=True):

@@ -3,10 +3,11 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smg_mesh.escrow.limit_model import Limit
-from smg_mesh.state.limits.limit_rule import Amount, LimitRule, fewer, read_record, write_record
+from smg_mesh.escrow.limit_model import Limit, Roster
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule, read_record, write_record
 from smg_mesh.state.limits.limit_scope import Scope, is_instance, patterns, read_scope
 from smg_mesh.state.limits.limits_view import LimitsView
+from smg_mesh.state.limits.older_amounts import fewer
 from support.state.fake_namespace import FakeNamespaces
 from support.tools.example_counts import example_count
 
@@ -51,6 +52,20 @@ def covers(owner: Limit, other: Limit, names: int) -> bool:
     return max(rights) >= other.standing_right(names)
 
 
+def has_room(here: Limit, owner: Limit, names: int) -> bool:
+    """Whether what stands by one version and what an owner by another one mints is no more than the larger amount."""
+    members = tuple(f"n{number}" for number in range(names))
+    roster = Roster(b"r" * 16, 1, members, (names,) * names)
+    minted = owner.mintable(roster, members, began_ms=0)
+    stands = names * here.standing_right(names, began_ms=0)
+    return minted + stands <= max(here.amount, owner.amount, *largest(here), *largest(owner))
+
+
+def largest(limit: Limit) -> list[int]:
+    """Return the amounts of versions that some owner may still go by."""
+    return [0, *(amount for amount, _, _ in limit.minted_before)]
+
+
 def relink(world: FakeNamespaces, sides: str) -> None:
     world.heal()
     if "|" in sides:
@@ -64,11 +79,13 @@ REMOVED_TWICE = [
     ("remove", "a", "t"),
     ("remove", "a", "t"),
 ]
+RAISED = [("write", "a", "t", 90, 0.25), ("link", "a|b|x"), ("write", "a", "t", 90, 1.0)]
 
 
 @settings(max_examples=example_count(300), deadline=None)
 @given(steps, st.integers(1, 7))
 @example(REMOVED_TWICE, 1)
+@example(RAISED, 3)
 def test_room_is_left_for_what_others_may_go_by(
     happens: list[tuple[object, ...]], names: int
 ) -> None:
@@ -95,6 +112,7 @@ def test_room_is_left_for_what_others_may_go_by(
                 there = views[other].get(KEY)
                 if here is not None and there is not None and knows(world, owner, other):
                     assert covers(here, there, names)
+                    assert has_room(here, there, names)
     world.heal()
     # What collides with what counts may be noticed a second later.
     world.wall_ms += 1_000

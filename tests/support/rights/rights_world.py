@@ -71,7 +71,7 @@ class Lease:
         return self._made.get((key, window), 0)
 
     def current(self, basis: bytes, *, began_ms: int) -> frozenset[str]:
-        return frozenset(self._world.roster.names)
+        return frozenset(self._world.roster.names if self._world.adopted_ms < began_ms else ())
 
     def _store(self, place: tuple[str, int], total: int) -> None:
         if not self.term(now_ms=0):
@@ -211,6 +211,8 @@ class World:
         self.rng = Random(seed)
         self.limits = Defined(*limits)
         self.store = Store()
+        self.adopted_ms = -(1 << 62)
+        """When all nodes went by the limits of now, by the wall clock."""
         self.roster = Roster(
             id=bytes(16), version=1, names=tuple(names), divisors=(len(names),) * len(names)
         )

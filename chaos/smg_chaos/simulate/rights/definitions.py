@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+from smg_chaos.simulate.rights.limit_versions import Versions
 from smg_mesh.escrow.limit_model import Limit
 
 _FOREVER_US: Final = 1 << 60
@@ -56,10 +57,15 @@ class Definitions:
 
     def __init__(self, limits: Iterable[Limit]) -> None:
         self.rulings = {limit.key: [Ruling(limit, 0)] for limit in limits}
+        self._versions = {key: Versions(rulings[0].limit) for key, rulings in self.rulings.items()}
 
     def newest(self, key: str) -> Limit:
         """Return the last version that was made."""
         return self.rulings[key][-1].limit
+
+    def write(self, key: str, amount: int, standing: float | None, *, wall_ms: int) -> Limit:
+        """Return the next version of a limit, as the node that writes it at that time makes it."""
+        return self._versions[key].write(amount, standing, wall_ms=wall_ms)
 
     def add(self, limit: Limit, now_us: int) -> None:
         """Take note of a new version."""

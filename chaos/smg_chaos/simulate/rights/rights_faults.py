@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-import msgspec
-
 from smg_chaos.simulate.base.virtual_clock import MS
 from smg_chaos.simulate.hosts.host import Host
 from smg_chaos.simulate.hosts.loop_pause import PausedWorld, stand_still
@@ -168,14 +166,8 @@ def _change(world: RuledWorld, deed: ChangeLimit) -> None:
     host = world.hosts.get(deed.who)
     if market is None or host is None or host.node is None or host.node.stopped:
         return
-    last = market.definitions.newest(deed.key)
-    limit = msgspec.structs.replace(
-        last,
-        amount=deed.amount,
-        standing=last.standing if deed.standing is None else deed.standing,
-        version=last.version + 1,
-        older=(*last.older, (last.amount, last.standing)),
-    )
+    wall_ms = host.wall_ms(world.agenda.now_us)
+    limit = market.definitions.write(deed.key, deed.amount, deed.standing, wall_ms=wall_ms)
     text = f"sets {deed.key} to {limit.amount}, of which {limit.standing:.0%} stand"
     world.chronicle.deed(world.agenda.now_us, host.label, text)
     market.change(limit, host)

@@ -17,7 +17,6 @@ from smg_chaos.simulate.rights.rights_faults import KillOwner, Ruled, plan_ruled
 from smg_chaos.simulate.rights.rights_world import Market
 from smg_chaos.simulate.rights.takeover import Takeovers
 from smg_chaos.simulate.world.world import World
-from smg_mesh.escrow.spending.standing_rights import standing_right
 
 OVERLOADED: Final = 1.3
 """Asked for that many times the amount, a limit should be used up."""
@@ -134,8 +133,8 @@ def _may(market: Market, page: Page) -> int:
     # What stands is less while an owner that has not heard might still mint by an older version, and newcomers
     # have nothing as long as a name of before has not heard of them, dead or not. Nor has a life of which one before,
     # with a clock that was ahead, may have spent it.
-    return limit.mintable(roster, current) + sum(
-        standing_right(limit, roster, roster.divisor(name)) for name in stand
+    return limit.mintable(roster, current, began_ms=began_ms) + sum(
+        limit.standing_right(roster.divisor(name), began_ms=began_ms) for name in stand
     )
 
 

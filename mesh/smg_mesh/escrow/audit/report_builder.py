@@ -31,7 +31,8 @@ def report_of(
         window = share.window
     held = next((row for row in ledger.rows() if (row.key, row.window) == (key, window)), None)
     names = () if roster is None else roster.names
-    right = limit.standing_right(len(names)) if limit.window_ms else 0
+    began_ms = window * limit.window_ms
+    right = limit.standing_right(len(names), began_ms=began_ms) if limit.window_ms else 0
     coming, lost, kept = NOTHING_COMES
     if right:
         coming, lost, kept = ledger.forecast(limit, window, right=right, wall_ms=wall_ms)

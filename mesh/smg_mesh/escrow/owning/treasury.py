@@ -298,7 +298,7 @@ class Treasury:
         old = bool(limit.older) and now_ms - pool.allowed_ms >= ALLOWED_FOR_MS
         if old or pool.roster is not roster:
             pool.allowed_ms, pool.roster = now_ms, roster
-            pool.standing = limit.standing_right(len(roster.names))
+            pool.standing = limit.standing_right(len(roster.names), began_ms=pool.began_ms)
             basis, began_ms = self._limits.basis(), pool.began_ms
             over = wall_ms >= pool.ends_ms or self._lived.has_passed(pool.ends_ms)
             # What others went by in a window that is over is known to the pool that was there then, and to no other.

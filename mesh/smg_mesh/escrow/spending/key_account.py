@@ -71,7 +71,7 @@ class Account(AccountPages):
         if share.pool > 0:
             share.pool = max(0, share.pool - (share.left - before))
         users = self._footing.users
-        minted = limit.amount - users * limit.standing_right(users)
+        minted = limit.amount - users * limit.standing_right(users, began_ms=page.began_ms)
         self._ahead = minted >= _AHEAD_MIN * users
         self._turn_began_ms = page.began_ms + page.slice_at(wall_ms) * SLICE_MS
         self._turn_ms = page.turn_ms(wall_ms) if limit.window_ms else NEVER_MS

@@ -21,7 +21,7 @@ from typing import Final
 from smg_mesh.escrow.limit_model import LEASE_MS, Limit, Roster
 from smg_mesh.escrow.spending.lived_time import LivedTime
 from smg_mesh.escrow.spending.released_slices import ReleasedSlices
-from smg_mesh.escrow.spending.standing_rights import borrowed_right, standing_right
+from smg_mesh.escrow.spending.standing_rights import borrowed_right
 
 _BOOT_MARGIN_MS: Final = 250
 """The clock of the life before may have been a little ahead of this one's."""
@@ -132,12 +132,12 @@ class Footing:
         if not self._stands(turn_ms):
             return NOTHING
         ahead_ms = began_ms - max(limit.window_ms, _AHEAD_MS)
-        right = standing_right(limit, self._roster, self._divisor)
-        if limit.older and self._was_over(limit, began_ms):
+        right = limit.standing_right(self._divisor, began_ms=began_ms)
+        if limit.has_past and self._was_over(limit, began_ms):
             right = min(right, limit.least.standing_right(self._divisor))
         for divisor, until_ms in self._past:
             if until_ms > ahead_ms:
-                right = min(right, standing_right(limit, self._roster, divisor))
+                right = min(right, limit.standing_right(divisor, began_ms=began_ms))
         if self._begun or self._granted_ms <= ahead_ms:
             return right
         return max(0, right - self.users)
@@ -146,7 +146,7 @@ class Footing:
         """Return what this node may borrow now of a window that began then."""
         if not self.borrowing or not self._stands(turn_ms):
             return 0
-        if limit.older and self._was_over(limit, began_ms):
+        if limit.has_past and self._was_over(limit, began_ms):
             return 0
         return borrowed_right(limit, self._divisor)
 

@@ -4,8 +4,8 @@ others heard of limits and rosters.
 What stands needs no message, so no node can take it back: an owner that has not heard of a change
 mints as if there had been none. Shrinking is therefore always safe, and growing takes care:
 
-    a new version of a limit    what stands leaves room for all that an owner may mint who goes by an older
-                                version, of the largest of those amounts
+    a new version of a limit    what stands leaves room for all that an owner may mint who goes by an older version,
+                                of the largest of those amounts (`Limit.minted_before`)
     a new roster                a right that grows counts from the second window on: an owner of the roster
                                 before may have minted the first one ahead
 
@@ -15,27 +15,10 @@ one slice; within one window the rate never grows.
 
 from typing import Final
 
-import msgspec
-
-from smg_mesh.escrow.limit_model import Limit, Roster
+from smg_mesh.escrow.limit_model import Limit
 
 SLICE_MS: Final = 10_000
 """Windows longer than this accrue; given rights of theirs are good for so long."""
-
-
-def standing_right(limit: Limit, roster: Roster | None, divisor: int) -> int:
-    """Return what a node that divides by that may spend of every window,
-    whatever version owners go by.
-    """
-    right = limit.standing_right(divisor)
-    if roster is None or not right or not limit.older:
-        return right
-    have = sum(1 for divisor in roster.divisors if divisor)
-    for amount, standing in limit.older:
-        before = msgspec.structs.replace(limit, amount=amount, standing=standing, older=())
-        room = max(limit.amount, amount) - before.mintable(roster, roster.names)
-        right = min(right, room // have)
-    return max(0, right)
 
 
 def borrowed_right(limit: Limit, divisor: int) -> int:

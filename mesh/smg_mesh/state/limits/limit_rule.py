@@ -27,8 +27,6 @@ OnExhausted: TypeAlias = Literal["debt", "finish"]
 """What becomes of an answer that has used up all there is: it goes on, or it ends."""
 
 AMOUNTS_MAX: Final = 16
-OLDER_MAX: Final = 8
-"""Of one unit and window; more are made one that allows as much as any of them."""
 NOTE_CHARS_MAX: Final = 256
 CONCURRENCY_MAX: Final = 1_000_000
 LASTING_MS: Final = 3_600_000
@@ -117,10 +115,12 @@ class LimitRule(msgspec.Struct, frozen=True):
                 return amount
         return None
 
-    def weight_of(self, unit: str, window_ms: int) -> float:
-        """Return what stands with nodes is in proportion to; 0 if it does not limit it."""
-        amount = self.amount_of(unit, window_ms)
-        return 0.0 if amount is None else amount.amount * self.standing
+    def as_older(self, until_ms: int) -> "list[Older]":
+        """Return all that it allows as what was allowed until then."""
+        return [
+            Older(one.unit, one.window_ms, one.amount, self.standing, until_ms)
+            for one in self.limits
+        ]
 
 
 class LimitRecord(LimitRule, frozen=True):
@@ -168,33 +168,6 @@ def parse_key(key: str) -> tuple[str, str, int] | None:
     if not hash_sign or not slash or not (window.isascii() and window.isdecimal()):
         return None
     return scope, unit, int(window)
-
-
-def fewer(older: Sequence[Older], *, since_ms: int) -> tuple[Older, ...]:
-    """Return what of these still matters: none that ended before `since_ms`, none that another one covers.
-
-    One covers another if it allowed as much for as long. At most `OLDER_MAX` of each unit and window are left;
-    then the two that allowed least become one that allowed the more of both for the longer.
-    """
-    kept: dict[tuple[str, int], list[Older]] = {}
-    for one in sorted(older, key=lambda each: (each.until_ms, each.weight), reverse=True):
-        if one.until_ms < since_ms:
-            continue
-        ladder = kept.setdefault((one.unit, one.window_ms), [])
-        if not ladder or one.weight > ladder[-1].weight:
-            ladder.append(one)
-    for ladder in kept.values():
-        while len(ladder) > OLDER_MAX:
-            longer, more = ladder[0], ladder[1]
-            ladder[:2] = [msgspec.structs.replace(more, until_ms=longer.until_ms)]
-    return tuple(one for _, ladder in sorted(kept.items()) for one in ladder)
-
-
-def before_of(rule: LimitRule, until_ms: int) -> list[Older]:
-    """Return all that a rule allows as what was allowed until then."""
-    return [
-        Older(one.unit, one.window_ms, one.amount, rule.standing, until_ms) for one in rule.limits
-    ]
 
 
 def place(unit: Unit, window_ms: int) -> tuple[int, int]:

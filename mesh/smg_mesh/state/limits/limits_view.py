@@ -27,8 +27,6 @@ from smg_mesh.state.limits.limit_rule import (
     Older,
     OnExhausted,
     Reserve,
-    before_of,
-    fewer,
     limit_key,
     parse_key,
     place,
@@ -44,6 +42,7 @@ from smg_mesh.state.limits.limit_scope import (
     read_scope,
     scope_text,
 )
+from smg_mesh.state.limits.older_amounts import fewer, limit_of
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
 __all__ = ["LimitError", "LimitRule", "LimitsView", "Matched", "RuleValue"]
@@ -276,21 +275,15 @@ class LimitsView:
             for one in self._said_of(kept, other_than=counts)
             if (one.unit, one.window_ms) == (unit, window_ms)
         ]
-        rule = counts.record
-        return Limit(
-            key=key,
-            unit=amount.unit,
-            amount=amount.amount,
-            window_ms=window_ms,
-            mode=rule.mode,
-            standing=rule.standing,
-            version=max(kept.held.version for kept in speaking),
-            older=tuple(
-                (one.amount, one.standing)
-                for one in fewer(older, since_ms=now_ms - self._keep_ms)
-                if one.weight > rule.weight_of(unit, window_ms)
-            ),
-            volatile=rule.volatile,
+        version = max(kept.held.version for kept in speaking)
+        return limit_of(
+            key,
+            counts.record,
+            amount,
+            older,
+            version=version,
+            now_ms=now_ms,
+            keep_ms=self._keep_ms,
         )
 
     def _said_of(self, kept: Kept, *, other_than: Kept) -> Iterator[Older]:
@@ -299,7 +292,7 @@ class LimitsView:
             yield from each.record.older
             if each is not other_than:
                 until_ms = hlc_ms(max(each.held.version, other_than.held.version))
-                yield from before_of(each.record, until_ms)
+                yield from each.record.as_older(until_ms)
 
     # ── Writing ──────────────────────────────────────────────────────────────
 
@@ -310,12 +303,8 @@ class LimitsView:
         older: list[Older] = []
         for each in (kept, *self._records.rivals(scope)):
             if each is not None:
-                older += (*each.record.older, *before_of(each.record, now_ms))
-        return [
-            one
-            for one in fewer(older, since_ms=now_ms - self._keep_ms)
-            if rule is None or one.weight > rule.weight_of(one.unit, one.window_ms)
-        ]
+                older += (*each.record.older, *each.record.as_older(now_ms))
+        return fewer(older, since_ms=now_ms - self._keep_ms, rule=rule)
 
     def _seen(self, scope: str, version: int | None) -> int | None:
         """Return the version that is really there if what was seen is that there is none."""

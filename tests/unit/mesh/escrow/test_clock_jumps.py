@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from msgspec.structs import replace
 
+from smg_chaos.simulate.rights.limit_versions import Versions
 from smg_mesh.escrow.limit_model import Limit
 from support.rights.rights_world import WALL_MS, World
 
@@ -56,6 +56,7 @@ class Place:
         self.window_ms = window_ms
         limit = Limit(self.key, "requests", change.amount, window_ms, "strict", change.standing)
         self.world = World(limit, names="abc")
+        self._versions = Versions(limit)
         self.world.run(1)
         self.go_to(0)
         self.window = (WALL_MS + self.world.now_ms) // window_ms
@@ -67,14 +68,9 @@ class Place:
 
     def change(self, amount: int, standing: float) -> None:
         """Let the limit be another one, and all nodes know of it."""
-        last = self.world.limits.limits[self.key]
-        self.world.limits.limits[self.key] = replace(
-            last,
-            amount=amount,
-            standing=standing,
-            version=last.version + 1,
-            older=(*last.older, (last.amount, last.standing)),
-        )
+        wall_ms = WALL_MS + self.world.now_ms
+        limit = self._versions.write(amount, standing, wall_ms=wall_ms)
+        self.world.limits.limits[self.key] = limit
 
     @property
     def got(self) -> int:

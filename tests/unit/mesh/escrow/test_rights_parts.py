@@ -16,7 +16,6 @@ from smg_mesh.escrow.spending.standing_rights import (
     Accrual,
     borrowed_right,
     slices_of,
-    standing_right,
 )
 from smg_mesh.escrow.spending.visited_windows import Visited
 from support.rights.rights_world import Defined
@@ -60,15 +59,27 @@ def test_a_whole_window_accrues_the_whole_right() -> None:
 
 
 def test_a_share_that_was_raised_leaves_room_for_owners_who_have_not_heard() -> None:
-    raised = Limit("k", "requests", 1_000, 1_000, standing=0.9, older=((1_000, 0.1),))
+    before_ms = 60_000
+    raised = Limit(
+        "k", "requests", 1_000, 1_000, standing=0.9, minted_before=((1_000, 0.1, before_ms),)
+    )
+    assert raised.standing_right(5, began_ms=59_999) == 20
+    assert raised.standing_right(5, began_ms=before_ms) == 180
+    assert raised.standing_right(5) == 180
+    lowered = Limit("k", "requests", 100, 1_000, minted_before=((1_000, 0.5, before_ms),))
+    assert lowered.standing_right(5, began_ms=0) == 10
+    more = Limit("k", "requests", 2_000, 1_000, minted_before=((1_000, 0.5, before_ms),))
+    assert more.standing_right(5, began_ms=0) == 200
+    assert more.standing_right(0, began_ms=0) == 0
+
+
+def test_what_may_not_stand_yet_is_minted_instead() -> None:
+    raised = Limit(
+        "k", "requests", 1_000, 1_000, standing=0.9, minted_before=((1_000, 0.1, 60_000),)
+    )
     five = roster("abcde")
-    assert standing_right(raised, five, 5) == 20
-    assert standing_right(Limit("k", "requests", 1_000, 1_000, standing=0.9), five, 5) == 180
-    lowered = Limit("k", "requests", 100, 1_000, older=((1_000, 0.5),))
-    assert standing_right(lowered, five, 5) == 10
-    more = Limit("k", "requests", 2_000, 1_000, older=((1_000, 0.5),))
-    assert standing_right(more, five, 5) == 200
-    assert standing_right(more, five, 0) == 0
+    assert raised.mintable(five, five.names, began_ms=59_000) == 900
+    assert raised.mintable(five, five.names, began_ms=60_000) == 100
 
 
 def test_a_node_borrows_up_to_its_fair_part_where_the_mode_allows_it() -> None:
