@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.state.limits.limit_rule import Amount, LimitRule, Older
 from smg_mesh.state.limits.older_amounts import fewer, limit_of

@@ -79,6 +79,8 @@ class RuleValue(msgspec.Struct, frozen=True):
     time_ms: int
     conflicts: "tuple[RuleValue, ...]" = ()
     """Written without knowing of this one, newest first; until somebody writes again."""
+    standing_from_ms: int = 0
+    """From when all of what stands by it does so, in new windows; 0: it does."""
 
 
 class _Made(NamedTuple):
@@ -269,19 +271,21 @@ class LimitsView:
         amount = None if counts is None else counts.record.amount_of(unit, window_ms)
         if counts is None or amount is None:
             return None
-        older = [
-            one
-            for kept in speaking
-            for one in self._said_of(kept, other_than=counts)
-            if (one.unit, one.window_ms) == (unit, window_ms)
-        ]
+        older = [one for kept in speaking for one in self._said_of(kept, other_than=counts)]
+        limit = self._limit_of(counts, amount, older, now_ms=now_ms, key=key)
         version = max(kept.held.version for kept in speaking)
+        return msgspec.structs.replace(limit, version=version)
+
+    def _limit_of(
+        self, kept: Kept, amount: Amount, older: Sequence[Older], *, now_ms: int, key: str = ""
+    ) -> Limit:
+        place = (amount.unit, amount.window_ms)
         return limit_of(
             key,
-            counts.record,
+            kept.record,
             amount,
-            older,
-            version=version,
+            [one for one in older if (one.unit, one.window_ms) == place],
+            version=kept.held.version,
             now_ms=now_ms,
             keep_ms=self._keep_ms,
         )
@@ -337,7 +341,20 @@ class LimitsView:
 
     def _shown(self, kept: Kept) -> RuleValue:
         rivals = self._records.rivals(kept.held.key)
-        return _value(kept, tuple(_value(rival) for rival in rivals))
+        conflicts = tuple(_value(rival) for rival in rivals)
+        return _value(kept, conflicts, standing_from_ms=self._standing_from_ms(kept))
+
+    def _standing_from_ms(self, kept: Kept) -> int:
+        now_ms = self._wall_ms()
+        older = tuple(self._said_of(kept, other_than=kept))
+        limits = (self._limit_of(kept, one, older, now_ms=now_ms) for one in kept.record.amounts)
+        from_ms = (
+            until_ms
+            for one in limits
+            for amount, standing, until_ms in one.minted_before
+            if max(amount, one.amount) - amount * (1 - standing) < one.amount * one.standing
+        )
+        return max((moment_ms for moment_ms in from_ms if moment_ms > now_ms), default=0)
 
 
 def _matched(kept: Kept, instance: str, amount: Amount) -> Matched:
@@ -354,7 +371,9 @@ def _matched(kept: Kept, instance: str, amount: Amount) -> Matched:
     )
 
 
-def _value(kept: Kept, conflicts: tuple[RuleValue, ...] = ()) -> RuleValue:
+def _value(
+    kept: Kept, conflicts: tuple[RuleValue, ...] = (), *, standing_from_ms: int = 0
+) -> RuleValue:
     return RuleValue(
         scope=stored(kept.record.scope),
         rule=kept.record.rule(),
@@ -362,4 +381,5 @@ def _value(kept: Kept, conflicts: tuple[RuleValue, ...] = ()) -> RuleValue:
         owner=kept.held.owner,
         time_ms=hlc_ms(kept.held.version),
         conflicts=conflicts,
+        standing_from_ms=standing_from_ms,
     )

@@ -99,7 +99,7 @@ def limit_of(
         minted_before=tuple(
             (one.amount, one.standing, one.until_ms + keep_ms)
             for one in minted_most([now, *known])
-            if one is not now and max(0, now.amount - one.amount) < now.weight
+            if one.weight < now.weight and max(0, now.amount - one.amount) < now.weight
         ),
         lower=_lower(now, recent),
     )

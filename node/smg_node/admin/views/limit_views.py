@@ -115,6 +115,12 @@ def warn_of(view: Mapping[str, Any]) -> None:
             f"{view['scope']} has a conflict: {limits} was written on {rival['owner']} at"
             f" {format_time(rival['time_ms'])} without knowledge of this; setting it again settles it"
         )
+    if from_ms := view.get("standing_from_ms", 0):
+        tell(
+            f"{view['scope']}: more is to stand with the nodes than before. In windows that begin before"
+            f" {format_time(from_ms)} as much stands as before, and the owner gives out the rest: a node that was away"
+            " may not have heard of the change"
+        )
 
 
 def _facts(view: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -122,7 +128,7 @@ def _facts(view: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     if view["rule"] != view["scope"]:
         yield "rule", view["rule"]
     yield "limits", format_limits(view)
-    yield "mode", f"{view['mode']}, {view['standing']:g} of it stands with the nodes"
+    yield "mode", f"{view['mode']}, {view['standing']:g} of it stands with the nodes{_from(view)}"
     yield "tokens", f"reserve {view['reserve']}, when used up {view['on_exhausted']}"
     if view["cached_weight"] != 1:
         yield "cached", f"a cached token of a prompt counts {view['cached_weight']:g}"
@@ -130,6 +136,12 @@ def _facts(view: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     yield "set", f"on {view['owner']} at {format_time(view['time_ms'])}"
     if view["note"]:
         yield "note", view["note"]
+
+
+def _from(view: Mapping[str, Any]) -> str:
+    """Say from when so much stands, where it is less yet."""
+    from_ms = view.get("standing_from_ms", 0)
+    return f", in windows from {format_time(from_ms)} on" if from_ms else ""
 
 
 def _filled(use: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -320,6 +320,7 @@ def _view(scope: str, value: RuleValue) -> LimitView:
             )
             for rival in value.conflicts
         ],
+        standing_from_ms=value.standing_from_ms,
     )
 
 

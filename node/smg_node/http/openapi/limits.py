@@ -105,6 +105,7 @@ LIMIT_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "amounts": _list(_AMOUNT),
             **_WISH,
             "conflicts": _list(_RIVAL),
+            "standing_from_ms": _COUNT,
         }
     ),
     "LimitList": _object(

@@ -55,6 +55,8 @@ class LimitView(msgspec.Struct, frozen=True):
     volatile: bool
     note: str
     conflicts: Sequence[LimitRival] = ()
+    standing_from_ms: int = 0
+    """From when `standing` is true of new windows, where more stands than before; 0: it is."""
 
 
 class NodeUse(msgspec.Struct, frozen=True):
