@@ -8,7 +8,7 @@ from support.tools.long_ranges import first_and_long
 SEEDS = 12
 
 
-@pytest.mark.parametrize("first", first_and_long(range(0, 12 * SEEDS, SEEDS), now=4))
+@pytest.mark.parametrize("first", first_and_long(range(0, 12 * SEEDS, SEEDS), now=2))
 def test_a_small_cluster_loses_nothing_and_agrees(first: int) -> None:
     survive(first, nodes=6)
 

@@ -79,6 +79,7 @@ async def test_a_fifth_of_all_packets_lost_declares_nobody_dead(tmp_path: Path) 
         exact(figure)
 
 
+@pytest.mark.long
 async def test_workers_are_everywhere_soon_and_outlive_who_registered_them(tmp_path: Path) -> None:
     figures = await played(registry.workers, tmp_path, count=3, seconds=1.0, rounds=3)
     for figure in figures.values():

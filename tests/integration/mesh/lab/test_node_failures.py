@@ -61,6 +61,7 @@ async def test_a_seed_that_is_down_at_boot_and_comes_later_is_joined(tmp_path: P
         assert said(cluster, [a, b, c], 0, "down", "left") == []
 
 
+@pytest.mark.long
 async def test_the_second_seed_is_tried_where_the_first_is_dead(tmp_path: Path) -> None:
     async with nodes(tmp_path, "a", "b", more_places=["nobody"]) as cluster:
         a, b = agents_of(cluster)
@@ -120,6 +121,7 @@ async def test_one_that_restarts_under_its_name_is_seen_by_all_and_sees_all(tmp_
         assert said(cluster, [b, c], since_ms, "down", "left") == []
 
 
+@pytest.mark.long
 async def test_one_that_is_paused_dies_and_lives_again_and_nobody_else_is_touched(
     tmp_path: Path,
 ) -> None:
