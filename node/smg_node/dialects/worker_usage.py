@@ -34,8 +34,8 @@ def worker_usage(told: Mapping[str, Any]) -> WorkerUsage:
     answer = max(_count(told, "completion_tokens"), total - prompt if prompt else 0)
     details, made = told.get("prompt_tokens_details"), told.get("completion_tokens_details")
     thought = _count(made, "reasoning_tokens") or _count(told, "reasoning_tokens")
-    found = [details["cached_tokens"]] if _has(details, "cached_tokens") else []
-    found += [told[name] for name in _CACHED if _has(told, name)]
+    found = [details.get("cached_tokens")] if isinstance(details, dict) else []
+    found = [value for value in (*found, *map(told.get, _CACHED)) if value is not None]
     cached = max((_tokens(value) for value in found), default=0)
     return WorkerUsage(prompt, answer, min(cached, prompt), min(thought, answer), bool(found))
 
@@ -47,10 +47,6 @@ def usage_in(chunk: Mapping[str, Any]) -> Mapping[str, Any] | None:
         own = chunk.get("x_groq")
         told = own.get("usage") if isinstance(own, dict) else None
     return told if isinstance(told, dict) else None
-
-
-def _has(told: object, name: str) -> bool:
-    return isinstance(told, dict) and told.get(name) is not None
 
 
 def _count(told: object, name: str) -> int:
