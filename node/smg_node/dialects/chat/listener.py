@@ -27,8 +27,8 @@ from smg_node.dialects.chat.listener_blocks import AnswerBlocks
 from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 from smg_node.dialects.sse_reader import EventLines
 from smg_node.dialects.worker_errors import error_of
+from smg_node.dialects.worker_usage import usage_in, worker_usage
 
-TOKENS_MAX: Final = 2**40
 _DONE: Final = b"[DONE]"
 _REASONS: Final[Mapping[str, FinishReason]] = {
     "length": "length",
@@ -112,7 +112,7 @@ class ChunkReader:
         said = error_of(chunk)
         if said is not None:
             raise said
-        self._usage = _usage(chunk.get("usage")) or self._usage
+        self._usage = _usage(usage_in(chunk)) or self._usage
         for choice in _objects(chunk.get("choices")):
             if not choice.get("index"):
                 self._choose(choice, out)
@@ -201,21 +201,13 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _usage(told: object) -> Usage | None:
-    if not isinstance(told, dict):
+def _usage(told: Mapping[str, Any] | None) -> Usage | None:
+    if told is None:
         return None
-    prompt, answer = _count(told, "prompt_tokens"), _count(told, "completion_tokens")
-    if not (prompt or answer):
+    used = worker_usage(told)
+    if not (used.prompt or used.answer):
         return None
-    cached = _count(told.get("prompt_tokens_details"), "cached_tokens")
-    details = told.get("completion_tokens_details")
-    thoughts = _count(details, "reasoning_tokens") or _count(told, "reasoning_tokens")
-    return Usage(prompt, answer, min(cached, prompt), min(thoughts, answer))
-
-
-def _count(told: object, name: str) -> int:
-    value = _number(told.get(name)) if isinstance(told, dict) else None
-    return value if value is not None and 0 <= value <= TOKENS_MAX else 0
+    return Usage(used.prompt, used.answer, used.cached, used.thought)
 
 
 def _rows(told: object, name: str) -> tuple[TokenLogprob, ...]:

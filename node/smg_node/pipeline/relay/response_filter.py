@@ -5,10 +5,11 @@ several the last one counts, as in a stream that repeats it with every chunk.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from smg_node.dialects.worker_usage import worker_usage
 from smg_node.pipeline.relay.json_rewrite import Recounter, Renamer, Replacer
 
 USAGE_MAX_BYTES: Final = 4_096
@@ -16,7 +17,6 @@ USAGE_MAX_BYTES: Final = 4_096
 _START: Final = re.compile(rb'(?<!\\)"usage"[ \t\r\n]{0,64}:[ \t\r\n]{0,64}\{')
 _KEY: Final = b'"usage"'
 _TAIL_BYTES: Final = len(_KEY) + 131
-TOKENS_MAX: Final = 2**40
 _decode: Final = msgspec.json.Decoder().decode
 
 
@@ -63,12 +63,9 @@ class UsageReader:
             return
         if not isinstance(told, dict):
             return
-        self.prompt_tokens = _count(told, "prompt_tokens")
-        self.completion_tokens = _count(told, "completion_tokens")
-        details = told.get("prompt_tokens_details")
-        self.tells_cached = isinstance(details, dict) and "cached_tokens" in details
-        cached = _count(details, "cached_tokens") if isinstance(details, dict) else 0
-        self.cached_tokens = min(cached, self.prompt_tokens)
+        used = worker_usage(told)
+        self.prompt_tokens, self.completion_tokens = used.prompt, used.answer
+        self.cached_tokens, self.tells_cached = used.cached, used.tells_cached
 
 
 class ResponseFilter:
@@ -118,10 +115,3 @@ def _end_of_object(text: bytes) -> int | None:
             if depth == 0:
                 return at + 1
     return None
-
-
-def _count(told: dict[str, Any], name: str) -> int:
-    value = told.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return 0
-    return value if 0 <= value <= TOKENS_MAX else 0
