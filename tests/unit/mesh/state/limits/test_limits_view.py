@@ -3,43 +3,17 @@
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
-from smg_mesh.escrow.limit_model import KEY_CHARS_MAX, Limit, Roster, slot_of
+from smg_mesh.escrow.limit_model import KEY_CHARS_MAX, Roster, slot_of
 from smg_mesh.state.limits.limit_rule import Amount, LimitRule
-from smg_mesh.state.limits.limit_window import WINDOWS
-from smg_mesh.state.limits.limits_view import LimitError, LimitsView, Matched
+from smg_mesh.state.limits.limits_view import LimitError, Matched
 from smg_mesh.state.limits.older_amounts import OLDER_MAX
-from support.state.fake_namespace import DAY_MS, FakeNamespaces
-
-SECOND = WINDOWS["second"]
-MINUTE = WINDOWS["minute"]
-
-
-class Views:
-    """The limits as each of three nodes sees them."""
-
-    def __init__(self) -> None:
-        self.world = FakeNamespaces("a", "b", "c", name="limits")
-        self._views = {
-            name: LimitsView(self.world[name], wall_ms=lambda name=name: self.world[name].wall_ms)  # type: ignore[misc]  # bound now
-            for name in "abc"
-        }
-
-    def __getitem__(self, name: str) -> LimitsView:
-        return self._views[name]
-
-    def limit(self, key: str, name: str = "a") -> Limit:
-        found = self[name].get(key)
-        assert found is not None
-        return found
+from support.state.fake_namespace import DAY_MS
+from support.state.limit_views import MINUTE, SECOND, Views, requests
 
 
 @pytest.fixture
 def views() -> Views:
     return Views()
-
-
-def requests(amount: int, window_ms: int = SECOND, **fields: object) -> LimitRule:
-    return LimitRule(amounts=(Amount("requests", amount, window_ms),), **fields)  # type: ignore[arg-type]  # its own fields
 
 
 def keys(found: object) -> list[str]:
@@ -172,72 +146,6 @@ def test_what_was_allowed_before_is_forgotten_when_no_node_can_remember_it(views
     assert views.limit(key).older == ((1000, 0.5),)
     views.world.wall_ms += 1_001
     assert views.limit(key).older == ()
-
-
-def test_more_stands_than_before_once_no_owner_can_go_by_what_was_before(views: Views) -> None:
-    key, began_ms = "#requests/1000", views.world.wall_ms
-    views["a"].put(requests(90, standing=0.1), version=0)
-    views["b"].put(requests(90, standing=0.9), version=None)
-    until_ms = began_ms + 7 * DAY_MS
-    limit = views.limit(key, "c")
-    assert limit.minted_before == ((90, 0.1, until_ms),)
-    assert [limit.standing_right(3, began_ms=at) for at in (until_ms - 1, until_ms)] == [3, 27]
-    shown = views["c"].rule("global")
-    assert shown is not None
-    assert shown.standing_from_ms == until_ms
-    views.world.wall_ms = until_ms
-    later = views["c"].rule("global")
-    assert later is not None
-    assert later.standing_from_ms == 0
-    # A window that began before goes on by what counted in it.
-    assert views.limit(key, "c").minted_before == limit.minted_before
-
-
-@pytest.mark.parametrize(
-    "now", [requests(90, standing=0.1), requests(40, standing=0.2), requests(900, standing=0.1)]
-)
-def test_where_no_larger_part_stands_it_does_so_at_once(views: Views, now: LimitRule) -> None:
-    views["a"].put(requests(90, standing=0.1), version=0)
-    written = views["a"].put(now, version=None)
-    assert written.standing_from_ms == 0
-    limit = views.limit("#requests/1000")
-    for divisor in (1, 2, 3, 7, 10):
-        began_ms = views.world.wall_ms
-        assert limit.standing_right(divisor, began_ms=began_ms) == limit.standing_right(divisor)
-
-
-def test_what_an_owner_may_have_minted_is_remembered_over_changes_that_hide_it(
-    views: Views,
-) -> None:
-    key = "#requests/1000"
-    for amount, standing in ((100, 0.1), (8, 0.9), (1_000, 0.5), (100, 0.9)):
-        views["a"].put(requests(amount, standing=standing), version=None)
-        views.world.wall_ms += 1_000
-    assert views.limit(key).standing_right(1, began_ms=views.world.wall_ms) == 10
-
-
-def test_the_least_of_earlier_versions_counts_in_windows_that_are_over(views: Views) -> None:
-    key = "#requests/1000"
-    for amount, standing in ((60, 0.5), (20, 0.8), (90, 0.1), (120, 0.5)):
-        views["a"].put(requests(amount, standing=standing), version=None)
-        views.world.wall_ms += 1_000
-    limit = views.limit(key)
-    assert limit.older == ()
-    assert limit.least_amount == 20
-    assert limit.least.standing_right(1) == 9
-    assert limit.has_past
-
-
-def test_changes_without_end_leave_few_numbers_of_every_kind(views: Views) -> None:
-    key = "#requests/1000"
-    for step in range(60):
-        views["a"].put(requests(1_000 - step, standing=(step % 10) / 10), version=None)
-        views.world.wall_ms += 60_000
-    views["a"].put(requests(2_000, standing=1.0), version=None)
-    limit = views.limit(key)
-    assert len(limit.minted_before) <= 3 * OLDER_MAX
-    # The least that stood with the largest amount: 1,000 of which nothing stood.
-    assert limit.standing_right(1, began_ms=views.world.wall_ms) == 1_000
 
 
 def test_what_was_allowed_outlives_a_rule_that_was_taken_away(views: Views) -> None:
