@@ -49,8 +49,8 @@ class CuttingProxy:
             except TimeoutError:
                 continue
             cut = self.cuts.pop(0) if self.cuts else None
-            self._turn += 1
             thread = threading.Thread(target=self._forward, args=(client, cut, self._turn))
+            self._turn += 1
             self._threads = [one for one in self._threads if one.is_alive()]
             self._threads.append(thread)
             thread.start()

@@ -30,6 +30,8 @@ class Checkpoints:
         self._now_s = now_s
         self._drains = drains
         self._marked_s = float("-inf")
+        self._told = -1
+        """The number of the last event that was told; -1 before any, and when it is over."""
         self.leaves = False
         """Whether the stream ends here, and goes on at another node."""
 
@@ -37,7 +39,9 @@ class Checkpoints:
         """Return the checkpoint to be written with these events, b"" for none."""
         last = told[-1]
         if last.type == _LAST:
+            self._told = -1
             return b""
+        self._told = last.sequence
         self.leaves = self._drains()
         now_s = self._now_s()
         due = now_s - self._marked_s >= self._every_s
@@ -45,3 +49,11 @@ class Checkpoints:
             return b""
         self._marked_s = now_s
         return self._frame(last.sequence)
+
+    def can_leave(self) -> bool:
+        """Return whether there is a place from which the stream could go on elsewhere."""
+        return self._told >= 0
+
+    def farewell(self) -> bytes:
+        """Return the checkpoint to end with at this moment, where the node drains; b"" for none."""
+        return self._frame(self._told) if self.can_leave() and self._drains() else b""
