@@ -125,8 +125,9 @@ class InteractionService:
         error and the end: never nothing, which would pass for whole, and never a failure without
         its error, whose number the client has seen of something else.
         """
+        after = None if place.number < 0 else place.number
         with _asking(place.interaction_id):
-            events = await self._desk.follow(access, place.interaction_id, place.number)
+            events = await self._desk.follow(access, place.interaction_id, after)
         return self._never_nothing(access, place, events)
 
     async def _never_nothing(self, access: Access, place: Checkpoint, events: Events) -> Events:
