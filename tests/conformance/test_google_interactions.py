@@ -17,6 +17,7 @@ from support.clients.genai_client import client_of
 from support.history.fake_runs import FakeRun
 from support.http.history_routes import Here, carried
 from support.http.http_node import hello, node
+from support.http.raw_http import ask
 
 pytestmark = pytest.mark.conformance
 
@@ -93,3 +94,39 @@ async def test_what_stays_wrong_is_not_tried_again(
             await client.interactions.create(model="m", input="hi", stream=streamed)
     assert caught.value.status_code == status
     assert len(failing.asked_s) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "dialect"),
+    [
+        ("/v1beta/interactions", True),
+        ("/v1/interactions/int_none", True),
+        ("/v1beta/models/m:generateContent", True),
+        ("/v1beta/models", True),
+        ("/v1/chat/completions", False),
+    ],
+)
+async def test_a_key_in_a_query_counts_on_googles_routes_and_is_not_logged(
+    path: str, dialect: bool
+) -> None:
+    here = Here()
+    async with node(hello, history=here) as served:
+        made = await ask(served.port, "POST", "/v1/cluster/keys", {"role": "admin"})
+        key = made.json()["key"]
+        body = {
+            "model": "m",
+            "input": "hi",
+            "store": False,
+            "contents": [{"parts": [{"text": "hi"}]}],
+        }
+        method = "GET" if path.endswith(("none", "models")) else "POST"
+        statuses = [
+            (
+                await ask(served.port, method, f"{path}{query}", body if method == "POST" else b"")
+            ).status
+            for query in ("", f"?key={key}", "?key=sk-wrong", f"?alt=json&key={key}x")
+        ]
+        logged = b"".join(served.access.lines)
+    assert [status == 401 for status in statuses] == [True, not dialect, True, True]
+    assert key.encode() not in logged
+    assert path.encode() in logged

@@ -22,7 +22,7 @@ from support.processes.simulated_engines import SAYS, running_simulated
 pytestmark = pytest.mark.integration
 
 GRACE_S = 2
-SILENT_S = 8
+SILENT_S = 5
 ENGINES = {
     # It speaks for longer than a run goes on without its client.
     "steady": ("--itl-ms", "80", "--ttft-ms", "1"),
