@@ -213,12 +213,12 @@ def read_interaction(content: bytes) -> Answer:
 def _stored(text: str, shown: Any, prefix: str) -> Answer:
     """Return the answer that an object of an API says it is which keeps its answers."""
     usage = (shown or {}).get("usage") or {}
-    counts = [usage.get(name) for name in (f"{prefix}input_tokens", f"{prefix}output_tokens")]
-    total = usage.get("total_tokens")
-    if not all(isinstance(count, int) for count in (*counts, total)):
+    names = (f"{prefix}input_tokens", f"{prefix}output_tokens", "total_tokens")
+    prompt, completion, total = (usage.get(name) for name in names)
+    if not (isinstance(prompt, int) and isinstance(completion, int) and isinstance(total, int)):
         raise WrongAnswerError(f"usage is {usage}")
     finish = "length" if shown["status"] == "incomplete" else str(shown["status"])
-    return Answer(text, finish, *counts, total)
+    return Answer(text, finish, prompt, completion, total)
 
 
 _PROMPT_PARTS: Final = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
