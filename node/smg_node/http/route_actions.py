@@ -59,7 +59,7 @@ def build_actions(
     return {
         **_for_tenants(parts, bodies, pulse, joining),
         **_of_texts(parts, bodies, pulse),
-        **_of_history(parts, bodies, pulse, drain),
+        **_of_history(parts, bodies, pulse, drain, inflight),
         **_of_usage(parts),
         **_for_the_fleet(parts, bodies),
         **_for_members(parts, bodies),
@@ -134,7 +134,11 @@ def _of_texts(parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer) -> Ma
 
 
 def _of_history(
-    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, drain: Drain
+    parts: HttpParts,
+    bodies: BodyReader,
+    pulse: KeepaliveTimer,
+    drain: Drain,
+    inflight: Inflight,
 ) -> Mapping[str, Action]:
     @cache
     def responses() -> "ResponseRoutes":
@@ -144,9 +148,13 @@ def _of_history(
 
     @cache
     def interactions() -> "InteractionRoutes":
+        from smg_node.http.routes.stored.follow_stream import FollowStreams
         from smg_node.http.routes.stored.interactions import InteractionRoutes
 
-        return InteractionRoutes(parts, parts.history(), bodies, pulse, lambda: drain.refusing)
+        streams = FollowStreams(pulse, inflight.movable)
+        return InteractionRoutes(
+            parts, parts.history(), bodies, streams, pulse, lambda: drain.refusing
+        )
 
     @cache
     def conversations() -> "ConversationRoutes":

@@ -24,6 +24,8 @@ BY_CLIENT: Final = "*"
 """In place of a dialect: the request's headers tell whose client it is."""
 
 
+_GOOGLES: Final = ("/v1beta/", "/v1alpha/", "/v1/tunedModels")
+"""How paths begin that only Google's clients ask for."""
 _OTHER_VENDORS: Final = frozenset({"messages", "gemini", "interactions"})
 """Dialects of APIs that are not OpenAI's."""
 
@@ -254,7 +256,7 @@ class Router:
             if dialect is not None:
                 return dialect
             plain = plain.rpartition("/")[0]
-        return ""
+        return "gemini" if path.startswith(_GOOGLES) else ""
 
     def _hint(self, method: str, path: str) -> str:
         """Return `; did you mean METHOD PATH?`, "" where nothing is near."""

@@ -102,6 +102,72 @@ def test_a_store_that_dies_and_comes_back_has_every_turn(
     assert [one.name for one in (tmp_path / "data" / "spool" / "n1").iterdir()] == []
 
 
+def interactions(node: RunningNode, **more: Any) -> tuple[int, dict[str, Any], Mapping[str, str]]:
+    asked = {"model": "parrot", "input": "hello", "generation_config": {"max_output_tokens": 5}}
+    return call(node, "/v1/interactions", {**asked, **more})
+
+
+def streamed(node: RunningNode, **more: Any) -> list[dict[str, Any]]:
+    """Return the events of a streamed interaction."""
+    asked = {"model": "parrot", "input": "hello", "stream": True, **more}
+    request = urllib.request.Request(
+        f"{node.url}/v1/interactions",
+        json.dumps(asked).encode(),
+        {"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        lines = [line[6:] for line in answer.read().decode().splitlines() if line[:5] == "data:"]
+    assert lines.pop() == "[DONE]"
+    return [json.loads(line) for line in lines]
+
+
+def test_interactions_are_made_without_their_store_and_are_in_it_afterwards(
+    engine: Simulated, postgres: Postgres, tmp_path: Path
+) -> None:
+    workers = [f"grpc://{engine.address}"]
+    with running_node(tmp_path, workers=workers, flags=flags_of(postgres)) as node:
+        status, first, headers = interactions(node)
+        assert status == 200
+        assert "x-smg-store" not in headers
+
+        postgres.server.kill9()
+        try:
+            status, second, headers = interactions(node, input="again")
+            assert (status, headers["x-smg-store"]) == (200, "spooled")
+            assert second["steps"]
+            events = streamed(node, input="and again")
+            assert events[-1]["event_type"] == "interaction.completed"
+            assert not any("continuation_token" in event for event in events)
+            third = events[-1]["interaction"]
+            # What needs history is refused, so that it is tried again, and what needs none goes on.
+            path = f"/v1/interactions/{second['id']}"
+            refusals = [
+                interactions(node, previous_interaction_id=first["id"]),
+                interactions(node, background=True),
+                *(call(node, f"{path}{query}") for query in ("", "?stream=false", "?stream=true")),
+                call(node, f"{path}/cancel", {}),
+            ]
+            for status, refusal, headers in refusals:
+                assert (status, refusal["error"]["status"]) == (503, "UNAVAILABLE")
+                assert int(headers["retry-after"]) > 0
+            for store in (False, None):
+                more = {"previous_interaction_id": None} if store is None else {"store": False}
+                assert interactions(node, **more)[0] == 200
+            assert streamed(node, store=False)[-1]["interaction"]["status"] != "failed"
+            assert spooled(node) == 3
+        finally:
+            postgres.server.start()
+        node.process.wait_until(lambda: spooled(node) == 0, "done with its spool", WAIT_S)
+        for one in (first, second):
+            status, found, _ = call(node, f"/v1/interactions/{one['id']}")
+            assert (status, found) == (200, one)
+        status, found, _ = call(node, f"/v1/interactions/{third['id']}")
+        assert (status, {key: found[key] for key in third}) == (200, third)
+        status, fourth, headers = interactions(node, previous_interaction_id=third["id"])
+        assert status == 200
+        assert fourth["previous_interaction_id"] == third["id"]
+
+
 def test_strict_history_is_refused_before_anything_runs(
     engine: Simulated, postgres: Postgres, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """A response that another node makes: its row and its log in a store, written step by step."""
 
 import random
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from smg_node.core.generation.events import Event
 from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.events.presenter import ResponsePresenter
+from smg_node.history.peers.follower_notices import FollowerNotices
+from smg_node.history.peers.peer_interface import NoPeers
 from smg_node.history.ports import Direct, HistoryOptions
 from smg_node.history.runs.event_codec import packed
 from smg_node.history.runs.event_following import Events, Followed, Following
@@ -126,6 +129,7 @@ class Elsewhere:
             Direct(self.store if store is None else store),
             find,
             options=HistoryOptions(**options),
+            notices=FollowerNotices(NoPeers(), lambda *_: None, now_s=time.monotonic),
             sleep=sleep or never,
         )
 

@@ -18,15 +18,19 @@ PATH = "/v1/responses"
 
 
 class Here:
-    """Builds one history behind the surface, and keeps hold of it."""
+    """Builds one history behind the surface, which all its routes share, and keeps hold of it."""
 
     def __init__(self, options: HistoryOptions | None = None) -> None:
         self._options = options
         # The world's clock goes by its looks at it, so nothing is put off until a time.
         self._pace = Pace(flush_s=0, followed_flush_s=0)
         self.world: HistoryWorld = history_world()
+        self._behind: Generations | None = None
 
     def __call__(self, generations: Generations) -> HistoryService:
+        if generations is self._behind:
+            return self.world.desks
+        self._behind = generations
         self.world = history_world(generations=generations, options=self._options, pace=self._pace)
         return self.world.desks
 

@@ -58,7 +58,9 @@ def _equipped_node(place: Place) -> list[str]:
     path = place.folder / "admin.key"
     path.touch(mode=0o600)
     path.write_text(f"{ADMIN_KEY}\n")
-    return [*_node(place), "--auth.admin-key-file", str(path), "--auth.data", "closed"]
+    # A stream of Responses goes on without its client there, as one of Interactions does by itself.
+    resumes = ("--responses.resume-grace-s", "5")
+    return [*_node(place), "--auth.admin-key-file", str(path), "--auth.data", "closed", *resumes]
 
 
 def _smg(place: Place) -> list[str]:

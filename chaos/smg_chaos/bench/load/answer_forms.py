@@ -1,6 +1,6 @@
 """Answer forms: how an API writes a streamed or whole answer, and how it is read. Pure.
 
-`FORMS` has those that gateways are measured with: Chat Completions and Messages.
+`FORMS` has those that gateways are measured with.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -158,6 +158,69 @@ def _message(text: str, stop: str, usage: dict[str, Any]) -> Answer:
     return Answer(text, finish, sum(prompts), completion, sum(prompts) + completion)
 
 
+def read_response_stream(content: bytes) -> Answer:
+    """Return the answer in a stream of the Responses API; WrongAnswerError says what is wrong with it."""
+    text, last = _told(content, "type", "response.output_text.delta", lambda event: event["delta"])
+    return _stored(text, last.get("response"), "")
+
+
+def read_interaction_stream(content: bytes) -> Answer:
+    """Return the answer in a stream of the Interactions API; WrongAnswerError says what is wrong with it."""
+    text, last = _told(
+        content, "event_type", "step.delta", lambda event: event["delta"].get("text", "")
+    )
+    return _stored(text, last.get("interaction"), "total_")
+
+
+def _told(
+    content: bytes, key: str, delta: str, text_of: Callable[[dict[str, Any]], str]
+) -> tuple[str, dict[str, Any]]:
+    """Return all text of a numbered stream, and its last event."""
+    text: list[str] = []
+    payloads = list(events(content))
+    if not payloads or payloads.pop() != b"[DONE]":
+        raise WrongAnswerError("the stream does not end with [DONE]")
+    event: dict[str, Any] = {}
+    for payload in payloads:
+        event = _object(payload)
+        if event.get(key) == "error":
+            raise WrongAnswerError(f"an error in the stream: {payload[:300]!r}")
+        if event.get(key) == delta:
+            text.append(text_of(event))
+    return "".join(text), event
+
+
+def read_response(content: bytes) -> Answer:
+    """Return the answer in a whole response; WrongAnswerError says what is wrong with it."""
+    body = _object(content)
+    try:
+        parts = [part for item in body["output"] for part in item.get("content") or ()]
+        return _stored("".join(part.get("text") or "" for part in parts), body, "")
+    except (LookupError, TypeError, AttributeError) as error:
+        raise WrongAnswerError(f"{error!r} in {content[:300]!r}") from None
+
+
+def read_interaction(content: bytes) -> Answer:
+    """Return the answer in a whole interaction; WrongAnswerError says what is wrong with it."""
+    body = _object(content)
+    try:
+        parts = [part for step in body["steps"] for part in step.get("content") or ()]
+        return _stored("".join(part.get("text") or "" for part in parts), body, "total_")
+    except (LookupError, TypeError, AttributeError) as error:
+        raise WrongAnswerError(f"{error!r} in {content[:300]!r}") from None
+
+
+def _stored(text: str, shown: Any, prefix: str) -> Answer:
+    """Return the answer that an object of an API says it is which keeps its answers."""
+    usage = (shown or {}).get("usage") or {}
+    names = (f"{prefix}input_tokens", f"{prefix}output_tokens", "total_tokens")
+    prompt, completion, total = (usage.get(name) for name in names)
+    if not (isinstance(prompt, int) and isinstance(completion, int) and isinstance(total, int)):
+        raise WrongAnswerError(f"usage is {usage}")
+    finish = "length" if shown["status"] == "incomplete" else str(shown["status"])
+    return Answer(text, finish, prompt, completion, total)
+
+
 _PROMPT_PARTS: Final = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -203,5 +266,27 @@ FORMS: Final[Mapping[Api, Form]] = {
         rest=b"}\r\n0",
         read_stream=read_messages_stream,
         read_whole=read_message,
+    ),
+    "responses": Form(
+        content=b'"delta":"',
+        no_content=b'"delta":""',
+        completion=b'"output_tokens":',
+        prompt=b'"input_tokens":',
+        length=b'"status":"incomplete"',
+        last=b"data: [DONE]",
+        rest=b"\r\n0",
+        read_stream=read_response_stream,
+        read_whole=read_response,
+    ),
+    "interactions": Form(
+        content=b'"text":"',
+        no_content=b'"text":""',
+        completion=b'"total_output_tokens":',
+        prompt=b'"total_input_tokens":',
+        length=b'"status":"incomplete"',
+        last=b"data: [DONE]",
+        rest=b"\r\n0",
+        read_stream=read_interaction_stream,
+        read_whole=read_interaction,
     ),
 }

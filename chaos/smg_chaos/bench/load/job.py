@@ -4,7 +4,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-Api: TypeAlias = Literal["chat", "messages"]
+Api: TypeAlias = Literal["chat", "messages", "responses", "interactions"]
 """What a gateway is asked through."""
 
 

@@ -1,13 +1,13 @@
 """Requests of the load generator: HTTP bodies as bytes, prepared as far as possible."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
 
 from smg_chaos.bench.load.corpus import Corpus
-from smg_chaos.bench.load.job import Flow, Job, Prompt
+from smg_chaos.bench.load.job import Api, Flow, Job, Prompt
 
 _SYSTEM: Final = b"You are a helpful assistant. Answer in one or two sentences."
 _QUESTION: Final = (
@@ -15,6 +15,12 @@ _QUESTION: Final = (
 )
 _LONG: Final = b"Here is a document. Summarise it.\\n\\n"
 TURNS: Final = 16
+_PATHS: Final[Mapping[Api, str]] = {
+    "chat": "/v1/chat/completions",
+    "messages": "/v1/messages",
+    "responses": "/v1/responses",
+    "interactions": "/v1/interactions",
+}
 
 
 class Requests(Protocol):
@@ -27,12 +33,15 @@ class Requests(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Everything of a request except its messages; `instructed` where the system's words are not one of them."""
+    """Everything of a request except its messages; `instructed` where the system's words are not one of them.
+    `question` is around the text of one that a user asks, where that is no message.
+    """
 
     head: bytes
     before: bytes
     after: bytes
     instructed: bool = False
+    question: tuple[bytes, bytes] = (b'{"role":"user","content":"', b'"}')
 
     def around(self, messages: bytes) -> bytes:
         """Return the whole request."""
@@ -43,7 +52,7 @@ class Envelope:
 def envelope_of(job: Job, flow: Flow) -> Envelope:
     """Return the envelope for a flow's requests."""
     key = f"authorization: Bearer {job.key}\r\n" if job.key else ""
-    path = "/v1/messages" if flow.api == "messages" else "/v1/chat/completions"
+    path = _PATHS[flow.api]
     key += "anthropic-version: 2023-06-01\r\n" if flow.api == "messages" else ""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: {job.host}:{job.port}\r\n"
@@ -52,6 +61,8 @@ def envelope_of(job: Job, flow: Flow) -> Envelope:
     )
     after = f'],"max_tokens":{flow.tokens}'
     model = msgspec.json.encode(flow.model or job.model)
+    if flow.api in ("responses", "interactions"):
+        return _stored_envelope(head.encode(), model, flow)
     if flow.api == "messages":
         after += ',"stream":true' if flow.stream else ""
         before = b'{"model":%b,"system":"%b","messages":[' % (model, _SYSTEM)
@@ -59,6 +70,19 @@ def envelope_of(job: Job, flow: Flow) -> Envelope:
     if flow.stream:
         after += ',"stream":true,"stream_options":{"include_usage":true}'
     return Envelope(head.encode(), b'{"model":%b,"messages":[' % model, after.encode() + b"}")
+
+
+def _stored_envelope(head: bytes, model: bytes, flow: Flow) -> Envelope:
+    """Return the envelope of an API that keeps its answers; the question is one text."""
+    before = b'{"model":%b,"' % model
+    after = b',"stream":true' if flow.stream else b""
+    if flow.api == "responses":
+        before += b'instructions":"%b","input":' % _SYSTEM
+        after += b',"max_output_tokens":%d}' % flow.tokens
+    else:
+        before += b'system_instruction":"%b","input":' % _SYSTEM
+        after += b',"generation_config":{"max_output_tokens":%d}}' % flow.tokens
+    return Envelope(head, before, after, instructed=True, question=(b'"', b'"'))
 
 
 def _message(role: bytes, escaped: bytes) -> bytes:
@@ -77,7 +101,8 @@ class Numbered:
     def next(self, lane: int) -> bytes:
         """Return a request that was never made before."""
         number, self._number = self._number, self._number + 1
-        return self._envelope.around(self._system + _message(b"user", self._write(number)))
+        before, after = self._envelope.question
+        return self._envelope.around(self._system + before + self._write(number) + after)
 
 
 class Conversations:

@@ -165,7 +165,9 @@ def paced(streams: int, api: Api = "chat") -> Workload:
     says = f"token of {streams} streams, one every {STEP_MS} ms in each"
     if api == "chat":
         return Workload(f"paced-{streams}", says, "token", flows, paced=True)
-    return Workload(f"{api}-paced-{streams}", f"Messages: {says}", "token", flows, paced=True)
+    return Workload(
+        f"{api}-paced-{streams}", f"{api.capitalize()}: {says}", "token", flows, paced=True
+    )
 
 
 def clients(count: int) -> Workload:
@@ -235,6 +237,8 @@ _ALL: Final = (
         less="messages-stream1",
     ),
     paced(MESSAGES_STREAMS, "messages"),
+    paced(MESSAGES_STREAMS, "responses"),
+    paced(MESSAGES_STREAMS, "interactions"),
     Workload("cycled", "8 k tokens prompt, one of 16", "request", _cycled),
     Workload("tail", "8 k tokens prompt, all begin alike, never seen", "request", _tail),
     Workload("documents", "32 KB of real documents, never seen", "request", _documents),

@@ -5,7 +5,8 @@ from typing import Final
 import msgspec
 
 from smg_node.core.context_limit import TOO_LONG_CODE
-from smg_node.core.errors import SmgError
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.json_cursor import quoted
 from smg_node.dialects.google_errors import error_object, google_status
 
 _UNMET: Final = "FAILED_PRECONDITION"
@@ -28,3 +29,8 @@ class InteractionErrors:
         if error.code in _ABOUT_STATE:
             told["status"] = _UNMET
         return _encode({"error": told})
+
+
+def unknown_event(spelled: str) -> SmgError:
+    """Return the error for an event that the stream of an interaction does not have."""
+    return invalid(f"last_event_id: this stream has no event {quoted(spelled)}", "last_event_id")

@@ -151,6 +151,11 @@ class RegisteredRun:
         self.forgotten = True
         self._prod.set()
 
+    def followed_elsewhere(self) -> None:
+        """Count its client as there at this moment: it follows at another node."""
+        self._alone_since_s = self._parts.clock.monotonic_s()
+        self._prod.set()
+
     async def ended(self) -> None:
         """Return when its end is durable, or it has another owner."""
         await self._ended.wait()

@@ -22,9 +22,12 @@ from smg_node.core.json_cursor import quoted
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, response_not_found
+from smg_node.history.peers.follower_notices import FollowerNotice, FollowerNotices
 from smg_node.history.ports import HistoryOptions, Keeper
 from smg_node.history.runs.event_codec import terminal
 from smg_node.history.runs.event_log_reader import LogReader
+from smg_node.history.runs.predecessors import node_of
+from smg_node.history.turns.api_ids import is_interaction
 from smg_node.history.turns.public_forms import LAST_EVENTS, partial_of, rebuilt_in_steps
 from smg_storage.ids import is_id
 from smg_storage.records import Access, StoredResponse
@@ -68,7 +71,9 @@ class Attended(Protocol):
 
 
 class Following:
-    """Serves event streams to followers. `find` looks up this process's runs by tenant and id."""
+    """Serves event streams to followers. `find` looks up this process's runs by tenant and id;
+    `notices` reach the makers of others.
+    """
 
     def __init__(
         self,
@@ -76,11 +81,13 @@ class Following:
         find: Callable[[str, str], Followed | None],
         *,
         options: HistoryOptions,
+        notices: FollowerNotices,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._keeper: Final = keeper
         self._find: Final = find
         self._options: Final = options
+        self._notices: Final = notices
         self._sleep: Final = sleep
 
     # ── Events ───────────────────────────────────────────────────────────────
@@ -140,7 +147,10 @@ class Following:
         self, record: StoredResponse, access: Access, log: LogReader, told: Sequence[NumberedEvent]
     ) -> Events:
         wait_s, looks = POLL_FIRST_S, True
+        notice = self._notice(record, access)
         while True:
+            if not record.status.is_final:
+                await notice.tell()
             while told:
                 yield told
                 wait_s, looks = POLL_FIRST_S, True
@@ -160,6 +170,14 @@ class Following:
                 looks = not looks
         for last in await self._end(record, log):
             yield last
+
+    def _notice(self, record: StoredResponse, access: Access) -> FollowerNotice:
+        """Return what tells the maker of an answer that a client of it is here."""
+        node = node_of(record.owner)
+        grace_s = self._options.grace_s(
+            "interactions" if is_interaction(record.id) else "responses"
+        )
+        return self._notices.of(node, access.tenant, record.id, grace_s=grace_s)
 
     async def _end(
         self, record: StoredResponse, log: LogReader

@@ -29,7 +29,7 @@ class _Sealed(msgspec.Struct, frozen=True, array_like=True, tag="checkpoint"):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """A place in a stream: behind which event of which interaction."""
+    """A place in a stream: behind which event of which interaction; -1 is before all of them."""
 
     interaction_id: str
     number: int
@@ -53,7 +53,7 @@ class CheckpointTokens:
     def opened(self, token: str, *, tenant: str, now_ms: int) -> Checkpoint:
         """Return the place; INVALID_REQUEST for a token that is not this tenant's, or too old."""
         found = self._read(token)
-        if found is None or found.tenant != tenant or found.number < 0:
+        if found is None or found.tenant != tenant or found.number < -1:
             raise invalid("this token was not issued here", _WHERE, "invalid_continuation_token")
         if not is_id(found.interaction_id):
             raise invalid("this token was not issued here", _WHERE, "invalid_continuation_token")

@@ -11,8 +11,14 @@ from typing import Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
+from smg_node.dialects.interactions.errors import unknown_event
 from smg_node.dialects.interactions.events.checkpoint import checkpoint_frame
-from smg_node.dialects.interactions.events.interaction_object import COMPLETED, public_object
+from smg_node.dialects.interactions.events.interaction_object import (
+    COMPLETED,
+    ERROR,
+    has_failed,
+    public_object,
+)
 from smg_node.dialects.interactions.events.stored_replay import cut_short
 from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
 from smg_node.dialects.interactions.request.reader import InteractionsReader
@@ -116,21 +122,29 @@ class InteractionService:
         """Return the events behind a place, live or from the log, as `follow` does.
 
         Where less was logged than the client has seen, because its node died at once, they are an
-        error and the end: never nothing, which would pass for whole.
+        error and the end: never nothing, which would pass for whole, and never a failure without
+        its error, whose number the client has seen of something else.
         """
+        after = None if place.number < 0 else place.number
         with _asking(place.interaction_id):
-            events = await self._desk.follow(access, place.interaction_id, place.number)
+            events = await self._desk.follow(access, place.interaction_id, after)
         return self._never_nothing(access, place, events)
 
     async def _never_nothing(self, access: Access, place: Checkpoint, events: Events) -> Events:
-        ended = False
+        following, explained = place.number + 1, False
         async with aclosing(events) as batches:
             async for told in batches:
-                yield told
-                ended = told[-1].type == COMPLETED
-        if not ended:
-            kept = await self._desk.retrieve(access, place.interaction_id)
-            yield cut_short(kept, place.number + 1)
+                explained = explained or any(one.type == ERROR for one in told)
+                *others, last = told
+                if last.type == COMPLETED and (explained or not has_failed(last)):
+                    yield told
+                    return
+                before = others if last.type == COMPLETED else told
+                if before:
+                    yield before
+                    following = before[-1].sequence + 1
+        kept = await self._desk.retrieve(access, place.interaction_id)
+        yield cut_short(kept, following)
 
     # ── Shown again ──────────────────────────────────────────────────────────
 
@@ -143,10 +157,30 @@ class InteractionService:
 
     async def follow(self, access: Access, interaction_id: str, after: int | None) -> Events:
         """Return the events after number `after` (None: all), up to the end. NOT_FOUND;
-        INVALID_REQUEST where the log is gone. They raise SmgError where they break off.
+        INVALID_REQUEST where the log is gone. They raise SmgError where they break off, and
+        INVALID_REQUEST instead of an end where the stream turns out to have no event `after`.
         """
         with _asking(interaction_id):
-            return await self._desk.follow(access, interaction_id, after)
+            events = await self._desk.follow(access, interaction_id, after)
+        return events if after is None else self._behind(access, interaction_id, after, events)
+
+    async def _behind(
+        self, access: Access, interaction_id: str, after: int, events: Events
+    ) -> Events:
+        said = False
+        async with aclosing(events) as batches:
+            async for told in batches:
+                said = True
+                yield told
+        if said or after == 0:
+            return
+        # Nothing is behind the last event, and nothing behind one that there never was.
+        with _asking(interaction_id):
+            last = await self._desk.follow(access, interaction_id, after - 1)
+        async with aclosing(last) as batches:
+            async for _ in batches:
+                return
+        raise unknown_event(str(after))
 
     async def cancel(self, access: Access, interaction_id: str) -> bytes:
         """Return the public object of an interaction that is over now, or about to be; NOT_FOUND."""

@@ -21,6 +21,7 @@ from smg_node.history.context.paced_steps import paced
 from smg_node.history.context.sealed_content import opened
 from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
 from smg_node.history.errors import asking_store, corrupt, response_not_found
+from smg_node.history.peers.follower_notices import FollowerNotices
 from smg_node.history.ports import (
     NO_STORE,
     Measure,
@@ -66,7 +67,12 @@ class ResponseService:
         self._keys = IdempotencyService(
             parts.keeper, clock=parts.clock, rng=parts.rng, options=parts.options
         )
-        self._following = Following(parts.keeper, parts.runs.find, options=parts.options)
+        self._following = Following(
+            parts.keeper,
+            parts.runs.find,
+            options=parts.options,
+            notices=FollowerNotices(parts.peers, parts.runs.find, now_s=parts.clock.monotonic_s),
+        )
         self._cancelling = Cancelling(
             parts.keeper,
             parts.runs.find,

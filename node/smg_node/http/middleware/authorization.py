@@ -31,6 +31,7 @@ _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real
 _MAPPED: Final = "::ffff:"
 _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
+_GOOGLES: Final = frozenset({"gemini", "interactions"})
 _NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
 _JOINING_RETRY_S: Final = 1.0
 
@@ -49,7 +50,7 @@ class Guard:
         """
         if access == "public":
             return ANYBODY
-        given = self._counting(credentials(request.headers))
+        given = self._counting(credentials(request.headers, key_in_query(request)))
         if access == "data":
             return self._tenant(given, data)
         if not self._authenticator.closed:
@@ -106,16 +107,25 @@ class Guard:
             raise
 
 
-def credentials(headers: Headers) -> Sequence[str]:
-    """Return the different keys that a client sent under any of three names, in a fixed order.
+def key_in_query(request: HttpRequest) -> str:
+    """Return the key in a query, where Google's API takes one; "" for none. A query is not logged."""
+    route = request.route
+    if route is None or route.dialect not in _GOOGLES:
+        return ""
+    return request.query.get("key", "").strip()
+
+
+def credentials(headers: Headers, in_query: str = "") -> Sequence[str]:
+    """Return the different keys that a client sent under any of three names or in its query, in a fixed order.
 
     Some clients send two: one that was configured for them, and one that its user has for another service.
     """
     bearer = headers.get("authorization", "")
     said = bearer[7:].strip() if bearer[:7].lower() == "bearer " else ""
-    if "x-api-key" not in headers and "x-goog-api-key" not in headers:
+    if not in_query and "x-api-key" not in headers and "x-goog-api-key" not in headers:
         return (said,) if said else ()
-    found = (said, *(headers.get(name, "").strip() for name in ("x-api-key", "x-goog-api-key")))
+    names = ("x-api-key", "x-goog-api-key")
+    found = (said, *(headers.get(name, "").strip() for name in names), in_query)
     return tuple(dict.fromkeys(key for key in found if key))
 
 
@@ -125,7 +135,7 @@ def caller_digest(request: HttpRequest) -> str:
 
     The credential itself goes no further than this.
     """
-    given = credentials(request.headers)
+    given = credentials(request.headers, key_in_query(request))
     if not given:
         return ""
     key = given[0]

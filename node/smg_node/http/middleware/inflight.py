@@ -1,7 +1,8 @@
 """Inflight requests: counts the open ones, and ends those that are left at a shutdown.
 
 Some requests only watch, and would never end by themselves. A drain does not wait for those: they
-are not counted, and are ended as soon as the node stops listening.
+are not counted, and are ended as soon as the node stops listening. Streams that can go on at another
+node are ended then as well.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,8 @@ class Inflight:
         while it is `quiet`."""
         self.quiet = True
         """Whether nobody watches, and nobody is told when one ends."""
+        self.movable: dict[HttpRequest, Callable[[], bool]] = {}
+        """Streams that may go on at another node, and whether they can at this moment. Who shows one adds and removes it."""
         self._watching: dict[HttpRequest, None] = {}
         self._changed: Callable[[], None] | None = None
 
@@ -93,8 +96,9 @@ class Inflight:
             self._changed()
 
     def dismiss(self) -> None:
-        """End every request that only watches."""
-        for request in list(self._watching):
+        """End every request that only watches, and every stream that can go on elsewhere."""
+        movable = [request for request, can_move in self.movable.items() if can_move()]
+        for request in [*self._watching, *movable]:
             request.stop(shutting_down())
 
     def cut(self) -> None:

@@ -64,6 +64,7 @@ class Asked:
             self.headers["authorization"] = f"Bearer {given}"
         self.peer = peer
         self.identity = ANYBODY
+        self.route = None
 
 
 def admitted(

@@ -38,3 +38,24 @@ async def test_options_without_a_preflight_lists_the_methods_of_a_path() -> None
     assert (chats.status, chats.headers["allow"]) == (204, "POST, OPTIONS")
     assert worker.headers["allow"] == "DELETE, GET, PATCH, PUT, HEAD, OPTIONS"
     assert (nothing.status, nothing.error()["code"]) == (404, "unknown_url")
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1beta/tunedModels",
+        "/v1/tunedModels/mine:generateContent",
+        "/v1alpha/tunedModels/mine:streamGenerateContent?alt=sse",
+        "/v1beta/cachedContents",
+    ],
+)
+async def test_what_only_googles_clients_ask_for_is_not_there_in_their_words(
+    method: str, path: str
+) -> None:
+    async with node() as served:
+        answer = await ask(served.port, method, path, b"{}")
+    assert answer.status == 404
+    said = answer.json()["error"]
+    assert (said["code"], said["status"]) == (404, "NOT_FOUND")
+    assert path.partition("?")[0] in said["message"]

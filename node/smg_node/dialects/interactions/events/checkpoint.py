@@ -12,11 +12,12 @@ STATUS_UPDATE: Final = "interaction.status_update"
 
 
 def checkpoint_frame(interaction_id: str, number: int, token: str) -> bytes:
-    """Return the frame of a checkpoint behind event `number`."""
+    """Return the frame of a checkpoint behind event `number`; of -1, before all events, it names none."""
+    place = {"event_id": str(number)} if number >= 0 else {}
     data = json_line(
         {
             "event_type": STATUS_UPDATE,
-            "event_id": str(number),
+            **place,
             "interaction_id": interaction_id,
             "status": "in_progress",
             "continuation_token": token,

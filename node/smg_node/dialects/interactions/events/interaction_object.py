@@ -22,6 +22,7 @@ from smg_node.dialects.responses.items.item_document import ItemDoc, items_of, l
 
 OBJECT: Final = "interaction"
 COMPLETED: Final = "interaction.completed"
+ERROR: Final = "error"
 _HIDDEN: Final = ("output", "background")
 _SUMMARY: Final = ("id", "object", "status", "model", "created", "updated", "usage", "errors")
 _fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -32,6 +33,15 @@ class _Type(msgspec.Struct):
     type: str = ""
 
 
+class _Summary(msgspec.Struct):
+    status: str = ""
+
+
+class _Ended(msgspec.Struct):
+    interaction: _Summary
+
+
+_ended: Final = msgspec.json.Decoder(_Ended).decode
 _types: Final = msgspec.json.Decoder(list[_Type]).decode
 
 
@@ -128,6 +138,11 @@ def last_event(kept: bytes, number: int) -> NumberedEvent:
     """Return the event that ends the stream of this interaction; ValueError for no document."""
     fields = {"event_type": COMPLETED, "event_id": str(number), "interaction": summary(kept)}
     return NumberedEvent(number, COMPLETED, json_line(fields))
+
+
+def has_failed(last: NumberedEvent) -> bool:
+    """Return whether the event that ends a stream says that its interaction failed."""
+    return _ended(last.data).interaction.status == "failed"
 
 
 def ended_object(kept: bytes, output: Sequence[ItemDoc], ended: FinalStatus) -> bytes:

@@ -2,7 +2,8 @@
 
 A client goes on by itself only from a checkpoint that is the last thing it saw. So there is one behind
 what begins an interaction and behind each finished step, and in between as often as is set. Where
-the node drains, the stream ends with one: its client goes on at another node.
+the node drains, the stream ends with one, be it before its first event: its client goes on at another
+node.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ _LAST: Final = "interaction.completed"
 
 
 class Checkpoints:
-    """Checkpoints of one stream. `frame` makes the one behind an event's number."""
+    """Checkpoints of one stream. `frame` makes the one behind an event's number, -1 before all events."""
 
     def __init__(
         self,
@@ -30,6 +31,9 @@ class Checkpoints:
         self._now_s = now_s
         self._drains = drains
         self._marked_s = float("-inf")
+        self._told = -1
+        """The number of the last event that was told; -1 before any."""
+        self._over = False
         self.leaves = False
         """Whether the stream ends here, and goes on at another node."""
 
@@ -37,7 +41,9 @@ class Checkpoints:
         """Return the checkpoint to be written with these events, b"" for none."""
         last = told[-1]
         if last.type == _LAST:
+            self._over = True
             return b""
+        self._told = last.sequence
         self.leaves = self._drains()
         now_s = self._now_s()
         due = now_s - self._marked_s >= self._every_s
@@ -45,3 +51,11 @@ class Checkpoints:
             return b""
         self._marked_s = now_s
         return self._frame(last.sequence)
+
+    def can_leave(self) -> bool:
+        """Return whether something is left to be told, which could go on elsewhere."""
+        return not self._over
+
+    def farewell(self) -> bytes:
+        """Return the checkpoint to end with at this moment, where the node drains; b"" for none."""
+        return self._frame(self._told) if self.can_leave() and self._drains() else b""

@@ -2,12 +2,13 @@
 
 No more events are read before the client has taken the previous ones. A failure after the first
 byte resets the connection: a stream that just ended would pass for whole, and a client that was cut
-off can come back for the rest.
+off can come back for the rest. One with checkpoints ends in order where its node drains: behind a
+checkpoint, also while nothing is said.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping, Sequence
 from typing import TypeAlias
 
 from smg_node.core.errors import SmgError
@@ -31,11 +32,16 @@ def _none() -> SmgError | None:
 
 class FollowStreams:
     """Streams without a generation of their own. `failure` of a stream is the error of its
-    response, once known.
+    response, once known. `movable` are those that may be stopped to go on at another node.
     """
 
-    def __init__(self, pulse: KeepaliveTimer) -> None:
+    def __init__(
+        self,
+        pulse: KeepaliveTimer,
+        movable: MutableMapping[HttpRequest, Callable[[], bool]] | None = None,
+    ) -> None:
         self._pulse = pulse
+        self._movable = {} if movable is None else movable
 
     async def show(
         self,
@@ -51,6 +57,8 @@ class FollowStreams:
         """
         stream = EventStream(request.wire, headers)
         self._pulse.add(stream)
+        if checkpoints is not None:
+            self._movable[request] = checkpoints.can_leave
         try:
             await _carry(events, stream, failure, checkpoints)
             failed = failure()
@@ -59,7 +67,11 @@ class FollowStreams:
             if request.cut is None:
                 raise
             uncancel()
-            _break_off(request, stream, request.cut)
+            farewell = b"" if checkpoints is None else checkpoints.farewell()
+            if farewell:
+                stream.end(farewell + DONE)
+            else:
+                _break_off(request, stream, request.cut)
         except SmgError as error:
             _break_off(request, stream, error)
         except Exception:
@@ -70,6 +82,7 @@ class FollowStreams:
             _break_off(request, stream, internal())
         finally:
             self._pulse.remove(stream)
+            self._movable.pop(request, None)
         return Streamed()
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.errors import invalid
-from smg_node.core.json_cursor import quoted
+from smg_node.dialects.interactions.errors import unknown_event
 from smg_node.dialects.interactions.events.interaction_object import public_object
 from smg_node.dialects.interactions.request.continuation import TOKEN, continuation_of
 from smg_node.dialects.interactions.request.interaction_request import InteractionRequest
@@ -39,6 +39,7 @@ class InteractionRoutes:
         parts: HttpParts,
         history: History,
         bodies: BodyReader,
+        streams: FollowStreams,
         pulse: KeepaliveTimer,
         drains: Callable[[], bool],
     ) -> None:
@@ -47,7 +48,7 @@ class InteractionRoutes:
         self._interactions = history.interactions
         self._bodies = bodies
         self._pulse = pulse
-        self._streams = FollowStreams(pulse)
+        self._streams = streams
         self._drains = drains
 
     # ── Made ─────────────────────────────────────────────────────────────────
@@ -201,8 +202,7 @@ def last_event_id_of(query: Mapping[str, str]) -> int | None:
     if not spelled:
         return None
     if not spelled.isascii() or not spelled.isdigit() or len(spelled) > _NUMBER_DIGITS_MAX:
-        why = f"last_event_id: this stream has no event {quoted(spelled)}"
-        raise invalid(why, "last_event_id")
+        raise unknown_event(spelled)
     return int(spelled)
 
 

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,11 +13,14 @@ from smg_chaos.bench.load.answer_forms import (
     WrongAnswerError,
     dechunked,
     events,
+    read_interaction,
     read_message,
     read_messages_stream,
+    read_response,
     read_stream,
     read_whole,
 )
+from smg_chaos.bench.load.job import Api
 from support.tools.example_counts import example_count
 
 TEXT = "The gateway asks. An engine answers.\nIt is late"
@@ -278,3 +282,72 @@ def test_a_wrong_stream_of_messages_is_found(wrong: bytes) -> None:
     for _ in range(2):
         with pytest.raises(WrongAnswerError):
             judge.prompt_tokens(wrong, chunked=False)
+
+
+def response_stream(pieces: Sequence[str] = PIECES, *, status: str = "incomplete") -> bytes:
+    usage = {"input_tokens": 21, "output_tokens": N, "total_tokens": 21 + N}
+    told: list[dict[str, Any]] = [{"type": "response.created", "response": {"usage": None}}]
+    told += [{"type": "response.output_text.delta", "delta": piece} for piece in pieces]
+    told.append({"type": "response.output_text.done", "text": "".join(pieces)})
+    told.append({"type": f"response.{status}", "response": {"status": status, "usage": usage}})
+    return sse(told, "type")
+
+
+def interaction_stream(pieces: Sequence[str] = PIECES, *, status: str = "incomplete") -> bytes:
+    usage = {"total_input_tokens": 21, "total_output_tokens": N, "total_tokens": 21 + N}
+    told: list[dict[str, Any]] = [{"event_type": "interaction.created", "interaction": {}}]
+    for piece in pieces:
+        delta = {"type": "text", "text": piece}
+        told.append({"event_type": "step.delta", "delta": delta})
+        told.append({"event_type": "interaction.status_update", "continuation_token": "x"})
+    shown = {"status": status, "usage": usage}
+    told.append({"event_type": "interaction.completed", "interaction": shown})
+    return sse(told, "event_type")
+
+
+def sse(told: Sequence[dict[str, Any]], key: str) -> bytes:
+    frames = [f"event: {one[key]}\ndata: {json.dumps(one, separators=(',', ':'))}" for one in told]
+    return "".join(f"{frame}\n\n" for frame in [*frames, "data: [DONE]"]).encode()
+
+
+STORED = {"responses": response_stream, "interactions": interaction_stream}
+
+
+@pytest.mark.parametrize("api", ["responses", "interactions"])
+def test_streams_that_are_kept_are_judged_at_a_glance_and_carefully(api: Api) -> None:
+    judge = Judge(tokens=N, stream=True, text=TEXT, api=api)
+    good = STORED[api]()
+    assert judge.quick(good) == 21
+    assert [judge.prompt_tokens(good, chunked=False) for _ in range(3)] == [21, 21, 21]
+    assert judge.careful == 1
+
+
+@pytest.mark.parametrize("api", ["responses", "interactions"])
+@pytest.mark.parametrize("change", ["text", "status", "end", "failure", "usage"])
+def test_a_wrong_stream_that_is_kept_is_found(api: Api, change: str) -> None:
+    make = STORED[api]
+    wrong = {
+        "text": make([*PIECES[:-1], " later"]),
+        "status": make(status="completed"),
+        "end": make().removesuffix(b"data: [DONE]\n\n"),
+        "failure": b'data: {"type":"error","event_type":"error","error":{}}\n\n' + make(),
+        "usage": make().replace(b'output_tokens":10', b'output_tokens":9'),
+    }[change]
+    judge = Judge(tokens=N, stream=True, text=TEXT, api=api)
+    assert judge.quick(wrong) is None
+    with pytest.raises(WrongAnswerError):
+        judge.prompt_tokens(wrong, chunked=False)
+
+
+def test_whole_answers_that_are_kept_are_read() -> None:
+    part = {"text": TEXT}
+    usage = {"input_tokens": 21, "output_tokens": N, "total_tokens": 21 + N}
+    response = {"status": "incomplete", "output": [{"content": [part]}], "usage": usage}
+    assert read_response(json.dumps(response).encode()) == READ
+    total = {"total_input_tokens": 21, "total_output_tokens": N, "total_tokens": 21 + N}
+    interaction = {"status": "incomplete", "steps": [{"content": [part]}], "usage": total}
+    assert read_interaction(json.dumps(interaction).encode()) == READ
+    for body in (b"{}", b'{"output":3,"steps":3}', b"[]"):
+        for read in (read_response, read_interaction):
+            with pytest.raises(WrongAnswerError):
+                read(body)

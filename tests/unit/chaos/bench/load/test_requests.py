@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from smg_chaos.bench.load.corpus import Corpus, corpus_of
-from smg_chaos.bench.load.job import Flow, Job, Prompt
+from smg_chaos.bench.load.job import Api, Flow, Job, Prompt
 from smg_chaos.bench.load.requests import TURNS, requests_of
 
 JOB = Job(host="127.0.0.1", port=81, model='a "model"', flows=())
@@ -113,3 +113,22 @@ def test_messages_have_their_own_path_and_form() -> None:
     [turn] = value.pop("messages")
     assert (turn["role"], turn["content"][:11]) == ("user", "0000001000 ")
     assert value == {"model": JOB.model, "max_tokens": 7, "stream": True}
+
+
+@pytest.mark.parametrize(
+    ("api", "system", "more"),
+    [
+        ("responses", "instructions", {"max_output_tokens": 7}),
+        ("interactions", "system_instruction", {"generation_config": {"max_output_tokens": 7}}),
+    ],
+)
+def test_apis_that_keep_their_answers_have_one_text_for_a_question(
+    api: Api, system: str, more: dict[str, Any]
+) -> None:
+    asked = msgspec.structs.replace(flow("short", stream=True), api=api)
+    head, _, body = requests_of(JOB, asked, corpus).next(0).partition(b"\r\n\r\n")
+    assert head.startswith(b"POST /v1/%b HTTP/1.1\r\n" % api.encode())
+    value = json.loads(body)
+    assert value.pop(system).startswith("You are")
+    assert value.pop("input").startswith("0000001000 is my number.")
+    assert value == {"model": JOB.model, "stream": True, **more}

@@ -109,6 +109,20 @@ async def test_one_that_takes_too_long_has_failed_and_says_so() -> None:
 # ── The client of a foreground response ──────────────────────────────────────
 
 
+async def test_a_client_that_follows_at_another_node_is_not_away() -> None:
+    async with run_world(options=HistoryOptions(resume_grace_s=0.2)) as world:
+        run = await foreground(world)
+        world.feed.begin()
+        for _ in range(10):
+            await asyncio.sleep(0.05)
+            run.followed_elsewhere()
+        row = await world.row(run)
+        assert row is not None
+        assert row.status is Status.IN_PROGRESS
+        await run.ended()
+        assert await final(world, run) is Status.CANCELLED
+
+
 async def test_its_own_client_is_told_at_once_and_the_end_when_it_is_kept() -> None:
     async with run_world(options=HistoryOptions(resume_grace_s=30.0)) as world:
         run = await foreground(world)

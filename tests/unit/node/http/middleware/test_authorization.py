@@ -26,6 +26,8 @@ from smg_node.http.middleware.authorization import cors_headers, credentials, is
 )
 def test_keys_may_come_under_three_names(headers: dict[str, str], keys: tuple[str, ...]) -> None:
     assert credentials(headers) == keys
+    assert credentials(headers, "k4") == (*keys, "k4")
+    assert credentials(headers, "k3") == (keys if "k3" in keys else (*keys, "k3"))
 
 
 @pytest.mark.parametrize(
