@@ -55,7 +55,7 @@ GOALS: Final = (
         than="paced-64",
     ),
     Goal(
-        "Interactions: token, beside our Responses",
+        "Interactions: token, beside our resumable Responses",
         "interactions-paced-64",
         1.10,
         1.0,
