@@ -31,7 +31,9 @@ class MessageTokenRoutes:
         assert isinstance(dialect, MessagesDialect), "the dialect of this name"
         raw = await self._bodies.json(request)
         body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
-        asked = await large.read(raw, body, lambda body: dialect.read_count(body, request))
+        asked = await large.read_in_steps(
+            raw, body, lambda body: dialect.count_steps(body, request)
+        )
         request.model = asked.model
         for name in asked.ignored:
             parts.meters.ignored_parameter(name)
