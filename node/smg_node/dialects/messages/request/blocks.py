@@ -252,7 +252,8 @@ def _reference(draft: MessagesDraft, block: Cursor) -> list[Piece]:
         return []
     tool = draft.tools.get(name)
     if tool is None:
-        block.problem("tool_name", f"there is no tool called {quoted(name)}")
+        why = f"there is no tool called {quoted(name)}"
+        block.problem("tool_name", why, "tool_reference_unresolved")
         return []
     return [tool]
 

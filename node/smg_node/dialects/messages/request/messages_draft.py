@@ -21,11 +21,12 @@ class MessagesDraft(Draft):
     `tools` are those that the model may call, by name, in the order in which they were declared; `removed`
     those of them that were taken away later. `effort` is that of the newest system message, with its path.
     `documents` are those so far; `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text
-    that the answer goes on from.
+    that the answer goes on from. `dropped` tells of thoughts that nobody here can read, None where the client did not
+    ask for that.
     """
 
     __slots__ = (
-        "betas", "caller", "documents", "edits", "effort", "forgotten_characters", "forgotten_turns",
+        "betas", "caller", "documents", "dropped", "edits", "effort", "forgotten_characters", "forgotten_turns",
         "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
     )  # fmt: skip
 
@@ -41,6 +42,7 @@ class MessagesDraft(Draft):
         self.effort: tuple[Effort, str] | None = None
         self.parts = PartCounter(options)
         self.documents = 0
+        self.dropped: list[dict[str, object]] | None = None
         self.forgotten_turns = 0
         self.forgotten_characters = 0
         self.prefilled = ""

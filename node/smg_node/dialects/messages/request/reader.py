@@ -75,6 +75,8 @@ class MessagesReader:
             problems.raw("max_tokens", required=True)
         turns = yield from self._settled(draft, problems)
         edited = _edited(draft, turns)
+        if draft.dropped:
+            draft.view["transformations"] = tuple(draft.dropped)
         wanted = draft.request
         request = GenerateRequest(
             prompts=(_prompt(draft, edited),),

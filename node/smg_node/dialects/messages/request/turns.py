@@ -13,6 +13,7 @@ import msgspec
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
 from smg_node.core.generation.request import ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.messages.errors import spelled
 from smg_node.dialects.messages.request.blocks import (
     RETURNED,
     SHOWN,
@@ -35,7 +36,10 @@ _ID_MAX: Final = 256
 _NAME_MAX: Final = 128
 _BLANK_LINE: Final = "\n\n"
 _SAID: Final = ("text", "thinking", "redacted_thinking", "tool_use")
-_DROPPED: Final = ("redacted_thinking", "fallback")
+_DROPPED: Final = ("fallback",)
+_LEFT_OUT: Final = "thinking_dropped"
+_UNREADABLE: Final = "model_binding_mismatch"
+"""Another vendor's model thought it, or another one of ours, or for another tenant: one seal knows no more."""
 _FAILED: Final = {"is_error": True}
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -254,6 +258,9 @@ class _History:
             return self._think(block, remembers=remembers)
         elif kind == "tool_use":
             return self._call(block)
+        elif kind == "redacted_thinking":
+            if remembers:
+                self._drop(block)
         elif kind is not None and kind not in _DROPPED:
             strange(block, kind, _SAID)
         return 0
@@ -269,9 +276,19 @@ class _History:
             return 0
         if not text and signature:
             text = draft.seals.opened(signature, tenant=draft.caller.tenant, model=draft.model)
-        if text:
-            self._said.thoughts.append(text)
-        return len(text or "")
+        if not text:
+            if signature:
+                self._drop(block)
+            return 0
+        self._said.thoughts.append(text)
+        return len(text)
+
+    def _drop(self, block: Cursor) -> None:
+        """Leave out a thought that cannot be read, and tell of it where that was asked for."""
+        dropped = self._draft.dropped
+        if dropped is not None:
+            told = {"type": _LEFT_OUT, "path": spelled(block.path()), "reason": _UNREADABLE}
+            dropped.append(told)
 
     def _call(self, block: Cursor) -> int:
         block.only(("type", "id", "name", "input", "cache_control", "caller", "toolset_name"))
