@@ -287,8 +287,9 @@ class _History:
         """Leave out a thought that cannot be read, and tell of it where that was asked for."""
         dropped = self._draft.dropped
         if dropped is not None:
-            told = {"type": _LEFT_OUT, "path": spelled(block.path()), "reason": _UNREADABLE}
-            dropped.append(told)
+            dropped.append(
+                {"type": _LEFT_OUT, "path": spelled(block.path()), "reason": _UNREADABLE}
+            )
 
     def _call(self, block: Cursor) -> int:
         block.only(("type", "id", "name", "input", "cache_control", "caller", "toolset_name"))
