@@ -8,14 +8,30 @@ for an assistant that said nothing, whether call arguments are an object or text
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from msgspec.structs import replace
+
 from smg_node.core.errors import unsupported
 from smg_node.core.generation.call_arguments import (
     UNREADABLE_KEY,
     read_arguments,
     without_halves,
 )
-from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
-from smg_node.prompts.analysis.template_facts import ContentForm, TemplateFacts
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    HandedDocuments,
+    MediaPart,
+    Part,
+    TextPart,
+    Tool,
+    ToolCall,
+    Turn,
+)
+from smg_node.prompts.analysis.template_facts import (
+    DEFERRED,
+    REFERENCE,
+    ContentForm,
+    TemplateFacts,
+)
 from smg_node.prompts.jinja.symbolic_text import Notes, Place, SymbolicText
 from smg_node.prompts.message_forms import RESULT_ROLES, Message, as_parts, one_call_each
 
@@ -68,6 +84,14 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
     return one_call_each(messages, facts.nothing()) if facts.one_call else messages
 
 
+def documents_handed(prompt: ChatPrompt, handed: HandedDocuments) -> ChatPrompt:
+    """Return the prompt with the documents of its turns beside the messages."""
+    turns = list(prompt.turns)
+    for place, content in handed.contents:
+        turns[place] = replace(turns[place], content=content)
+    return replace(prompt, turns=tuple(turns), documents=handed.documents)
+
+
 def symbolic_messages(
     messages: Sequence[Message], texts: Sequence[str], notes: Notes
 ) -> list[Message] | None:
@@ -93,6 +117,8 @@ def _add_unknown(message: Message, turn: Turn) -> None:
 def _message(turn: Turn, role: str, facts: TemplateFacts, warn: Warn) -> Message:
     form = facts.tool_content if role in RESULT_ROLES else facts.content
     message: Message = {"role": role, "content": _content(turn.content, form, facts, role)}
+    if turn.references and facts.knows_references:
+        message["content"] = [{"type": REFERENCE, "name": name} for name in turn.references]
     if turn.reasoning is not None:
         if facts.thought_parts:
             thought = {"type": "thinking", "thinking": turn.reasoning}
@@ -183,11 +209,11 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
     """Return the tools in OpenAI's form, or None if there are none to be shown.
 
     A tool is what the client made it; only a description is added, empty, where a template cannot do without.
-    Deferred ones are not shown.
+    Deferred ones are not shown, but to a template that leaves them out itself until they are referred to.
     """
     shown: list[Message] = []
     for tool in tools:
-        if tool.deferred:
+        if tool.deferred and not facts.knows_references:
             continue
         function: Message = {"name": tool.name}
         if tool.description is not None:
@@ -198,5 +224,7 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
         function["parameters"] = _NO_PARAMETERS if tool.parameters is None else tool.parameters
         if tool.strict:
             function["strict"] = True
+        if tool.deferred:
+            function[DEFERRED] = True
         shown.append({"type": "function", "function": function})
     return shown or None

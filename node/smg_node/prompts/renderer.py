@@ -23,7 +23,13 @@ from smg_node.prompts.jinja.sandbox import Moment, Today
 from smg_node.prompts.jinja.symbolic_run import Dates
 from smg_node.prompts.jinja.symbolic_text import Notes
 from smg_node.prompts.message_forms import Message, later_systems_as_reminders, other_forms
-from smg_node.prompts.messages import Warn, symbolic_messages, to_messages, to_tools
+from smg_node.prompts.messages import (
+    Warn,
+    documents_handed,
+    symbolic_messages,
+    to_messages,
+    to_tools,
+)
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
 REQUEST_SOURCE_MAX_BYTES: Final = 1 << 16
@@ -142,6 +148,8 @@ class Renderer:
         """
         self._check(prompt)
         known = self._choose(prompt)
+        if prompt.handed is not None and prompt.documents is None and known.facts.takes_documents:
+            prompt = documents_handed(prompt, prompt.handed)
         messages = to_messages(with_ids(prompt.turns, self._call_ids), known.facts, warn)
         if prompt.systems_stay and not known.facts.later_systems:
             messages = later_systems_as_reminders(messages)
@@ -219,7 +227,8 @@ class Renderer:
     def _choose(self, prompt: ChatPrompt) -> _Known:
         if prompt.template is not None:
             return self._asked_for(prompt.template)
-        name = self._texts.choose(tools=bool(prompt.tools), documents=prompt.documents is not None)
+        documents = prompt.documents is not None or prompt.handed is not None
+        name = self._texts.choose(tools=bool(prompt.tools), documents=documents)
         if name is None:
             raise invalid(
                 f"this model has chat templates for {', '.join(sorted(self._named))} only",

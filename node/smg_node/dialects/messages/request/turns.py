@@ -5,13 +5,14 @@ message, and in the order of their calls, however the client sorted them: so a c
 the beginning of its prompt. System messages stay where they are.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
-from smg_node.core.generation.request import ToolCall, Turn
+from smg_node.core.generation.request import Tool, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.messages.errors import spelled
 from smg_node.dialects.messages.request.blocks import (
@@ -27,6 +28,7 @@ from smg_node.dialects.messages.request.blocks import (
     strange,
 )
 from smg_node.dialects.messages.request.context_edits import first_thought
+from smg_node.dialects.messages.request.handed_documents import DocumentCollector
 from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
 from smg_node.dialects.messages.request.system_messages import read_system_message
 
@@ -110,6 +112,7 @@ class _History:
         self._results: list[tuple[int, Cursor, str]] = []
         self._shown: list[str | Cursor] = []
         self._said = _Said()
+        self._documents = DocumentCollector()
         self.systems: list[str] = []
         """Texts of neighbouring system messages."""
 
@@ -139,6 +142,7 @@ class _History:
             self._prefill()
         else:
             yield from self._close()
+        self._draft.prompt["handed"] = self._documents.handed()
         return tuple(self._turns)
 
     # ── Users ────────────────────────────────────────────────────────────────
@@ -189,29 +193,36 @@ class _History:
 
     def _close_user(self) -> Steps[None]:
         draft, turns = self._draft, self._turns
+        pieces: list[Piece]
         results = self._results
         if results:
             if len(results) > 1:
                 results.sort(key=_place)
             for _, block, call_id in results:
                 yield ITEM_WEIGHT
-                content = content_of(pieces_at(draft, block, "content", RETURNED))
+                pieces = pieces_at(draft, block, "content", RETURNED)
                 failed = block.flag("is_error")
-                turns.append(_result(content, call_id, failed=failed or False))
+                turns.append(_result(pieces, call_id, failed=failed or False))
             self._results = []
         if not self._shown:
             return
-        pieces: list[Piece] = []
+        pieces = []
+        documents: dict[int, Mapping[str, Any]] = {}
         for each in self._shown:
             yield ITEM_WEIGHT
             if type(each) is str:
                 pieces.append(each)
             elif isinstance(each, Cursor):
+                draft.framed = None
                 pieces += read_block(draft, each, SHOWN)
+                if draft.framed is not None:
+                    documents[len(pieces) - 1] = draft.framed
         self._shown = []
         content = content_of(pieces)
         if not results or not is_blank(content):
             self._expect_no_results()
+            if documents:
+                self._documents.add(len(turns), pieces, documents)
             turns.append(Turn("user", content))
 
     def _expect_no_results(self) -> None:
@@ -361,7 +372,12 @@ def _place(result: tuple[int, Cursor, str]) -> int:
     return result[0]
 
 
-def _result(content: Any, call_id: str, *, failed: bool) -> Turn:
+def _result(pieces: list[Piece], call_id: str, *, failed: bool) -> Turn:
+    content = content_of(pieces)
     if failed:
         return Turn("tool", content, answers_call=call_id, extra=_FAILED)
+    if pieces and isinstance(pieces[0], Tool):
+        names = [piece.name for piece in pieces if isinstance(piece, Tool)]
+        if len(names) == len(pieces):
+            return Turn("tool", content, answers_call=call_id, references=tuple(names))
     return Turn("tool", content, answers_call=call_id)
