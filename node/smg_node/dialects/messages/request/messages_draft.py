@@ -27,8 +27,8 @@ class MessagesDraft(Draft):
     """
 
     __slots__ = (
-        "betas", "caller", "documents", "dropped", "edits", "framed", "effort", "forgotten_characters", "forgotten_turns",
-        "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
+        "betas", "caller", "documents", "dropped", "edits", "effort", "forgotten_characters", "forgotten_turns",
+        "framed", "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
     )  # fmt: skip
 
     def __init__(self, options: ReaderOptions, seals: ThoughtSeals, caller: Caller) -> None:
