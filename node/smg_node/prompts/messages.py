@@ -49,7 +49,7 @@ _NO_PARAMETERS: Final = {"type": "object", "properties": {}}
 _OWNED: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 
 
-def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list[Message]:
+def to_messages(turns: Iterable[Turn], facts: TemplateFacts, warn: Warn) -> list[Message]:
     """Return one dict per turn, results of tools in the order of their calls.
 
     INVALID_REQUEST (`unsupported_parameter`) at a media part. `warn` is told of call arguments that

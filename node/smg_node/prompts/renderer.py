@@ -4,13 +4,13 @@ A `Renderer` holds a model's templates, compiled, with what was found out about 
 its special tokens. Rendering is pure: the time of day is an argument, and one request sees one time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.generation.request import ChatPrompt
+from smg_node.core.generation.request import ChatPrompt, Turn
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.prompts.analysis.template_facts import TemplateFacts, find_facts
 from smg_node.prompts.analysis.template_selection import TemplateTexts, find_templates
@@ -37,6 +37,8 @@ REQUEST_NODES_MAX: Final = 10_000
 # Templates from requests that are remembered, the latest first to stay.
 _REMEMBERED_MAX: Final = 32
 _KWARGS_MAX: Final = 64
+_TURNS_A_REST: Final = 128
+"""Turns that become messages between two rests; half a millisecond of work."""
 _KWARGS_PATH: Final = "chat_template_kwargs"
 _OWNED: Final = frozenset(
     (
@@ -138,19 +140,29 @@ class Renderer:
         found = form_of(prompt)
         return None if found is None else forms.text(found[0], found[1], Moment(now_ms))
 
-    def render(self, prompt: ChatPrompt, *, now: datetime, warn: Warn = _silent) -> str:
+    def render(
+        self,
+        prompt: ChatPrompt,
+        *,
+        now: datetime,
+        warn: Warn = _silent,
+        rest: Callable[[], None] | None = None,
+    ) -> str:
         """Return the prompt's text, beginning-of-text token and all if the template prints one.
 
         `now` is what the template takes for the present. INVALID_REQUEST if the template refuses the
         conversation (its own message) or fails on it, and for what the prompt may not ask; TOO_LARGE
         if the text would be longer than a prompt may be. `warn` is told of what was mended, and of a wish
-        about thinking that this template cannot honour.
+        about thinking that this template cannot honour. `rest` is what a thread does after every millisecond or so.
         """
         self._check(prompt)
         known = self._choose(prompt)
         if prompt.handed is not None and prompt.documents is None and known.facts.takes_documents:
             prompt = documents_handed(prompt, prompt.handed)
-        messages = to_messages(with_ids(prompt.turns, self._call_ids), known.facts, warn)
+        turns: Iterable[Turn] = with_ids(prompt.turns, self._call_ids)
+        if rest is not None:
+            turns = _with_rests(turns, rest)
+        messages = to_messages(turns, known.facts, warn)
         if prompt.systems_stay and not known.facts.later_systems:
             messages = later_systems_as_reminders(messages)
         tools = to_tools(prompt.tools, known.facts)
@@ -171,7 +183,7 @@ class Renderer:
         if prompt.continue_final_message:
             messages[-1] = _open_ended(messages[-1], known.facts)
         try:
-            text = _render(known, messages, variables, _given(tools))
+            text = _render(known, messages, variables, _given(tools), rest)
         except TemplateError as failure:
             raise _error(failure, prompt, known) from failure
         if not thinking.unheeded:  # what must be said each time
@@ -328,22 +340,33 @@ def _given(tools: list[Message] | None) -> frozenset[int]:
 
 
 def _render(
-    known: _Known, messages: list[Message], variables: dict[str, Any], given: frozenset[int]
+    known: _Known,
+    messages: list[Message],
+    variables: dict[str, Any],
+    given: frozenset[int],
+    rest: Callable[[], None] | None,
 ) -> str:
     """Render the messages as they are; if the template refuses them, in the forms it may accept."""
     try:
-        return known.template.render({**variables, "messages": messages}, given=given)
+        return known.template.render({**variables, "messages": messages}, given=given, rest=rest)
     except TemplateError as failure:
         if failure.kind != "raised":
             raise
         refusal = failure
     for form in other_forms(messages, known.facts):
         try:
-            return known.template.render({**variables, "messages": form}, given=given)
+            return known.template.render({**variables, "messages": form}, given=given, rest=rest)
         except TemplateError as failure:
             if failure.kind not in ("raised", "broken"):
                 raise
     raise refusal
+
+
+def _with_rests(turns: Iterable[Turn], rest: Callable[[], None]) -> Iterator[Turn]:
+    for at, turn in enumerate(turns, 1):
+        yield turn
+        if not at % _TURNS_A_REST:
+            rest()
 
 
 def _open_ended(message: Message, facts: TemplateFacts) -> Message:

@@ -12,15 +12,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps, whole
+from smg_node.core.cooperative_steps import ITEM_WEIGHT, REST_S, Steps, whole
 from smg_node.dialects.json_body import LARGE_BYTES, NESTING_MAX, read_json, read_large_json
 
 T = TypeVar("T")
 
 SLICE_WEIGHT: Final = 32_768
 """After so much the loop has the interpreter's lock if it wants it: decoding as many bytes takes about a millisecond."""
-_REST_S: Final = 1e-6
-"""Not zero, at which a thread takes its lock again before another one wakes up. It becomes some 60 us."""
 
 _FREED_AT_ONCE = 16_384
 """Elements; a list that is let go of whole is freed in one step, however long it is."""
@@ -80,7 +78,7 @@ def with_rests(steps: Steps[T], rest: Callable[[float], None] = time.sleep) -> T
             return result
         if left <= 0:
             left = SLICE_WEIGHT
-            rest(_REST_S)
+            rest(REST_S)
 
 
 def _read(body: dict[str, Any], reader: Callable[[dict[str, Any]], T]) -> T:

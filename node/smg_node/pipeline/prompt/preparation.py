@@ -8,6 +8,7 @@ encoded on the loop, a bounded amount in each of its rounds.
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
@@ -19,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.context_limit import TOO_LONG_CODE, prompt_too_long
+from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import (
     ChatPrompt,
@@ -198,7 +200,7 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
-                text = await self.in_thread(self._rendering(prompt, model, ignored))
+                text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_rest))
             told = tuple(ignored)
         else:
             assert type(prompt) is TextPrompt
@@ -247,10 +249,15 @@ class Preparer:
         return None
 
     def _rendering(
-        self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]
+        self,
+        prompt: ChatPrompt,
+        model: ServedModel,
+        ignored: list[str],
+        *,
+        rest: Callable[[], None] | None = None,
     ) -> Callable[[], str]:
         """Return the rendering function; parameters that the template cannot honour are added to
-        `ignored`.
+        `ignored`. `rest` is what it does now and then.
         """
 
         def note(what: str, parameter: str = "", /) -> None:
@@ -262,11 +269,16 @@ class Preparer:
         renderer = model.renderer
         assert renderer is not None
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        return lambda: renderer.render(prompt, now=now, warn=note)
+        return lambda: renderer.render(prompt, now=now, warn=note, rest=rest)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, done beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+
+def _rest() -> None:
+    """Let other threads have the interpreter's lock."""
+    time.sleep(REST_S)
 
 
 def token_count(prompt: Prompt) -> int:
