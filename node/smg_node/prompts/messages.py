@@ -5,7 +5,7 @@ about the template (`TemplateFacts`): whether it takes content as a string or as
 for an assistant that said nothing, whether call arguments are an object or text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
@@ -45,6 +45,8 @@ class Warn(Protocol):
 
 
 _NO_PARAMETERS: Final = {"type": "object", "properties": {}}
+_TURNS_A_REST: Final = 128
+"""Turns that become messages between two rests; half a millisecond of work."""
 # What a turn says itself; unknown keys of a message never replace it.
 _OWNED: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 
@@ -82,6 +84,14 @@ def to_messages(turns: Iterable[Turn], facts: TemplateFacts, warn: Warn) -> list
     if has_results:
         messages = _in_call_order(messages)
     return one_call_each(messages, facts.nothing()) if facts.one_call else messages
+
+
+def with_rests(turns: Iterable[Turn], rest: Callable[[], None]) -> Iterator[Turn]:
+    """Yield the turns, and rest after some of them."""
+    for at, turn in enumerate(turns, 1):
+        yield turn
+        if not at % _TURNS_A_REST:
+            rest()
 
 
 def documents_handed(prompt: ChatPrompt, handed: HandedDocuments) -> ChatPrompt:

@@ -4,7 +4,7 @@ A `Renderer` holds a model's templates, compiled, with what was found out about 
 its special tokens. Rendering is pure: the time of day is an argument, and one request sees one time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -29,6 +29,7 @@ from smg_node.prompts.messages import (
     symbolic_messages,
     to_messages,
     to_tools,
+    with_rests,
 )
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
@@ -37,8 +38,6 @@ REQUEST_NODES_MAX: Final = 10_000
 # Templates from requests that are remembered, the latest first to stay.
 _REMEMBERED_MAX: Final = 32
 _KWARGS_MAX: Final = 64
-_TURNS_A_REST: Final = 128
-"""Turns that become messages between two rests; half a millisecond of work."""
 _KWARGS_PATH: Final = "chat_template_kwargs"
 _OWNED: Final = frozenset(
     (
@@ -161,7 +160,7 @@ class Renderer:
             prompt = documents_handed(prompt, prompt.handed)
         turns: Iterable[Turn] = with_ids(prompt.turns, self._call_ids)
         if rest is not None:
-            turns = _with_rests(turns, rest)
+            turns = with_rests(turns, rest)
         messages = to_messages(turns, known.facts, warn)
         if prompt.systems_stay and not known.facts.later_systems:
             messages = later_systems_as_reminders(messages)
@@ -360,13 +359,6 @@ def _render(
             if failure.kind not in ("raised", "broken"):
                 raise
     raise refusal
-
-
-def _with_rests(turns: Iterable[Turn], rest: Callable[[], None]) -> Iterator[Turn]:
-    for at, turn in enumerate(turns, 1):
-        yield turn
-        if not at % _TURNS_A_REST:
-            rest()
 
 
 def _open_ended(message: Message, facts: TemplateFacts) -> Message:

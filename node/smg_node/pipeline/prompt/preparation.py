@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -57,6 +58,7 @@ IDS_A_ROUND: Final = 65_536
 """Ids of a request's many prompts that are checked in one round of the loop (about 1 ms of work)."""
 PROMPTS_A_ROUND: Final = 32
 """Prompts of one request that are looked at in one round, however short they are."""
+_REST: Final = partial(time.sleep, REST_S)
 TURN_CHARACTERS: Final = 128
 """What a turn of a conversation weighs besides its text: rendering an empty one takes as long."""
 
@@ -200,7 +202,7 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
-                text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_rest))
+                text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
             assert type(prompt) is TextPrompt
@@ -274,11 +276,6 @@ class Preparer:
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, done beside the loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-
-def _rest() -> None:
-    """Let other threads have the interpreter's lock."""
-    time.sleep(REST_S)
 
 
 def token_count(prompt: Prompt) -> int:
