@@ -258,9 +258,7 @@ class Preparer:
         *,
         rest: Callable[[], None] | None = None,
     ) -> Callable[[], str]:
-        """Return the rendering function; parameters that the template cannot honour are added to
-        `ignored`. `rest` is what it does now and then.
-        """
+        """Return the rendering function; what the template cannot honour is added to `ignored`."""
 
         def note(what: str, parameter: str = "", /) -> None:
             # A client can cause any number of these.
