@@ -14,6 +14,10 @@ Steps: TypeAlias = Generator[int, None, T]
 ITEM_WEIGHT: Final = 1_024
 """What a thing of any size weighs besides its bytes: looking at a small one takes as long as reading a kibibyte."""
 
+REST_S: Final = 1e-6
+"""How long a thread sleeps to let others have the interpreter's lock; it becomes some 60 us. At zero it would take the
+lock again before another one wakes up."""
+
 
 def whole(steps: Steps[T]) -> T:
     """Do all of it at once, and return what came of it."""

@@ -7,10 +7,11 @@ built from another. What an API takes from the request's head is in its `Caller`
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from smg_node.core.cooperative_steps import Steps
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import FrameTemplate
@@ -126,3 +127,19 @@ class Dialect(Protocol):
     def error_body(self, error: SmgError, request_id: str) -> bytes:
         """Return the JSON error envelope of this dialect."""
         ...
+
+
+@runtime_checkable
+class SteppedReader(Protocol):
+    """A dialect that reads bodies in steps: its clients send conversations of megabytes."""
+
+    def read_steps(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> Steps[ParsedBody[Any]]:
+        """Return what `read` does, in steps of bounded work."""
+        ...
+
+
+def reading_steps(dialect: Dialect, body: dict[str, Any], caller: Caller) -> Steps[ParsedBody[Any]]:
+    """Return the parsed body, read in the steps of its dialect; in one where it has none."""
+    if isinstance(dialect, SteppedReader):
+        return (yield from dialect.read_steps(body, caller))
+    return dialect.read(body, caller)

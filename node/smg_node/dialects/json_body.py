@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.cooperative_steps import whole
+from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.json_cursor import kind_of
 
@@ -49,8 +49,10 @@ def read_json(body: bytes, *, nesting_max: int = NESTING_MAX) -> dict[str, Any]:
     return _object(value)
 
 
-def read_large_json(body: bytes, *, nesting_max: int = NESTING_MAX) -> dict[str, Any]:
-    """Return what `read_json` does, decoded in pieces: for a thread beside a loop.
+def read_large_json(
+    body: bytes, *, nesting_max: int = NESTING_MAX, run: Callable[[Steps[Any]], Any] = whole
+) -> dict[str, Any]:
+    """Return what `read_json` does, decoded in pieces, by steps that `run` does: for a thread beside a loop.
 
     TOO_LARGE for more values than a request has.
     """
@@ -58,7 +60,7 @@ def read_large_json(body: bytes, *, nesting_max: int = NESTING_MAX) -> dict[str,
 
     body = body.removeprefix(BYTE_ORDER_MARK)
     pieces = decode_in_pieces(body, nesting_max=nesting_max)
-    return _object(_decoded(lambda: whole(pieces), body, nesting_max))
+    return _object(_decoded(lambda: run(pieces), body, nesting_max))
 
 
 def _decoded(decode: Callable[[], Any], body: bytes, nesting_max: int) -> Any:

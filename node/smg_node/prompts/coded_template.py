@@ -44,7 +44,13 @@ class CodedTemplate:
         digest = hashlib.sha256(f"code {self.name} {_VERSION}".encode()).hexdigest()
         object.__setattr__(self, "digest", digest)
 
-    def render(self, variables: Mapping[str, Any], *, given: Container[int] = ()) -> str:
+    def render(
+        self,
+        variables: Mapping[str, Any],
+        *,
+        given: Container[int] = (),
+        rest: Callable[[], None] | None = None,
+    ) -> str:
         """Return the prompt for the variables of a template; `TemplateError` if it cannot be made."""
         today = variables.get("strftime_now")
         conversation = Conversation(

@@ -5,8 +5,10 @@ about the template (`TemplateFacts`): whether it takes content as a string or as
 for an assistant that said nothing, whether call arguments are an object or text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
 
 from smg_node.core.errors import unsupported
 from smg_node.core.generation.call_arguments import (
@@ -14,8 +16,22 @@ from smg_node.core.generation.call_arguments import (
     read_arguments,
     without_halves,
 )
-from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, ToolCall, Turn
-from smg_node.prompts.analysis.template_facts import ContentForm, TemplateFacts
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    HandedDocuments,
+    MediaPart,
+    Part,
+    TextPart,
+    Tool,
+    ToolCall,
+    Turn,
+)
+from smg_node.prompts.analysis.template_facts import (
+    DEFERRED,
+    REFERENCE,
+    ContentForm,
+    TemplateFacts,
+)
 from smg_node.prompts.jinja.symbolic_text import Notes, Place, SymbolicText
 from smg_node.prompts.message_forms import RESULT_ROLES, Message, as_parts, one_call_each
 
@@ -29,11 +45,13 @@ class Warn(Protocol):
 
 
 _NO_PARAMETERS: Final = {"type": "object", "properties": {}}
+_TURNS_A_REST: Final = 128
+"""Turns that become messages between two rests; half a millisecond of work."""
 # What a turn says itself; unknown keys of a message never replace it.
 _OWNED: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 
 
-def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list[Message]:
+def to_messages(turns: Iterable[Turn], facts: TemplateFacts, warn: Warn) -> list[Message]:
     """Return one dict per turn, results of tools in the order of their calls.
 
     INVALID_REQUEST (`unsupported_parameter`) at a media part. `warn` is told of call arguments that
@@ -68,6 +86,22 @@ def to_messages(turns: Sequence[Turn], facts: TemplateFacts, warn: Warn) -> list
     return one_call_each(messages, facts.nothing()) if facts.one_call else messages
 
 
+def with_rests(turns: Iterable[Turn], rest: Callable[[], None]) -> Iterator[Turn]:
+    """Yield the turns, and rest after some of them."""
+    for at, turn in enumerate(turns, 1):
+        yield turn
+        if not at % _TURNS_A_REST:
+            rest()
+
+
+def documents_handed(prompt: ChatPrompt, handed: HandedDocuments) -> ChatPrompt:
+    """Return the prompt with the documents of its turns beside the messages."""
+    turns = list(prompt.turns)
+    for place, content in handed.contents:
+        turns[place] = replace(turns[place], content=content)
+    return replace(prompt, turns=tuple(turns), documents=handed.documents)
+
+
 def symbolic_messages(
     messages: Sequence[Message], texts: Sequence[str], notes: Notes
 ) -> list[Message] | None:
@@ -93,6 +127,8 @@ def _add_unknown(message: Message, turn: Turn) -> None:
 def _message(turn: Turn, role: str, facts: TemplateFacts, warn: Warn) -> Message:
     form = facts.tool_content if role in RESULT_ROLES else facts.content
     message: Message = {"role": role, "content": _content(turn.content, form, facts, role)}
+    if turn.references and facts.knows_references:
+        message["content"] = [{"type": REFERENCE, "name": name} for name in turn.references]
     if turn.reasoning is not None:
         if facts.thought_parts:
             thought = {"type": "thinking", "thinking": turn.reasoning}
@@ -183,11 +219,11 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
     """Return the tools in OpenAI's form, or None if there are none to be shown.
 
     A tool is what the client made it; only a description is added, empty, where a template cannot do without.
-    Deferred ones are not shown.
+    Deferred ones are not shown, but to a template that leaves them out itself until they are referred to.
     """
     shown: list[Message] = []
     for tool in tools:
-        if tool.deferred:
+        if tool.deferred and not facts.knows_references:
             continue
         function: Message = {"name": tool.name}
         if tool.description is not None:
@@ -198,5 +234,7 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
         function["parameters"] = _NO_PARAMETERS if tool.parameters is None else tool.parameters
         if tool.strict:
             function["strict"] = True
+        if tool.deferred:
+            function[DEFERRED] = True
         shown.append({"type": "function", "function": function})
     return shown or None

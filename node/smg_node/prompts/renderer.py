@@ -4,13 +4,13 @@ A `Renderer` holds a model's templates, compiled, with what was found out about 
 its special tokens. Rendering is pure: the time of day is an argument, and one request sees one time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.generation.request import ChatPrompt
+from smg_node.core.generation.request import ChatPrompt, Turn
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.prompts.analysis.template_facts import TemplateFacts, find_facts
 from smg_node.prompts.analysis.template_selection import TemplateTexts, find_templates
@@ -23,7 +23,14 @@ from smg_node.prompts.jinja.sandbox import Moment, Today
 from smg_node.prompts.jinja.symbolic_run import Dates
 from smg_node.prompts.jinja.symbolic_text import Notes
 from smg_node.prompts.message_forms import Message, later_systems_as_reminders, other_forms
-from smg_node.prompts.messages import Warn, symbolic_messages, to_messages, to_tools
+from smg_node.prompts.messages import (
+    Warn,
+    documents_handed,
+    symbolic_messages,
+    to_messages,
+    to_tools,
+    with_rests,
+)
 
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
 REQUEST_SOURCE_MAX_BYTES: Final = 1 << 16
@@ -132,17 +139,29 @@ class Renderer:
         found = form_of(prompt)
         return None if found is None else forms.text(found[0], found[1], Moment(now_ms))
 
-    def render(self, prompt: ChatPrompt, *, now: datetime, warn: Warn = _silent) -> str:
+    def render(
+        self,
+        prompt: ChatPrompt,
+        *,
+        now: datetime,
+        warn: Warn = _silent,
+        rest: Callable[[], None] | None = None,
+    ) -> str:
         """Return the prompt's text, beginning-of-text token and all if the template prints one.
 
         `now` is what the template takes for the present. INVALID_REQUEST if the template refuses the
         conversation (its own message) or fails on it, and for what the prompt may not ask; TOO_LARGE
         if the text would be longer than a prompt may be. `warn` is told of what was mended, and of a wish
-        about thinking that this template cannot honour.
+        about thinking that this template cannot honour. `rest` is what a thread does after every millisecond or so.
         """
         self._check(prompt)
         known = self._choose(prompt)
-        messages = to_messages(with_ids(prompt.turns, self._call_ids), known.facts, warn)
+        if prompt.handed is not None and prompt.documents is None and known.facts.takes_documents:
+            prompt = documents_handed(prompt, prompt.handed)
+        turns: Iterable[Turn] = with_ids(prompt.turns, self._call_ids)
+        if rest is not None:
+            turns = with_rests(turns, rest)
+        messages = to_messages(turns, known.facts, warn)
         if prompt.systems_stay and not known.facts.later_systems:
             messages = later_systems_as_reminders(messages)
         tools = to_tools(prompt.tools, known.facts)
@@ -163,7 +182,7 @@ class Renderer:
         if prompt.continue_final_message:
             messages[-1] = _open_ended(messages[-1], known.facts)
         try:
-            text = _render(known, messages, variables, _given(tools))
+            text = _render(known, messages, variables, _given(tools), rest)
         except TemplateError as failure:
             raise _error(failure, prompt, known) from failure
         if not thinking.unheeded:  # what must be said each time
@@ -219,7 +238,8 @@ class Renderer:
     def _choose(self, prompt: ChatPrompt) -> _Known:
         if prompt.template is not None:
             return self._asked_for(prompt.template)
-        name = self._texts.choose(tools=bool(prompt.tools), documents=prompt.documents is not None)
+        documents = prompt.documents is not None or prompt.handed is not None
+        name = self._texts.choose(tools=bool(prompt.tools), documents=documents)
         if name is None:
             raise invalid(
                 f"this model has chat templates for {', '.join(sorted(self._named))} only",
@@ -319,18 +339,22 @@ def _given(tools: list[Message] | None) -> frozenset[int]:
 
 
 def _render(
-    known: _Known, messages: list[Message], variables: dict[str, Any], given: frozenset[int]
+    known: _Known,
+    messages: list[Message],
+    variables: dict[str, Any],
+    given: frozenset[int],
+    rest: Callable[[], None] | None,
 ) -> str:
     """Render the messages as they are; if the template refuses them, in the forms it may accept."""
     try:
-        return known.template.render({**variables, "messages": messages}, given=given)
+        return known.template.render({**variables, "messages": messages}, given=given, rest=rest)
     except TemplateError as failure:
         if failure.kind != "raised":
             raise
         refusal = failure
     for form in other_forms(messages, known.facts):
         try:
-            return known.template.render({**variables, "messages": form}, given=given)
+            return known.template.render({**variables, "messages": form}, given=given, rest=rest)
         except TemplateError as failure:
             if failure.kind not in ("raised", "broken"):
                 raise

@@ -62,7 +62,8 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
 class Turn(msgspec.Struct, frozen=True, gc=False):
     """One message. `content` keeps the form the client chose: a string, parts, or nothing.
 
-    `extra` carries unknown keys of the message through to the chat template.
+    `extra` carries unknown keys of the message through to the chat template. `references` names the tools whose
+    definitions are all that a result tells, for templates that show those themselves.
     """
 
     role: Role
@@ -72,6 +73,7 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     calls: tuple[ToolCall, ...] = ()
     answers_call: str | None = None
     extra: Mapping[str, Any] = _NOTHING
+    references: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,16 @@ NOTHING_SAID: Final = Thinking()
 """What most requests say of thinking."""
 
 
+class HandedDocuments(msgspec.Struct, frozen=True, gc=False):
+    """Documents that stand in users' turns, for templates that want them beside the messages.
+
+    `contents` are the contents of those turns without them, each with the turn's place.
+    """
+
+    documents: tuple[Mapping[str, Any], ...]
+    contents: tuple[tuple[int, str | tuple[Part, ...]], ...]
+
+
 class ChatPrompt(msgspec.Struct, frozen=True, gc=False):
     """Turns to be rendered by the model's own chat template."""
 
@@ -161,6 +173,7 @@ class ChatPrompt(msgspec.Struct, frozen=True, gc=False):
     where: str = "messages"
     systems_stay: bool = False
     """Whether a later system message is told at its place even by a template that moves it or leaves it out."""
+    handed: HandedDocuments | None = None
 
 
 class TextPrompt(msgspec.Struct, frozen=True, gc=False):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from smg_node.core.cooperative_steps import Steps
 from smg_node.core.errors import SmgError
 from smg_node.dialects.dialect import UNKNOWN, Caller, ParsedBody, Presenter
 from smg_node.dialects.messages import errors
@@ -39,9 +40,15 @@ class MessagesDialect:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         return self._reader.read(body, caller)
 
-    def read_count(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> CountedBody:
+    def read_steps(
+        self, body: dict[str, Any], caller: Caller = UNKNOWN
+    ) -> Steps[ParsedBody[MessagesView]]:
+        """Return what `read` does, in steps: for conversations of megabytes."""
+        return self._reader.read_steps(body, caller)
+
+    def count_steps(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> Steps[CountedBody]:
         """Return the prompt of a body whose tokens are to be counted; errors as `read` has them."""
-        return self._reader.read_count(body, caller)
+        return self._reader.count_steps(body, caller)
 
     def presenter(self, reading: ParsedBody[MessagesView], caller: Caller = UNKNOWN) -> Presenter:
         """Return the presenter for this parsed body; one generation each."""

@@ -1,22 +1,30 @@
 """Large bodies: decoded and read in a thread of their own, one after the other.
 
-Other streams go on meanwhile: the thread decodes in pieces and reads in Python, so the loop waits for the
-interpreter's next switch at most. One thread, because several would have it wait once for each.
+Other streams go on meanwhile: the thread works in steps, and lets go of the interpreter's lock after every
+slice of them, of about a millisecond. Where it has no steps to do, the loop waits for the interpreter's next
+switch at most. One thread, because several would have it wait once for each.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from smg_node.core.cooperative_steps import ITEM_WEIGHT, REST_S, Steps, whole
 from smg_node.dialects.json_body import LARGE_BYTES, NESTING_MAX, read_json, read_large_json
 
 T = TypeVar("T")
 
+SLICE_WEIGHT: Final = 32_768
+"""After so much the loop has the interpreter's lock if it wants it: decoding as many bytes takes about a millisecond."""
+
 _FREED_AT_ONCE = 16_384
 """Elements; a list that is let go of whole is freed in one step, however long it is."""
 _PARTS_FREED_AT_ONCE = 256
+_FREED_WEIGHT = 64
+"""A freed part takes a sixteenth of the time in which one is read."""
 
 
 class LargeBodies:
@@ -29,7 +37,9 @@ class LargeBodies:
         """Return the object that a body spells; errors as `read_json` has them."""
         if len(raw) <= LARGE_BYTES:
             return read_json(raw, nesting_max=nesting_max)
-        return await self._in_thread(partial(read_large_json, raw, nesting_max=nesting_max))
+        return await self._in_thread(
+            partial(read_large_json, raw, nesting_max=nesting_max, run=with_rests)
+        )
 
     async def read(
         self, raw: bytes, body: dict[str, Any], reader: Callable[[dict[str, Any]], T]
@@ -38,6 +48,14 @@ class LargeBodies:
         if len(raw) <= LARGE_BYTES:
             return reader(body)
         return await self._in_thread(partial(_read, body, reader))
+
+    async def read_in_steps(
+        self, raw: bytes, body: dict[str, Any], reader: Callable[[dict[str, Any]], Steps[T]]
+    ) -> T:
+        """Return what the steps of `reader` make of a decoded body, which is of no further use afterwards."""
+        if len(raw) <= LARGE_BYTES:
+            return whole(reader(body))
+        return await self._in_thread(partial(_read, body, lambda body: with_rests(reader(body))))
 
     async def made(self, size: int, make: Callable[[], T]) -> T:
         """Return what `make` makes of so many bytes or of what takes as long, in the thread if they are many."""
@@ -49,15 +67,29 @@ class LargeBodies:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
+def with_rests(steps: Steps[T], rest: Callable[[float], None] = time.sleep) -> T:
+    """Do all steps, and let other threads go on after every slice of them; return what came of them."""
+    left = SLICE_WEIGHT
+    while True:
+        try:
+            left -= next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        if left <= 0:
+            left = SLICE_WEIGHT
+            rest(REST_S)
+
+
 def _read(body: dict[str, Any], reader: Callable[[dict[str, Any]], T]) -> T:
     try:
         return reader(body)
     finally:
         release_numbers(body)
-        release_messages(body)
+        with_rests(release_messages(body))
 
 
-def release_messages(body: dict[str, Any]) -> None:
+def release_messages(body: dict[str, Any]) -> Steps[None]:
     """Empty the `messages` of a body and the lists of their parts, bit by bit; readers have turns of their own.
 
     A conversation of megabytes has a hundred thousand objects: freed in one step they would stop the loop.
@@ -67,7 +99,9 @@ def release_messages(body: dict[str, Any]) -> None:
         message = messages.pop()
         content = message.get("content") if type(message) is dict else None
         while type(content) is list and content:
+            yield min(len(content), _PARTS_FREED_AT_ONCE) * _FREED_WEIGHT
             del content[-_PARTS_FREED_AT_ONCE:]
+        yield ITEM_WEIGHT
 
 
 def release_numbers(body: dict[str, Any]) -> None:

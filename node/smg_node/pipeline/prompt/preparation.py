@@ -8,17 +8,20 @@ encoded on the loop, a bounded amount in each of its rounds.
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.context_limit import TOO_LONG_CODE, prompt_too_long
+from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.errors import invalid, unsupported
 from smg_node.core.generation.request import (
     ChatPrompt,
@@ -55,6 +58,7 @@ IDS_A_ROUND: Final = 65_536
 """Ids of a request's many prompts that are checked in one round of the loop (about 1 ms of work)."""
 PROMPTS_A_ROUND: Final = 32
 """Prompts of one request that are looked at in one round, however short they are."""
+_REST: Final = partial(time.sleep, REST_S)
 TURN_CHARACTERS: Final = 128
 """What a turn of a conversation weighs besides its text: rendering an empty one takes as long."""
 
@@ -198,7 +202,7 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
-                text = await self.in_thread(self._rendering(prompt, model, ignored))
+                text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
             assert type(prompt) is TextPrompt
@@ -247,11 +251,14 @@ class Preparer:
         return None
 
     def _rendering(
-        self, prompt: ChatPrompt, model: ServedModel, ignored: list[str]
+        self,
+        prompt: ChatPrompt,
+        model: ServedModel,
+        ignored: list[str],
+        *,
+        rest: Callable[[], None] | None = None,
     ) -> Callable[[], str]:
-        """Return the rendering function; parameters that the template cannot honour are added to
-        `ignored`.
-        """
+        """Return the rendering function; what the template cannot honour is added to `ignored`."""
 
         def note(what: str, parameter: str = "", /) -> None:
             # A client can cause any number of these.
@@ -262,7 +269,7 @@ class Preparer:
         renderer = model.renderer
         assert renderer is not None
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        return lambda: renderer.render(prompt, now=now, warn=note)
+        return lambda: renderer.render(prompt, now=now, warn=note, rest=rest)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, done beside the loop."""

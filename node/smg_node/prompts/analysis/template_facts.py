@@ -28,6 +28,10 @@ Nothing: TypeAlias = Literal["none", "string", "parts"]
 
 REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 """What templates call a message's thoughts."""
+REFERENCE: Final = "tool_reference"
+"""Type of a part that stands for the definition of a tool."""
+DEFERRED: Final = "defer_loading"
+"""Key of a function that is not shown before it is referred to."""
 _PROBE_LIMITS: Final = TemplateLimits(output_max_bytes=1 << 20, render_max_s=0.1)
 _PROBE_TIME: Final = Today(datetime(2024, 7, 26, 12, 0, tzinfo=UTC))
 _WORD: Final = "smgprobe"
@@ -58,7 +62,8 @@ class TemplateFacts:
     `prints_raw_arguments` the template prints call arguments that are text, though it wants an object.
     With `one_call` it prints no more than one call of a message, and refuses or forgets the others; without
     `knows_calls` it has no word for them. Without `later_systems` it refuses what the system says in the middle of a
-    conversation, moves it or leaves it out.
+    conversation, moves it or leaves it out. With `knows_references` it shows a deferred tool where the result of a call
+    refers to it, and nowhere else. With `takes_documents` it prints documents that are handed over beside the messages.
     """
 
     content: ContentForm = "string"
@@ -74,6 +79,8 @@ class TemplateFacts:
     thought_parts: bool = False
     needs_descriptions: bool = False
     later_systems: bool = True
+    knows_references: bool = False
+    takes_documents: bool = False
     switch: Switch = field(default_factory=Switch)
 
     def nothing(self) -> Any:
@@ -118,6 +125,8 @@ def find_facts(
         thought_parts="thinking" in reading.words and _prints_thought_parts(probe),
         needs_descriptions="description" in reading.words and _needs_descriptions(probe),
         later_systems=_takes_later_systems(probe, content),
+        knows_references=DEFERRED in reading.words and _knows_references(probe),
+        takes_documents="documents" in template.variables and _takes_documents(probe, content),
         switch=switch,
     )
 
@@ -273,6 +282,33 @@ def _takes_later_systems(probe: _Probe, form: ContentForm) -> bool:
     messages = [said("user", first), said("system", _WORD), said("assistant", second)]
     text = probe.text([*messages, said("user", "And now?")])
     return text is not None and text.find(first) < text.find(_WORD) < text.find(second)
+
+
+def _knows_references(probe: _Probe) -> bool:
+    """Whether a deferred tool is shown where the result of a call refers to it, and nowhere else."""
+    found = {
+        "name": _TWO_NAMES[0],
+        "description": _WORD,
+        "parameters": _TOOL["function"]["parameters"],
+    }
+    tools = {"tools": [_TOOL, {"type": "function", "function": {**found, DEFERRED: True}}]}
+    reference = [{"type": REFERENCE, "name": _TWO_NAMES[0]}]
+
+    def shown(result: Any) -> list[bool]:
+        texts = [probe.text(each, tools) for each in _conversations(result=result)]
+        return [_WORD in text for text in texts[:2] if text is not None]
+
+    without = shown("fine")
+    return bool(without) and not any(without) and shown(reference) == [True] * len(without)
+
+
+def _takes_documents(probe: _Probe, form: ContentForm) -> bool:
+    """Whether the title and the text of a document come out, and the question behind it."""
+    question = _TWO_NAMES[1]
+    messages = [_user(question if form == "string" else [_text_part(question)])]
+    document = {"title": _TWO_NAMES[0], "text": _WORD}
+    text = probe.text(messages, {"documents": [document]})
+    return text is not None and all(said in text for said in (_TWO_NAMES[0], _WORD, question))
 
 
 def _text_part(text: str) -> dict[str, Any]:

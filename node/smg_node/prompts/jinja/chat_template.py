@@ -108,11 +108,13 @@ class ChatTemplate:
         *,
         limits: TemplateLimits | None = None,
         given: Container[int] = (),
+        rest: Callable[[], None] | None = None,
     ) -> str:
         """Return the text for `variables`; it can be encoded as UTF-8. Raises `TemplateError`.
 
         `limits` replaces the template's own for this once. `given` are the `id`s of variables' parts
-        that came as JSON and may be remembered as text; they must outlive the call.
+        that came as JSON and may be remembered as text; they must outlive the call. `rest` is called after every
+        millisecond of work or so.
         """
         limits = limits or self._limits
         meter = Meter(
@@ -120,6 +122,7 @@ class ChatTemplate:
             render_max_s=limits.render_max_s,
             monotonic_s=self._monotonic_s,
             given=given,
+            rest=rest,
         )
         environment = self._environment
         context = ChatContext(

@@ -177,6 +177,7 @@ def form_of(prompt: ChatPrompt) -> tuple[Key, list[str]] | None:
     if (
         prompt.tools
         or prompt.documents is not None
+        or prompt.handed is not None
         or prompt.template is not None
         or prompt.continue_final_message
         or prompt.systems_stay

@@ -13,6 +13,8 @@ StopReason: TypeAlias = Literal["work", "time", "output", "depth"]
 
 # How much is spent between two looks at the clock: some 50 us of looping, or one larger string.
 _LOOK_EVERY = 4096
+REST_EVERY = 1 << 16
+"""How much is spent between two rests: some 0.8 ms of looping, or a larger string."""
 # A render may make this many times its largest output in intermediate values. An honest template
 # copies a text some five times on its way into the prompt.
 _WORK_PER_OUTPUT = 16
@@ -34,7 +36,17 @@ class LimitError(Exception):
 class Meter:
     """The allowance of one render; belongs to one thread."""
 
-    __slots__ = ("_deadline_s", "_monotonic_s", "depth", "given", "left", "look_at", "value_max")
+    __slots__ = (
+        "_deadline_s",
+        "_monotonic_s",
+        "_rest",
+        "_rest_at",
+        "depth",
+        "given",
+        "left",
+        "look_at",
+        "value_max",
+    )
 
     def __init__(
         self,
@@ -43,13 +55,19 @@ class Meter:
         render_max_s: float,
         monotonic_s: Callable[[], float],
         given: Container[int] = (),
+        rest: Callable[[], None] | None = None,
     ) -> None:
-        """`given` are the `id`s of values that came as JSON with the request, and outlive the render."""
+        """`given` are the `id`s of values that came as JSON with the request, and outlive the render.
+
+        `rest` is called now and then: a thread lets others go on in it.
+        """
         self.given = given
         self.value_max = output_max
         self.left = max(_WORK_MIN, output_max * _WORK_PER_OUTPUT)
         self.look_at = self.left - _LOOK_EVERY
         self.depth = 0
+        self._rest = rest
+        self._rest_at = self.left - REST_EVERY
         self._monotonic_s = monotonic_s
         self._deadline_s = monotonic_s() + render_max_s
 
@@ -68,6 +86,9 @@ class Meter:
         if self._monotonic_s() > self._deadline_s:
             raise LimitError("time", "it takes longer than a chat template may")
         self.look_at = self.left - _LOOK_EVERY
+        if self._rest is not None and self.left < self._rest_at:
+            self._rest_at = self.left - REST_EVERY
+            self._rest()
 
     def refuse_size(self) -> NoReturn:
         """Refuse a value that would be longer than the longest prompt."""

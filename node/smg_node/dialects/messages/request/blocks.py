@@ -201,10 +201,17 @@ def _document(draft: MessagesDraft, block: Cursor) -> list[Piece]:
         source.only(("type", "media_type", "data"))
         source.word("media_type", ("text/plain",))
         data = source.text("data", required=True)
-        return [] if data is None else [f"{head}\n{data}\n</document>"]
-    source.only(("type", "content"))
-    source.raw("content", required=True)
-    return _framed(head, pieces_at(draft, source, "content", IN_DOCUMENTS), "</document>")
+        inside: list[Piece] = [] if data is None else [data]
+    else:
+        source.only(("type", "content"))
+        source.raw("content", required=True)
+        inside = pieces_at(draft, source, "content", IN_DOCUMENTS)
+    pieces = _framed(head, inside, "</document>")
+    if len(pieces) == 1 and type(pieces[0]) is str:
+        said = content_of(inside)
+        text = f"{context}\n\n{said}" if context else said
+        draft.framed = {"doc_id": draft.documents, "title": title or "", "text": text}
+    return pieces
 
 
 def _search_result(draft: MessagesDraft, block: Cursor) -> list[Piece]:
@@ -252,7 +259,8 @@ def _reference(draft: MessagesDraft, block: Cursor) -> list[Piece]:
         return []
     tool = draft.tools.get(name)
     if tool is None:
-        block.problem("tool_name", f"there is no tool called {quoted(name)}")
+        why = f"there is no tool called {quoted(name)}"
+        block.problem("tool_name", why, "tool_reference_unresolved")
         return []
     return [tool]
 

@@ -184,7 +184,7 @@ def tool_uses_cleared(
             continue
         cleared += 1
         saved += _characters(result) - len(CLEARED)
-        changed[answer] = replace(result, content=CLEARED)
+        changed[answer] = replace(result, content=CLEARED, references=())
         if edit.inputs is None or call.name in edit.inputs:
             saved += len(call.arguments) - len(_EMPTY_INPUT)
             changed[caller] = _without_input(changed[caller], at)

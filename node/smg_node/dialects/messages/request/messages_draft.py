@@ -1,6 +1,7 @@
 """Messages draft: the request to be, with what its history needs to know of other parameters."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from smg_node.core.generation.request import Effort, Tool
 from smg_node.core.json_cursor import Cursor
@@ -20,13 +21,14 @@ class MessagesDraft(Draft):
 
     `tools` are those that the model may call, by name, in the order in which they were declared; `removed`
     those of them that were taken away later. `effort` is that of the newest system message, with its path.
-    `documents` are those so far; `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text
-    that the answer goes on from.
+    `documents` is how many there were so far, `framed` the one that was read last, if it became a text; `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text
+    that the answer goes on from. `dropped` tells of thoughts that nobody here can read, None where the client did not
+    ask for that.
     """
 
     __slots__ = (
-        "betas", "caller", "documents", "edits", "effort", "forgotten_characters", "forgotten_turns",
-        "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
+        "betas", "caller", "documents", "dropped", "edits", "effort", "forgotten_characters", "forgotten_turns",
+        "framed", "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
     )  # fmt: skip
 
     def __init__(self, options: ReaderOptions, seals: ThoughtSeals, caller: Caller) -> None:
@@ -41,6 +43,8 @@ class MessagesDraft(Draft):
         self.effort: tuple[Effort, str] | None = None
         self.parts = PartCounter(options)
         self.documents = 0
+        self.framed: Mapping[str, Any] | None = None
+        self.dropped: list[dict[str, object]] | None = None
         self.forgotten_turns = 0
         self.forgotten_characters = 0
         self.prefilled = ""

@@ -42,7 +42,8 @@ def take_thinking(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
     binding = asked.object("block_binding")
     if binding is not None:
         binding.only(("prefix_mismatch_behavior",))
-        binding.word("prefix_mismatch_behavior", _MISMATCHES)
+        if binding.word("prefix_mismatch_behavior", _MISMATCHES) == "drop_block":
+            draft.dropped = []
 
 
 def take_output_config(draft: MessagesDraft, cursor: Cursor, key: str) -> None:

@@ -5,6 +5,7 @@ The history is read last: its references name tools, and edits say which of its 
 
 from typing import Any, Final, NamedTuple
 
+from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import invalid
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Turn
 from smg_node.core.json_cursor import Cursor
@@ -63,11 +64,19 @@ class MessagesReader:
 
     def read(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> ParsedBody[MessagesView]:
         """Return the parsed body."""
+        return whole(self.read_steps(body, caller))
+
+    def read_steps(
+        self, body: dict[str, Any], caller: Caller = UNKNOWN
+    ) -> Steps[ParsedBody[MessagesView]]:
+        """Return the parsed body, read in steps of a block."""
         draft, problems = self._taken(body, caller)
         if not problems.has("max_tokens"):
             problems.raw("max_tokens", required=True)
-        turns = self._settled(draft, problems)
+        turns = yield from self._settled(draft, problems)
         edited = _edited(draft, turns)
+        if draft.dropped:
+            draft.view["transformations"] = tuple(draft.dropped)
         wanted = draft.request
         request = GenerateRequest(
             prompts=(_prompt(draft, edited),),
@@ -79,21 +88,26 @@ class MessagesReader:
         return ParsedBody(request, MessagesView(request.model, **draft.view))
 
     def read_count(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> CountedBody:
+        """Return what `count_steps` does, at once."""
+        return whole(self.count_steps(body, caller))
+
+    def count_steps(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> Steps[CountedBody]:
         """Return the prompt whose tokens are counted; what else a body asks for is checked all the same."""
         draft, problems = self._taken(body, caller)
-        turns = self._settled(draft, problems)
+        turns = yield from self._settled(draft, problems)
         prompt = _prompt(draft, _edited(draft, turns))
         unedited = None
         if draft.edits is not None:
-            unedited = self._unedited(body, caller)
+            unedited = yield from self._unedited(body, caller)
         ignored = draft.ignored_in(problems.problems)
         return CountedBody(draft.model, prompt, unedited, ignored)
 
-    def _unedited(self, body: dict[str, Any], caller: Caller) -> ChatPrompt:
+    def _unedited(self, body: dict[str, Any], caller: Caller) -> Steps[ChatPrompt]:
         """Return the prompt that the body would have with all thoughts and all results."""
         everything = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
         draft, problems = self._taken({**body, "context_management": everything}, caller)
-        return _prompt(draft, self._settled(draft, problems))
+        turns = yield from self._settled(draft, problems)
+        return _prompt(draft, turns)
 
     def _taken(self, body: dict[str, Any], caller: Caller) -> tuple[MessagesDraft, Cursor]:
         if body.get("thread") is not None:
@@ -108,10 +122,10 @@ class MessagesReader:
         draft.model = draft.request.get("model") or ""
         return draft, cursor
 
-    def _settled(self, draft: MessagesDraft, cursor: Cursor) -> tuple[Turn, ...]:
+    def _settled(self, draft: MessagesDraft, cursor: Cursor) -> Steps[tuple[Turn, ...]]:
         """Return the turns; raises if anything in the body is wrong."""
         system = read_system(draft, cursor, "system")
-        turns = read_turns(draft, cursor, "messages", system)
+        turns = yield from read_turns(draft, cursor, "messages", system)
         settle_tools(draft, cursor)
         settle_thinking(draft, cursor, turns)
         settle_sampling(draft, cursor)

@@ -145,5 +145,6 @@ def _referred(draft: MessagesDraft, place: Cursor) -> Tool | None:
     name = place.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
     tool = None if name is None else draft.tools.get(name)
     if name is not None and tool is None:
-        place.problem("name", f"there is no tool called {quoted(name)}")
+        why = f"there is no tool called {quoted(name)}"
+        place.problem("name", why, "tool_reference_unresolved")
     return tool

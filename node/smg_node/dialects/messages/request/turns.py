@@ -5,13 +5,16 @@ message, and in the order of their calls, however the client sorted them: so a c
 the beginning of its prompt. System messages stay where they are.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.generation.request import ToolCall, Turn
+from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
+from smg_node.core.generation.request import Tool, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.messages.errors import spelled
 from smg_node.dialects.messages.request.blocks import (
     RETURNED,
     SHOWN,
@@ -25,6 +28,7 @@ from smg_node.dialects.messages.request.blocks import (
     strange,
 )
 from smg_node.dialects.messages.request.context_edits import first_thought
+from smg_node.dialects.messages.request.handed_documents import DocumentCollector
 from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
 from smg_node.dialects.messages.request.system_messages import read_system_message
 
@@ -34,15 +38,21 @@ _ID_MAX: Final = 256
 _NAME_MAX: Final = 128
 _BLANK_LINE: Final = "\n\n"
 _SAID: Final = ("text", "thinking", "redacted_thinking", "tool_use")
-_DROPPED: Final = ("redacted_thinking", "fallback")
+_DROPPED: Final = ("fallback",)
+_LEFT_OUT: Final = "thinking_dropped"
+_UNREADABLE: Final = "model_binding_mismatch"
+"""Another vendor's model thought it, or another one of ours, or for another tenant: one seal knows no more."""
 _FAILED: Final = {"is_error": True}
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def read_turns(
     draft: MessagesDraft, cursor: Cursor, key: str, system: str | None
-) -> tuple[Turn, ...]:
-    """Return the turns of the messages at `key`, behind those of `system`; what is wrong is noted."""
+) -> Steps[tuple[Turn, ...]]:
+    """Return the turns of the messages at `key`, behind those of `system`; what is wrong is noted.
+
+    A block is a step, and so is a result of a tool when its turn is made.
+    """
     messages = cursor.array(key, required=True, at_least=1, at_most=MESSAGES_MAX) or []
     history = _History(draft, first_thought(messages, draft.edits), _last_user(messages))
     if system is not None:
@@ -50,8 +60,8 @@ def read_turns(
     for index, message in enumerate(messages):
         inside = cursor.element(key, index, message)
         if inside is not None:
-            history.add(inside, index)
-    turns = history.finished()
+            yield from history.add(inside, index)
+    turns = yield from history.finished()
     if messages and not turns and not cursor.problems:
         cursor.problem(key, "hold nothing to answer")
     return turns
@@ -102,39 +112,42 @@ class _History:
         self._results: list[tuple[int, Cursor, str]] = []
         self._shown: list[str | Cursor] = []
         self._said = _Said()
+        self._documents = DocumentCollector()
         self.systems: list[str] = []
         """Texts of neighbouring system messages."""
 
-    def add(self, message: Cursor, index: int) -> None:
+    def add(self, message: Cursor, index: int) -> Steps[None]:
         """Take the next message."""
+        yield ITEM_WEIGHT
         role = message.word("role", _ROLES, required=True)
         if role is None:
             return
         if role != self._role:
             if self._role:
-                self._close()
+                yield from self._close()
             self._role = role
         if role == "user":
             message.only(("role", "content"))
-            self._hear(message)
+            yield from self._hear(message)
         elif role == "assistant":
             message.only(("role", "content"))
-            self._say(message, remembers=index >= self._thoughts_from)
+            yield from self._say(message, remembers=index >= self._thoughts_from)
         else:
             read_system_message(self._draft, message, self.systems, passed=index < self._last_user)
 
-    def finished(self) -> tuple[Turn, ...]:
+    def finished(self) -> Steps[tuple[Turn, ...]]:
         """Return all turns; an assistant's text at the end is what the answer goes on from."""
         if self._role == "assistant" and not self._said.calls:
             self._close_system()
             self._prefill()
         else:
-            self._close()
+            yield from self._close()
+        self._draft.prompt["handed"] = self._documents.handed()
         return tuple(self._turns)
 
     # ── Users ────────────────────────────────────────────────────────────────
 
-    def _hear(self, message: Cursor) -> None:
+    def _hear(self, message: Cursor) -> Steps[None]:
         content = message.raw("content", required=True)
         if type(content) is str:
             self._shown.append(content)
@@ -148,6 +161,7 @@ class _History:
         if not content:
             message.problem("content", "must not be an empty array")
         for at, block in enumerate(content):
+            yield ITEM_WEIGHT
             text = plain_text(block)
             if text is not None:
                 self._shown.append(text)
@@ -177,29 +191,38 @@ class _History:
             call.answered = True
             self._results.append((call.place, block, call_id))
 
-    def _close_user(self) -> None:
+    def _close_user(self) -> Steps[None]:
         draft, turns = self._draft, self._turns
+        pieces: list[Piece]
         results = self._results
         if results:
             if len(results) > 1:
                 results.sort(key=_place)
             for _, block, call_id in results:
-                content = content_of(pieces_at(draft, block, "content", RETURNED))
+                yield ITEM_WEIGHT
+                pieces = pieces_at(draft, block, "content", RETURNED)
                 failed = block.flag("is_error")
-                turns.append(_result(content, call_id, failed=failed or False))
+                turns.append(_result(pieces, call_id, failed=failed or False))
             self._results = []
         if not self._shown:
             return
-        pieces: list[Piece] = []
+        pieces = []
+        documents: dict[int, Mapping[str, Any]] = {}
         for each in self._shown:
+            yield ITEM_WEIGHT
             if type(each) is str:
                 pieces.append(each)
             elif isinstance(each, Cursor):
+                draft.framed = None
                 pieces += read_block(draft, each, SHOWN)
+                if draft.framed is not None:
+                    documents[len(pieces) - 1] = draft.framed
         self._shown = []
         content = content_of(pieces)
         if not results or not is_blank(content):
             self._expect_no_results()
+            if documents:
+                self._documents.add(len(turns), pieces, documents)
             turns.append(Turn("user", content))
 
     def _expect_no_results(self) -> None:
@@ -212,7 +235,7 @@ class _History:
 
     # ── Assistants ───────────────────────────────────────────────────────────
 
-    def _say(self, message: Cursor, *, remembers: bool) -> None:
+    def _say(self, message: Cursor, *, remembers: bool) -> Steps[None]:
         said = self._said
         said.last = message
         content = message.raw("content", required=True)
@@ -226,28 +249,34 @@ class _History:
             message.problem("content", why, "invalid_type")
             return
         for at, block in enumerate(content):
+            yield ITEM_WEIGHT
             text = plain_text(block)
             if text is not None:
                 said.texts.append(text)
                 continue
             inside = message.element("content", at, block)
             if inside is not None:
-                self._take_said(inside, remembers=remembers)
+                yield self._take_said(inside, remembers=remembers)
 
-    def _take_said(self, block: Cursor, *, remembers: bool) -> None:
+    def _take_said(self, block: Cursor, *, remembers: bool) -> int:
+        """Take a block, and return how many characters were opened or encoded."""
         kind = block.text("type", required=True)
         if kind == "text":
             text = read_text(block)
             if text is not None:
                 self._said.texts.append(text)
         elif kind == "thinking":
-            self._think(block, remembers=remembers)
+            return self._think(block, remembers=remembers)
         elif kind == "tool_use":
-            self._call(block)
+            return self._call(block)
+        elif kind == "redacted_thinking":
+            if remembers:
+                self._drop(block)
         elif kind is not None and kind not in _DROPPED:
             strange(block, kind, _SAID)
+        return 0
 
-    def _think(self, block: Cursor, *, remembers: bool) -> None:
+    def _think(self, block: Cursor, *, remembers: bool) -> int:
         block.only(("type", "thinking", "signature"))
         text = block.text("thinking")
         signature = block.text("signature")
@@ -255,26 +284,40 @@ class _History:
         if not remembers:
             self._said.forgot = True
             draft.forgotten_characters += len(text or "")
-            return
+            return 0
         if not text and signature:
             text = draft.seals.opened(signature, tenant=draft.caller.tenant, model=draft.model)
-        if text:
-            self._said.thoughts.append(text)
+        if not text:
+            if signature:
+                self._drop(block)
+            return 0
+        self._said.thoughts.append(text)
+        return len(text)
 
-    def _call(self, block: Cursor) -> None:
+    def _drop(self, block: Cursor) -> None:
+        """Leave out a thought that cannot be read, and tell of it where that was asked for."""
+        dropped = self._draft.dropped
+        if dropped is not None:
+            dropped.append(
+                {"type": _LEFT_OUT, "path": spelled(block.path()), "reason": _UNREADABLE}
+            )
+
+    def _call(self, block: Cursor) -> int:
         block.only(("type", "id", "name", "input", "cache_control", "caller", "toolset_name"))
         check_cache_control(block)
         call_id = block.text("id", required=True, characters_min=1, characters_max=_ID_MAX)
         name = block.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
         given = block.object("input", required=True)
         if call_id is None or name is None or given is None:
-            return
+            return 0
         said = self._said
         if call_id in said.blocks:
             block.problem("id", f"two calls have the id {quoted(call_id)}")
-            return
-        said.calls.append(ToolCall(call_id, name, _encode(given.values).decode()))
+            return 0
+        arguments = _encode(given.values).decode()
+        said.calls.append(ToolCall(call_id, name, arguments))
         said.blocks[call_id] = block
+        return len(arguments)
 
     def _close_assistant(self) -> None:
         said = self._said
@@ -311,11 +354,11 @@ class _History:
 
     # ── Ends ─────────────────────────────────────────────────────────────────
 
-    def _close(self) -> None:
+    def _close(self) -> Steps[None]:
         # The `system` parameter waits for a first message that is no system message.
         self._close_system()
         if self._role == "user":
-            self._close_user()
+            yield from self._close_user()
         elif self._role == "assistant":
             self._close_assistant()
 
@@ -329,7 +372,12 @@ def _place(result: tuple[int, Cursor, str]) -> int:
     return result[0]
 
 
-def _result(content: Any, call_id: str, *, failed: bool) -> Turn:
+def _result(pieces: list[Piece], call_id: str, *, failed: bool) -> Turn:
+    content = content_of(pieces)
     if failed:
         return Turn("tool", content, answers_call=call_id, extra=_FAILED)
+    if pieces and isinstance(pieces[0], Tool):
+        names = [piece.name for piece in pieces if isinstance(piece, Tool)]
+        if len(names) == len(pieces):
+            return Turn("tool", content, answers_call=call_id, references=tuple(names))
     return Turn("tool", content, answers_call=call_id)

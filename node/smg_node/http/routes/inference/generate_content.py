@@ -12,6 +12,7 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import JSON, Reply, Streamed, name_list
+from smg_node.http.routes.inference.charged_work import charged
 from smg_node.http.routes.inference.generation import GenerationRoutes, StreamForm
 
 DIALECT: Final = "gemini"
@@ -59,5 +60,8 @@ class GenerateContentRoutes:
             parts.meters.ignored_parameter(ignored)
         if wish.ignored:
             request.reply_headers["x-smg-ignored-params"] = name_list(wish.ignored)
-        encoded = [await parts.tokens.tokenize(wish.model, prompt) for prompt in wish.prompts]
-        return Reply(200, count_answer(sum(len(each.ids) for each in encoded)))
+        (prompt,) = wish.prompts
+        encoded = await charged(
+            parts, request, wish.model, lambda: parts.tokens.tokenize(wish.model, prompt)
+        )
+        return Reply(200, count_answer(len(encoded.ids)))

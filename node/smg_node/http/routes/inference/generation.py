@@ -20,7 +20,7 @@ from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import End, Event, Fail, Finish
 from smg_node.core.generation.request import Sampling
-from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter
+from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter, reading_steps
 from smg_node.dialects.json_body import LARGE_BYTES
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
@@ -80,7 +80,9 @@ class GenerationRoutes:
             if api is not None and parts.relays.takes(body.get("model")):
                 asked = await large.made(len(raw), lambda: relayable(api, raw, body))
                 return await self._relaying.answer(asked, request)
-            reading = await large.read(raw, body, lambda body: dialect.read(body, request))
+            reading = await large.read_in_steps(
+                raw, body, lambda body: reading_steps(dialect, body, request)
+            )
             del body
         wish, standing = reading.request, request.standing
         key = standing.routing_key

@@ -11,8 +11,7 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, name_list
-from smg_node.http.middleware.caller_context import context_of
-from smg_node.http.middleware.error_replies import family_of
+from smg_node.http.routes.inference.charged_work import charged
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -31,24 +30,17 @@ class MessageTokenRoutes:
         assert isinstance(dialect, MessagesDialect), "the dialect of this name"
         raw = await self._bodies.json(request)
         body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
-        asked = await large.read(raw, body, lambda body: dialect.read_count(body, request))
+        asked = await large.read_in_steps(
+            raw, body, lambda body: dialect.count_steps(body, request)
+        )
         request.model = asked.model
         for name in asked.ignored:
             parts.meters.ignored_parameter(name)
         if asked.ignored:
             request.reply_headers["x-smg-ignored-params"] = name_list(asked.ignored)
-        context = context_of(request, parts.options, streamed=False)
-        ticket = await parts.tokens.admit(context, asked.model)
-        try:
-            told = await self._counted(asked)
-        except BaseException:
-            if ticket is not None:
-                ticket.void()
-            raise
-        if ticket is not None:
-            ticket.settle(0, 0, 0)
-            request.reply_headers.update(ticket.headers(family_of(request.route)))
-        return Reply(200, _encode(told))
+        return Reply(
+            200, _encode(await charged(parts, request, asked.model, lambda: self._counted(asked)))
+        )
 
     async def _counted(self, asked: CountedBody) -> Mapping[str, object]:
         tokens = self._parts.tokens

@@ -29,10 +29,11 @@ class LocalTokens:
 
     async def admit(self, context: RequestContext, model: str) -> Ticket | None:
         """Charge a request for this model, None if nothing limits it; its holder settles or voids it."""
-        served = await self._model(model)
+        # Whether its tokenizer is here is for what is done then.
+        known = await self._placer.known(model, deadline_s=float("inf"))
         if self._admission is None:
             return None
-        ticket = self._admission.ticket(context, served.name)
+        ticket = self._admission.ticket(context, known.name)
         if ticket is not None:
             try:
                 await ticket.enter()

@@ -10,6 +10,8 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, name_list
+from smg_node.http.ports.tokens import Tokenized
+from smg_node.http.routes.inference.charged_work import charged
 
 T = TypeVar("T")
 
@@ -26,7 +28,11 @@ class TokenRoutes:
         parts = self._parts
         asked = await self._read(request, read_tokenize)
         self._note(request, asked.model, asked.ignored)
-        encoded = [await parts.tokens.tokenize(asked.model, prompt) for prompt in asked.prompts]
+
+        async def tokenized() -> list[Tokenized]:
+            return [await parts.tokens.tokenize(asked.model, prompt) for prompt in asked.prompts]
+
+        encoded = await charged(parts, request, asked.model, tokenized)
         answer = await self._bodies.large.made(
             sum(len(one.ids) for one in encoded), lambda: tokenize_answer(encoded, many=asked.many)
         )
@@ -37,13 +43,17 @@ class TokenRoutes:
         parts = self._parts
         asked = await self._read(request, read_detokenize)
         self._note(request, asked.model, asked.ignored)
-        texts = [
-            await parts.tokens.detokenize(
-                asked.model, ids, skip_special_tokens=asked.skip_special_tokens
-            )
-            for ids in asked.ids
-        ]
-        return Reply(200, detokenize_answer(texts, many=asked.many))
+        skips = asked.skip_special_tokens
+
+        async def texts() -> list[str]:
+            tokens = parts.tokens
+            return [
+                await tokens.detokenize(asked.model, ids, skip_special_tokens=skips)
+                for ids in asked.ids
+            ]
+
+        told = await charged(parts, request, asked.model, texts)
+        return Reply(200, detokenize_answer(told, many=asked.many))
 
     async def _read(
         self, request: HttpRequest, reader: Callable[[dict[str, Any], ReaderOptions], T]

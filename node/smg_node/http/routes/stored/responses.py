@@ -42,6 +42,7 @@ from smg_node.http.routes.inference.answer_headers import (
     close_events,
     note_request,
 )
+from smg_node.http.routes.inference.charged_work import charged
 from smg_node.http.routes.stored.follow_stream import FollowStreams
 from smg_node.http.routes.stored.history_access import access_of
 from smg_node.http.routes.stored.made_stream import history_headers, stream_made
@@ -184,10 +185,13 @@ class ResponseRoutes:
     async def input_tokens(self, request: HttpRequest) -> Reply:
         """Answer with the number of tokens of the request's prompt; no engine is called."""
         ask = await self._read(request)
-        count = await self._responses.count(
-            ask,
-            context_of(request, self._parts.options, streamed=False),
-            access_of(request, self._history),
+        context = context_of(request, self._parts.options, streamed=False)
+        access = access_of(request, self._history)
+        count = await charged(
+            self._parts,
+            request,
+            ask.model,
+            lambda: self._responses.count(ask, context, access),
         )
         return Reply(200, input_tokens_body(count))
 

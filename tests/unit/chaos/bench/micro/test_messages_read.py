@@ -22,7 +22,7 @@ def test_figures_are_told_to_people_and_to_programs(capsys: pytest.CaptureFixtur
     rows = measure([SMALL], rounds=2)
     assert [row["case"] for row in rows] == ["small"]
     assert 0 < rows[0]["read_ms"] <= rows[0]["worst_ms"]
-    assert rows[0]["longest_call_ms"] > 0
+    assert rows[0]["longest_slice_ms"] > 0
     assert "small" in table(rows)
     missed = measure([Case("small", 40_000, 0.0)], rounds=1)
     assert not missed[0]["kept"]

@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
+from smg_node.core.cooperative_steps import Steps
 from smg_node.core.errors import SmgError, invalid
 from smg_node.dialects.embeddings.reader import EmbeddingsBody, read_embeddings
-from smg_node.dialects.json_body import LARGE_BYTES
+from smg_node.dialects.json_body import LARGE_BYTES, read_json, read_large_json
 from smg_node.dialects.options import ReaderOptions
-from smg_node.http.message.large_bodies import LargeBodies, release_messages, release_numbers
+from smg_node.http.message.large_bodies import (
+    SLICE_WEIGHT,
+    LargeBodies,
+    release_messages,
+    release_numbers,
+    with_rests,
+)
 from smg_node.pipeline.prompt.preparation import token_count
 
 
@@ -95,7 +102,55 @@ def test_messages_are_let_go_of_with_their_parts_and_nothing_else() -> None:
     schema: dict[str, Any] = {"required": ["a"]}
     messages = [{"role": "user", "content": parts}, {"role": "user", "content": "x"}, 5]
     body = {"messages": messages, "tools": [schema], "other": [1.5]}
-    release_messages(body)
+    # The number, the message of a string, then the parts of the first message, 256 at once, and that message.
+    assert list(release_messages(body)) == [1_024, 1_024, *[16_384] * 3, 14_848, 1_024]
     assert (messages, parts) == ([], [])
     assert body == {"messages": [], "tools": [{"required": ["a"]}], "other": [1.5]}
-    release_messages({"messages": "x"})
+    assert list(release_messages({"messages": "x"})) == []
+
+
+@pytest.mark.parametrize(
+    ("weights", "rests"),
+    [
+        ([], 0),
+        ([SLICE_WEIGHT - 1], 0),
+        ([SLICE_WEIGHT], 1),
+        ([SLICE_WEIGHT - 1, 1, SLICE_WEIGHT - 1], 1),
+        ([SLICE_WEIGHT * 9] * 3, 3),
+        ([SLICE_WEIGHT // 4] * 40, 10),
+        ([0] * 1_000, 0),
+    ],
+)
+def test_a_thread_rests_when_it_has_done_a_slice_of_work(weights: list[int], rests: int) -> None:
+    def steps() -> Steps[str]:
+        yield from weights
+        return "done"
+
+    taken: list[float] = []
+    assert with_rests(steps(), taken.append) == "done"
+    assert len(taken) == rests
+    # A sleep of nothing would not let anybody else have the interpreter.
+    assert all(pause_s > 0 for pause_s in taken)
+
+
+def test_a_large_body_is_decoded_with_a_rest_after_every_two_pieces() -> None:
+    raw = json.dumps({"messages": [{"role": "user", "content": "x" * 1_000}] * 2_000}).encode()
+    taken: list[float] = []
+    body = read_large_json(raw, run=lambda steps: with_rests(steps, taken.append))
+    assert body == read_json(raw)
+    assert len(taken) == 62
+    assert len(raw) / len(taken) < SLICE_WEIGHT + 2 * 1_100
+
+
+async def test_steps_of_a_large_body_are_done_in_the_thread_and_of_a_small_one_at_once() -> None:
+    large, here = LargeBodies(), threading.current_thread().name
+
+    def reader(_body: Any) -> Steps[str]:
+        yield SLICE_WEIGHT
+        return threading.current_thread().name
+
+    assert await large.read_in_steps(b"{}", {}, reader) == here
+    messages = [{"role": "user", "content": "x"}]
+    body = {"messages": messages}
+    assert await large.read_in_steps(b" " * (LARGE_BYTES + 1), body, reader) == "smg-bodies_0"
+    assert messages == []

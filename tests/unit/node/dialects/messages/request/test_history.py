@@ -125,6 +125,58 @@ def test_a_thought_that_is_shown_counts_whatever_its_signature_says() -> None:
     assert said[1].reasoning == "One.\n\nTwo."
 
 
+DROPPING: Block = {
+    "type": "adaptive",
+    "block_binding": {"prefix_mismatch_behavior": "drop_block"},
+}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "dropped"),
+    [
+        ([thought("Shown.", "?"), text("a")], []),
+        ([thought("", "?"), text("a")], [0]),
+        (
+            [text("a"), thought("", "Er4CCkYIBxgC"), {"type": "redacted_thinking", "data": "x"}],
+            [1, 2],
+        ),
+        ([thought("", ""), text("nothing was said there")], []),
+        ([thought("", SEALS.seal("Deep.", tenant="t", model="m")), text("a")], []),
+        ([thought("", SEALS.seal("Deep.", tenant="other", model="m")), text("a")], [0]),
+        ([thought("", SEALS.seal("Deep.", tenant="t", model="other")), text("a")], [0]),
+    ],
+)
+def test_thoughts_that_cannot_be_read_are_told_where_that_was_asked_for(
+    blocks: list[Block], dropped: list[int]
+) -> None:
+    messages = (
+        ("user", "go"),
+        ("assistant", [*blocks, call("a")]),
+        ("user", [result("a")]),
+    )
+    told = [
+        {
+            "type": "thinking_dropped",
+            "path": f"messages.1.content.{at}",
+            "reason": "model_binding_mismatch",
+        }
+        for at in dropped
+    ]
+    assert list(read(*messages, thinking=DROPPING)[1].transformations) == told
+    for said in ({}, {"prefix_mismatch_behavior": "error"}):
+        asked = {"type": "adaptive", "block_binding": said}
+        assert read(*messages, thinking=asked)[1].transformations == ()
+
+
+def test_what_an_edit_leaves_out_is_told_as_an_edit_only() -> None:
+    messages = (
+        ("user", "1"),
+        ("assistant", [thought("", "?"), {"type": "redacted_thinking", "data": "x"}, text("a")]),
+        ("user", "2"),
+    )
+    assert read(*messages, thinking=DROPPING)[1].transformations == ()
+
+
 HISTORY: tuple[tuple[str, Any], ...] = (
     ("user", "1"),
     ("assistant", [thought("A"), text("a")]),
