@@ -126,7 +126,10 @@ class Parts:
             self._sight.follow(roster)
             self._whereabouts.forget()
             founder = self._keeper.founder
-            self._ledger.follow(roster, divisor, wall_ms=wall_ms, founder=founder)
+            # A life that lost its disk, with a clock that is behind, does not know in what windows one before it was.
+            since_ms = max(wall_ms, self._keeper.told_ms)
+            self._voter.is_later(self._keeper.told_ms)
+            self._ledger.follow(roster, divisor, wall_ms=since_ms, founder=founder)
             self._lending.members(self._sight.alive, now_ms=now_ms)
             self._treasury.changed(now_ms=now_ms)
 

@@ -140,6 +140,14 @@ class Voter:
                 continue
             self.records.remember(key, window, total, durable=total, now_ms=now_ms)
 
+    def is_later(self, told_ms: int) -> None:
+        """Learn how late it was for others when they told it the roster: without a memory it may have voted until then."""
+        if self._remembers:
+            return
+        blind_ms = told_ms + SILENT_AFTER_BOOT_MS
+        self._long_ms, self._own_ms = max(self._long_ms, blind_ms), max(self._own_ms, blind_ms)
+        self._forgot = self._forgot._replace(short_ms=max(self._forgot.short_ms, blind_ms))
+
     @property
     def synced(self) -> bool:
         """Whether it has what was stored under the rosters before this one."""

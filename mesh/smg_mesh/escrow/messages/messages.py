@@ -255,6 +255,8 @@ class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
     count: Annotated[int, Meta(ge=1, le=NAMES_MAX)]
     names: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
     divisors: Annotated[tuple[_U64, ...], Meta(min_length=1, max_length=NAMES_MAX)]
+    wall_ms: _U64 = 0
+    """The wall clock of the node that tells it; 0: unsaid."""
 
 
 class RosterWant(msgspec.Struct, frozen=True, array_like=True, tag=10):

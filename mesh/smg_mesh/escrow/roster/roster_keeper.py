@@ -49,6 +49,8 @@ WANT_AGAIN_MS: Final = 300
 WANT_SELDOM_MS: Final = 5_000
 """Two rosters that meet notice within this time; so does a name that missed everything."""
 TELL_AGAIN_MS: Final = 200
+CLOCK_OFF_MAX_MS: Final = 172_800_000
+"""Two days: who is told of a time beyond that, was told nonsense."""
 AMNESIA_MS: Final = 11_000
 """If a majority has lost its memory, nobody's proposal of before is under way after this time."""
 
@@ -71,6 +73,8 @@ class RosterKeeper:
         """Whether this life of this node has begun the roster it goes by."""
         self.settled = True
         """Whether newcomers may have their part of what is open at a time, as far as this node knows."""
+        self.told_ms = 0
+        """The latest wall clock of others that told this life its first roster; 0 if it has it from its disk."""
         self._me = me
         self._expect = expect
         self._spoken = roster is not None
@@ -80,7 +84,7 @@ class RosterKeeper:
         )
         self._presence = Presence(me.name, now_ms=now_ms)
         self._booted_ms = now_ms
-        self._adopted_ms = wall_ms
+        self._adopted_ms = self._wall_ms = wall_ms
         self._synced = False
         self._waiting: Roster | None = None
         self._assembly = rosters.Assembly()
@@ -134,7 +138,7 @@ class RosterKeeper:
 
     def step(self, *, term: int, synced: bool, now_ms: int, wall_ms: int) -> Out:
         """Do what is due; `term` is that of the roster's slot, 0 where this node does not own it."""
-        self._synced = synced
+        self._synced, self._wall_ms = synced, wall_ms
         self._presence.tick(self.roster, now_ms=now_ms)
         out: Out = []
         if self._waiting is not None and self.unkept is None and wall_ms >= self._waiting.since_ms:
@@ -156,6 +160,8 @@ class RosterKeeper:
             case RosterVote():
                 return self._voted(message, now_ms, wall_ms)
             case RosterTell():
+                if self.roster is None:
+                    self._hear_clock(message.wall_ms, wall_ms)
                 told = self._assembly.add(message)
                 if told is not None:
                     self._told(told, now_ms, wall_ms)
@@ -308,6 +314,10 @@ class RosterKeeper:
             for told in self._tell(name, following)
         ]
 
+    def _hear_clock(self, told_ms: int, wall_ms: int) -> None:
+        """Note how late it is for others: what a life before this one had there, is on no disk here."""
+        self.told_ms = max(self.told_ms, min(told_ms, wall_ms + CLOCK_OFF_MAX_MS))
+
     def _told(self, roster: Roster, now_ms: int, wall_ms: int) -> None:
         promised = self._founding.waits_for_another(roster.id, now_ms=now_ms)
         if self.roster is not None or roster.proven or not promised:
@@ -363,7 +373,7 @@ class RosterKeeper:
         return self._tell(name, roster) if mine else [(name, self._my_want())]
 
     def _tell(self, name: str, roster: Roster) -> Out:
-        return [(name, part) for part in rosters.parts(roster)]
+        return [(name, part) for part in rosters.parts(roster, wall_ms=self._wall_ms)]
 
     def _wish(self) -> Change | None:
         """Return what should change, as far as this node knows."""

@@ -64,8 +64,8 @@ def counts_more(count: int, roster_id: bytes, other_count: int, other_id: bytes)
     return (-count, roster_id) < (-other_count, other_id)
 
 
-def parts(roster: Roster) -> list[RosterTell]:
-    """Return the messages that tell a roster."""
+def parts(roster: Roster, *, wall_ms: int = 0) -> list[RosterTell]:
+    """Return the messages that tell a roster at that time of the wall clock."""
     return [
         RosterTell(
             roster.id,
@@ -76,6 +76,7 @@ def parts(roster: Roster) -> list[RosterTell]:
             len(roster.names),
             roster.names[begin : begin + PART_NAMES],
             roster.divisors[begin : begin + PART_NAMES],
+            max(0, wall_ms),
         )
         for begin in range(0, len(roster.names), PART_NAMES)
     ]

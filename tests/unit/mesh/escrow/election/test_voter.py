@@ -297,3 +297,18 @@ def test_what_others_forgot_blinds_for_as_long_as_it_blinds_them_whether_enough_
         assert early.stored == ()
         later = one.asked(asked, now_ms=12_900, wall_ms=WALL_MS + 12_900)[0]
         assert [row.window for row in later.stored] == [rows[1].window], tellers
+
+
+def test_a_voter_without_a_memory_may_have_voted_until_the_time_that_others_tell() -> None:
+    hour = "s#tokens/3600000"
+    lost, whole = voter(remembered={}, fresh=True), voter(remembered={(hour, 1): 5})
+    for one in (lost, whole):
+        one.is_later(WALL_MS + 2 * 3_600_000)
+    assert lost.memory_ms == WALL_MS + 2 * 3_600_000 + 1_100
+    assert whole.memory_ms == 0
+    number = (WALL_MS + 2 * 3_600_000) // 3_600_000
+    later_ms = 2 * 3_600_000 + 60_000
+    for one, stored in ((lost, False), (whole, True)):
+        said = vote(one, ask(rows=(Minted(hour, number, 10),)), later_ms)
+        assert said.granted
+        assert bool(said.stored) is stored
