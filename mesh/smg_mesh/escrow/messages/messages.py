@@ -55,9 +55,7 @@ class Minted(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """Row that a voter has stored of a window: `base` of that is older than the
-    term of the ask that it answers.
-    """
+    """Row that a voter has stored of a window: `base` of that is older than the term of the ask that it answers."""
 
     key: _Key
     window: _U64
@@ -245,7 +243,7 @@ class RosterVote(msgspec.Struct, frozen=True, array_like=True, tag=8):
 
 
 class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """A part of a roster: names from the `first` on, of `count` in all."""
+    """A part of a roster: names from the `first` on, of `count` in all; `wall_ms` is the teller's wall clock, 0 unsaid."""
 
     roster: _RosterId
     version: _U64
@@ -256,7 +254,6 @@ class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
     names: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
     divisors: Annotated[tuple[_U64, ...], Meta(min_length=1, max_length=NAMES_MAX)]
     wall_ms: _U64 = 0
-    """The wall clock of the node that tells it; 0: unsaid."""
 
 
 class RosterWant(msgspec.Struct, frozen=True, array_like=True, tag=10):
