@@ -154,6 +154,7 @@ _SHOWN: Final = {
     "volatile": False,
     "note": "as agreed in May",
     "conflicts": [],
+    "standing_from_ms": 0,
 }
 _AT_A: Final = {
     "window": 29_233_333,
