@@ -20,7 +20,9 @@ from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.state.limits.limit_rule import Amount, LimitRule, Older
 
 OLDER_MAX: Final = 8
-"""Of one unit and window and one of the reasons; more are made one that is kept for the reasons of both."""
+"""Of one unit and window, for what stood; more are made one that is kept for the reasons of both."""
+OTHERS_MAX: Final = 3
+"""The same for each of the other reasons: all of them together fit into a record of sixteen amounts."""
 _FOREVER_MS: Final = 1 << 62
 
 _Ladder: TypeAlias = list[Older]
@@ -32,7 +34,7 @@ def fewer(
 ) -> tuple[Older, ...]:
     """Return what of these still matters beside `rule`: none of windows that ended before `since_ms`, none that is covered.
 
-    At most `OLDER_MAX` of each unit and window are left for each reason; then the two newest become one that covers both.
+    At most `OLDER_MAX` and twice `OTHERS_MAX` of each unit and window are left: the two newest become one that covers both.
     """
     now = [] if rule is None else rule.as_older(_FOREVER_MS)
     groups: dict[tuple[str, int], list[Older]] = {}
@@ -43,8 +45,8 @@ def fewer(
     for _, group in sorted(groups.items()):
         for ladder in (
             _merged(standing_most(group), _stood_most),
-            _merged(minted_most(group), _minted_most),
-            _merged(_allowed_least(group), _allowed_less),
+            _merged(minted_most(group), _minted_most, most=OTHERS_MAX),
+            _merged(_allowed_least(group), _allowed_less, most=OTHERS_MAX),
         ):
             found.update(dict.fromkeys(one for one in ladder if one.until_ms < _FOREVER_MS))
     return tuple(found)
@@ -126,10 +128,12 @@ def _lower(now: Older, older: Sequence[Older]) -> tuple[tuple[int, float], ...]:
     return tuple(dict.fromkeys((one.amount, one.standing) for one in least if one is not now))
 
 
-def _merged(ladder: _Ladder, both: Callable[[Older, Older], Older]) -> _Ladder:
+def _merged(
+    ladder: _Ladder, both: Callable[[Older, Older], Older], *, most: int = OLDER_MAX
+) -> _Ladder:
     now = [one for one in ladder if one.until_ms == _FOREVER_MS]
     rest = ladder[len(now) :]
-    while len(rest) > OLDER_MAX:
+    while len(rest) > most:
         rest[:2] = [msgspec.structs.replace(both(*rest[:2]), until_ms=rest[0].until_ms)]
     return now + rest
 

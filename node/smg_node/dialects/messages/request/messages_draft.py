@@ -21,9 +21,9 @@ class MessagesDraft(Draft):
 
     `tools` are those that the model may call, by name, in the order in which they were declared; `removed`
     those of them that were taken away later. `effort` is that of the newest system message, with its path.
-    `documents` is how many there were so far, `framed` the one that was read last, if it became a text; `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text
-    that the answer goes on from. `dropped` tells of thoughts that nobody here can read, None where the client did not
-    ask for that.
+    `documents` is how many there were so far, `framed` the one that was read last, if it became a text;
+    `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text that the answer goes on from.
+    `dropped` tells of thoughts that nobody here can read, None where the client did not ask for that.
     """
 
     __slots__ = (

@@ -1,11 +1,17 @@
 """Older amounts of limits: what stands, is minted and counts while some may go by what was before."""
 
+from random import Random
+
 import pytest
 
-from smg_mesh.state.limits.limit_rule import LimitRule
+from smg_mesh.crdt.namespace import VALUE_BYTES_MAX
+from smg_mesh.escrow.limit_model import Unit
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule
 from smg_mesh.state.limits.older_amounts import OLDER_MAX
 from support.state.fake_namespace import DAY_MS
-from support.state.limit_views import Views, requests
+from support.state.limit_views import MINUTE, SECOND, Views, requests
+
+HOUR = 3_600_000
 
 
 @pytest.fixture
@@ -77,3 +83,17 @@ def test_changes_without_end_leave_few_numbers_of_every_kind(views: Views) -> No
     assert len(limit.minted_before) <= 3 * OLDER_MAX
     # The least that stood with the largest amount: 1,000 of which nothing stood.
     assert limit.standing_right(1, began_ms=views.world.wall_ms) == 1_000
+
+
+def test_a_record_of_all_amounts_takes_changes_without_end(views: Views) -> None:
+    chance = Random(3)
+    units: tuple[Unit, ...] = ("requests", "tokens", "input_tokens", "output_tokens")
+    places = [(unit, window_ms) for unit in units for window_ms in (SECOND, MINUTE, HOUR, DAY_MS)]
+    for _ in range(120):
+        amounts = tuple(Amount(unit, chance.randrange(1 << 50), ms) for unit, ms in places)
+        rule = LimitRule(amounts=amounts, standing=chance.random(), volatile=True)
+        views["a"].put(rule, version=None)
+        views.world.wall_ms += 60_000
+    held = views.world["a"].get("global")
+    assert held is not None
+    assert len(held.value or b"") <= VALUE_BYTES_MAX * 3 // 4
