@@ -14,9 +14,16 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from smg_node.core.errors import SmgError
+from smg_node.core.generation.opaque import Opaque
 
-BlockKind: TypeAlias = Literal["text", "reasoning", "call"]
-FinishReason: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+BlockKind: TypeAlias = Literal["text", "reasoning", "call", "refusal"]
+"""A refusal is text in which a model of a vendor declines to answer, and which its API keeps apart."""
+FinishReason: TypeAlias = Literal[
+    "stop", "length", "tool_calls", "content_filter", "refusal", "pause", "context_window"
+]
+"""Only vendors' models end by the last three: they refused; their server's tools have not ended, and the answer is
+to be sent again; the context was full before `max_tokens`.
+"""
 
 UNSAID: Final = 1.0
 """The temperature and the `top_p` that every engine draws with where nobody says anything: the model's own odds."""
@@ -88,7 +95,7 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 
 
 class BlockEnd(msgspec.Struct, frozen=True, gc=False):
-    """A block is over; `text` is the whole of it."""
+    """A block is over; `text` is the whole of it. `opaque` is what its vendor wants back with it."""
 
     choice: int
     block: int
@@ -96,6 +103,7 @@ class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     text: str
     name: str = ""
     call_id: str = ""
+    opaque: tuple[Opaque, ...] = ()
 
 
 class Finish(msgspec.Struct, frozen=True, gc=False):
@@ -107,12 +115,18 @@ class Finish(msgspec.Struct, frozen=True, gc=False):
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """What the generation cost, in tokens; prompts are counted once whatever `n` is."""
+    """What the generation cost, in tokens; prompts are counted once whatever `n` is.
+
+    Cached and written tokens are parts of the prompt's. `cache_write_tokens` were written into a vendor's cache,
+    `cache_write_long_tokens` of them for an hour.
+    """
 
     prompt_tokens: int
     completion_tokens: int
     cached_tokens: int
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
+    cache_write_long_tokens: int = 0
 
 
 class End(msgspec.Struct, frozen=True, gc=False):

@@ -15,6 +15,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from smg_node.core.generation.opaque import Opaque
+
 # Token ids are kept as unsigned 32-bit integers end to end (`array("I")`): four bytes a token, no
 # Python object per id, and a buffer that can be hashed or packed without a copy.
 TokenIds: TypeAlias = "array[int]"
@@ -59,10 +61,24 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
     arguments: str
 
 
+class TurnBlock(msgspec.Struct, frozen=True, gc=False):
+    """A block of an assistant's turn at its place: text, a thought or a call, with what its vendor wants back.
+
+    `text` is that of a text or thought, "" for a thought that was not shown, and the arguments of a call as JSON.
+    """
+
+    kind: Literal["text", "reasoning", "call"]
+    text: str
+    name: str = ""
+    call_id: str = ""
+    opaque: tuple[Opaque, ...] = ()
+
+
 class Turn(msgspec.Struct, frozen=True, gc=False):
     """One message. `content` keeps the form the client chose: a string, parts, or nothing.
 
-    `extra` carries unknown keys of the message through to the chat template. `references` names the tools whose
+    `blocks` are the same thoughts, texts and calls in their order, where an assistant's turn has opaque state or
+    another order than that; templates do not need them, writers for vendors do (`blocks_of`). `extra` carries unknown keys of the message through to the chat template. `references` names the tools whose
     definitions are all that a result tells, for templates that show those themselves.
     """
 
@@ -74,6 +90,26 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     answers_call: str | None = None
     extra: Mapping[str, Any] = _NOTHING
     references: tuple[str, ...] = ()
+    blocks: tuple[TurnBlock, ...] = ()
+
+
+def blocks_of(turn: Turn) -> tuple[TurnBlock, ...]:
+    """Return the blocks of an assistant's turn: the thought, the text, the calls, unless it has an order of its own."""
+    if turn.blocks:
+        return turn.blocks
+    found: list[TurnBlock] = []
+    if turn.reasoning:
+        found.append(TurnBlock("reasoning", turn.reasoning))
+    content = turn.content
+    text = (
+        content
+        if content is None or isinstance(content, str)
+        else "".join(part.text for part in content if isinstance(part, TextPart))
+    )
+    if text:
+        found.append(TurnBlock("text", text))
+    found += [TurnBlock("call", call.arguments, call.name, call.call_id) for call in turn.calls]
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from smg_node.core.generation.events import (
     TopLogprob,
     Usage,
 )
-from smg_node.dialects.chat.listener_blocks import AnswerBlocks
+from smg_node.dialects.answer_blocks import AnswerBlocks
 from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 from smg_node.dialects.sse_reader import EventLines
 from smg_node.dialects.worker_errors import error_of

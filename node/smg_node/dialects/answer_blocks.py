@@ -1,4 +1,4 @@
-"""Listener blocks: text, reasoning and tool calls of a worker's answer, put in sequence. Pure.
+"""Answer blocks: text, reasoning, refusals and tool calls of a vendor's or worker's answer, put in sequence. Pure.
 
 A worker numbers its tool calls and may interleave them. Here a block is over before the next one
 starts, so a call waits, with the arguments received so far, until the one before it is over: that
@@ -21,6 +21,7 @@ from smg_node.core.generation.events import (
     Event,
     TokenLogprob,
 )
+from smg_node.core.generation.opaque import Opaque
 
 CALL_ID_MAX: Final = 64
 """A longer name of a call could not be sent back."""
@@ -33,6 +34,7 @@ class _Call:
     call_id: str
     name: str = ""
     waiting: list[str] = field(default_factory=list)
+    opaque: list[Opaque] = field(default_factory=list)
     state: Literal["waits", "open", "over"] = "waits"
 
 
@@ -46,6 +48,7 @@ class AnswerBlocks:
         self._next = 0
         self._kind: BlockKind | None = None
         self._texts: list[str] = []
+        self._opaque: list[Opaque] = []
         self._name = ""
         self._call_id = ""
         self._calls: list[_Call] = []
@@ -55,12 +58,12 @@ class AnswerBlocks:
 
     def say(
         self,
-        kind: Literal["text", "reasoning"],
+        kind: Literal["text", "reasoning", "refusal"],
         text: str,
         out: list[Event],
         logprobs: tuple[TokenLogprob, ...] = (),
     ) -> None:
-        """Append text or reasoning; log probabilities without text belong to the open block."""
+        """Append text, reasoning or a refusal; log probabilities without text belong to the open block."""
         if not text:
             if logprobs and self._kind in ("text", "reasoning"):
                 out.append(Delta(0, self._next - 1, "", 0, logprobs))
@@ -70,8 +73,26 @@ class AnswerBlocks:
             self._start(kind, out)
         self._delta(text, out, logprobs)
 
+    def attach(self, kind: Literal["text", "reasoning"], opaque: Opaque, out: list[Event]) -> None:
+        """Put opaque state on the open block of that kind; on a new one, which may stay without text, if it is another."""
+        if self._kind != kind:
+            self.close(out)
+            self._start(kind, out)
+        self._opaque.append(opaque)
+
+    def end(self, out: list[Event]) -> None:
+        """End the open text or reasoning: what comes next is another block, of the same kind too."""
+        if self._kind not in (None, "call"):
+            self._end(out)
+
     def call(
-        self, index: int | None, call_id: str, name: str, arguments: str, out: list[Event]
+        self,
+        index: int | None,
+        call_id: str,
+        name: str,
+        arguments: str,
+        out: list[Event],
+        opaque: tuple[Opaque, ...] = (),
     ) -> None:
         """Append to a call. "" is a field not sent this time; UPSTREAM_FAILED if the call was over
         already.
@@ -83,6 +104,8 @@ class AnswerBlocks:
             if arguments.strip():
                 raise _broken("the worker went on with a call that was over")
             return
+        if opaque:
+            call.opaque += opaque
         if call.state == "open":
             if arguments:
                 self._delta(arguments, out)
@@ -138,6 +161,7 @@ class AnswerBlocks:
         self._taken.add(call.call_id)
         self._start("call", out)
         call.state = "open"
+        self._opaque = call.opaque
         if call.waiting:
             self._delta("".join(call.waiting), out)
             call.waiting = []
@@ -159,12 +183,13 @@ class AnswerBlocks:
         if kind is None:
             return
         text = "".join(self._texts)
-        out.append(BlockEnd(0, self._next - 1, kind, text, self._name, self._call_id))
+        opaque = tuple(self._opaque)
+        out.append(BlockEnd(0, self._next - 1, kind, text, self._name, self._call_id, opaque))
         for call in self._calls:
             if call.state == "open":
                 call.state = "over"
         self._kind = None
-        self._texts = []
+        self._texts, self._opaque = [], []
 
 
 def _whole(texts: list[str]) -> bool:
