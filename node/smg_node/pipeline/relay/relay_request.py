@@ -52,6 +52,8 @@ class Api(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
     prompt: tuple[str, ...]
     generates: bool = False
+    native: bool = False
+    """Whether only models at vendors have it: any other worker is asked in Chat for its clients."""
 
 
 APIS: Final[Mapping[str, Api]] = {
@@ -64,6 +66,27 @@ APIS: Final[Mapping[str, Api]] = {
         Api("classify", ("/v1/classify", "/classify"), ("input", "text_1", "text_2")),
     )
 }
+
+NATIVE: Final[Mapping[str, Api]] = {
+    api.name: api
+    for api in (
+        Api(
+            "messages",
+            ("/v1/messages",),
+            ("tools", "system", "messages"),
+            generates=True,
+            native=True,
+        ),
+        Api(
+            "generate_content",
+            ("/v1beta/models",),
+            ("tools", "systemInstruction", "contents"),
+            generates=True,
+            native=True,
+        ),
+    )
+}
+"""APIs that are passed on to vendors only."""
 
 
 class Relayable(msgspec.Struct, frozen=True):

@@ -1,0 +1,90 @@
+"""Vendor side: interface of an HTTP engine that is a model at a vendor: its APIs, URLs, credentials and errors.
+
+An `HttpEngine` has one where it is no server of ours. Whoever calls it asks the vendor side how a request is dressed
+for it, and what an answer that is none means.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
+
+
+class Dressed(NamedTuple):
+    """A request as the vendor is sent it: path with query, headers with the credential, body."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Unframer(Protocol):
+    """Turns the frames of a hosting into the bytes that the API itself has."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what the frames that are whole now hold; `WorkerError` for one that is an error."""
+        ...
+
+    def finish(self) -> bytes:
+        """Return the rest; UPSTREAM_FAILED if a frame was cut."""
+        ...
+
+
+class VendorSide(Protocol):
+    """One model of one provider, as its calls see it."""
+
+    provider: str
+    """Name of the provider."""
+    model: str
+    """The vendor's name of the model."""
+    dialects: tuple[str, ...]
+    """Names of the APIs it speaks, the preferred one first."""
+
+    def dialect(self, name: str) -> ProviderDialect:
+        """Return one of these."""
+        ...
+
+    def options(self, name: str) -> WriterOptions:
+        """Return what the writer of that API must know."""
+        ...
+
+    def quirks(self) -> frozenset[str]:
+        """Return what this vendor does otherwise."""
+        ...
+
+    async def passed(
+        self, name: str, raw: bytes, *, streamed: bool, headers: Mapping[str, str]
+    ) -> Dressed:
+        """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's.
+
+        OVERLOADED if there is no credential in time.
+        """
+        ...
+
+    async def written(
+        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+    ) -> Dressed:
+        """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
+        ...
+
+    def answer_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return which headers of an answer pass to the client; notes what they tell of the account."""
+        ...
+
+    def unframer(self, name: str) -> Unframer | None:
+        """Return what takes the hosting's frames off a stream in that API; None where it has none."""
+        ...
+
+    def refused(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, told_in: str | None
+    ) -> SmgError:
+        """Return the error for an answer whose status is none of success; notes what it says of the account.
+
+        `told_in` is the API that the client speaks where that is the vendor's: then its words and place are the client's.
+        """
+        ...
+
+    def off_s(self, now_s: float) -> float:
+        """Return for how long no request should go there, 0.0 if one may now."""
+        ...
