@@ -33,7 +33,10 @@ from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 from smg_node.pipeline.relay.worker_answers import failure_of
 
+_OWN_NAMES: Final = {"gemini": "generate_content"}
+"""What vendors' side calls an API whose dialect has another name here."""
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
+IGNORED_HEADER: Final = "x-smg-ignored-params"
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
 
@@ -60,6 +63,7 @@ class VendorCall:
         self._now_ms = now_ms
         self._spoke = spoke
         self._translation: Translation | None = None
+        self._ignored: tuple[str, ...] = ()
         self._api = asked.api.name
 
     def listen_as(self, begin: Begin, prompt_tokens: int, taken: Collection[str]) -> AnswerListener:
@@ -128,8 +132,9 @@ class VendorCall:
 
     def _preferred(self) -> str:
         """Return the API that a translated request is written for: the client's own where the vendor has it."""
-        dialects = self._side.dialects
-        return self._asks.dialect if self._asks.dialect in dialects else dialects[0]
+        dialects, dialect = self._side.dialects, self._asks.dialect
+        own = _OWN_NAMES.get(dialect, dialect)
+        return own if own in dialects else dialects[0]
 
     async def _dressed(self, *, native: bool) -> Dressed:
         side, headers = self._side, self._asks.headers
@@ -139,6 +144,7 @@ class VendorCall:
             )
         assert self._translation is not None
         written = side.dialect(self._api).write(self._translation.wish, side.options(self._api))
+        self._ignored = written.ignored
         return await side.written(self._api, written.fields, headers=headers)
 
     # ── As it comes ──────────────────────────────────────────────────────────
@@ -281,7 +287,10 @@ class VendorCall:
         kind = stream.headers.get("content-type", "").lower()
         events = kind.startswith(_STREAMS)
         shown = stream.headers.get("content-type", "") if events else _JSON
-        return Head(200, shown, self._side.answer_headers(stream.headers), events=events)
+        headers = self._side.answer_headers(stream.headers)
+        if self._ignored:
+            headers[IGNORED_HEADER] = ", ".join(self._ignored)
+        return Head(200, shown, headers, events=events)
 
     async def _refusal(self, stream: HttpStream, *, native: bool) -> SmgError:
         """Return the error for an answer whose status is none of success."""
