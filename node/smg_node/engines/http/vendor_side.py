@@ -11,12 +11,28 @@ from smg_node.core.errors import SmgError
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 
 
+class Undressing(Protocol):
+    """Takes back what a request's dress brought into an answer that passes: another name, a usage nobody asked for."""
+
+    def event(self, data: bytes) -> bytes | None:
+        """Return one event's data for the client, None for an event that it did not ask for."""
+        ...
+
+    def whole(self, body: bytes) -> bytes:
+        """Return a whole body for the client."""
+        ...
+
+
 class Dressed(NamedTuple):
-    """A request as the vendor is sent it: path with query, headers with the credential, body."""
+    """A request as the vendor is sent it: path with query, headers with the credential, body.
+
+    `undress` is for its answer, None where that is translated.
+    """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
+    undress: Undressing | None = None
 
 
 class Unframer(Protocol):
@@ -54,9 +70,10 @@ class VendorSide(Protocol):
         ...
 
     async def passed(
-        self, name: str, raw: bytes, *, streamed: bool, headers: Mapping[str, str]
+        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
     ) -> Dressed:
-        """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's.
+        """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's, `ours` is
+        its name of the model.
 
         OVERLOADED if there is no credential in time.
         """

@@ -23,9 +23,8 @@ from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
-from smg_node.engines.http.vendor_side import Dressed, VendorSide
+from smg_node.engines.http.vendor_side import Dressed, Undressing, VendorSide
 from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
-from smg_node.pipeline.relay.json_rewrite import Renamer
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
@@ -63,6 +62,7 @@ class VendorCall:
         self._now_ms = now_ms
         self._spoke = spoke
         self._translation: Translation | None = None
+        self._undress: Undressing | None = None
         self._ignored: tuple[str, ...] = ()
         self._api = asked.api.name
 
@@ -107,6 +107,7 @@ class VendorCall:
             self._translation = translate()
             self._api = self._preferred()
         dressed = await self._dressed(native=native)
+        self._undress = dressed.undress
         stream = await self._engine.relay(
             replace(
                 request,
@@ -140,7 +141,11 @@ class VendorCall:
         side, headers = self._side, self._asks.headers
         if native:
             return await side.passed(
-                self._api, self._asked.raw, streamed=self._asked.streamed, headers=headers
+                self._api,
+                self._asked.raw,
+                ours=self._ours,
+                streamed=self._asked.streamed,
+                headers=headers,
             )
         assert self._translation is not None
         written = side.dialect(self._api).write(self._translation.wish, side.options(self._api))
@@ -150,8 +155,8 @@ class VendorCall:
     # ── As it comes ──────────────────────────────────────────────────────────
 
     async def _native(self, stream: HttpStream, head: Head) -> AsyncGenerator[Head | bytes, None]:
-        side, judge = self._side, self._side.dialect(self._api).judge(self._side.quirks())
-        renamer = Renamer(side.model, self._ours)
+        judge, undress = self._side.dialect(self._api).judge(self._side.quirks()), self._undress
+        assert undress is not None, "what passes was dressed"
         if head.events != self._asked.streamed:
             raise _misfit(head)
         if not head.events:
@@ -162,9 +167,9 @@ class VendorCall:
             self.book(judge.usage)
             self._spoke()
             yield replace(head, whole=True)
-            yield renamer.feed(body) + renamer.finish()
+            yield undress.whole(body)
             return
-        passing, said = NativeStream(judge), False
+        passing, said = NativeStream(judge, undress), False
         read = self._reading(stream)
         while piece := await read():
             passed = passing.feed(piece)
@@ -172,7 +177,7 @@ class VendorCall:
                 said = True
                 self._spoke()
                 yield head
-            if passed := renamer.feed(passed) if passed else b"":
+            if passed:
                 yield passed
             if passing.failure is not None:
                 raise passing.failure
@@ -180,7 +185,6 @@ class VendorCall:
         self.book(judge.usage)
         if passing.failure is not None:
             raise passing.failure
-        rest = renamer.feed(rest) + renamer.finish()
         if not said:
             self._spoke()
             yield head
