@@ -60,7 +60,9 @@ def parse_credentials(
     told = entries({"kind": said} if isinstance(said, str) else said, path, "{kind: aws}")
     kind = chosen(told.get("kind"), allowed, f"{path}.kind", whose=f"{hosting.kind} takes")
     check_names(told, ["kind", *_SETTINGS[kind], *_SECRETS[kind]], path)
-    plain = {name: word(told[name], f"{path}.{name}") for name in _SETTINGS[kind] if name in told}
+    plain: dict[str, Any] = {
+        name: word(told[name], f"{path}.{name}") for name in _SETTINGS[kind] if name in told
+    }
     named = {name: secret(told[name], f"{path}.{name}") for name in _SECRETS[kind] if name in told}
     credentials = Credentials(kind, **plain)
     _CHECKS.get(kind, _check_nothing)(credentials, named, told, path)

@@ -91,6 +91,10 @@ def parse_provider(name: object, said: object) -> ParsedProvider:
     credentials, named = parse_credentials(
         told.get("credentials"), hosting, f"{path}.credentials", has_keys=bool(keys)
     )
+    plain: dict[str, Any] = {
+        **{key: word(told[key], f"{path}.{key}").rstrip("/") for key in _WORDS if key in told},
+        **{key: words(told[key], f"{path}.{key}", most=NAMES_MAX) for key in _LISTS if key in told},
+    }
     spec = ProviderSpec(
         name,
         hosting.kind,
@@ -99,8 +103,7 @@ def parse_provider(name: object, said: object) -> ParsedProvider:
         models=_models(told.get("models", ()), f"{path}.models"),
         client_keys=_truth(told.get("client_keys", False), f"{path}.client_keys"),
         timeouts=_timeouts(told.get("timeouts", {}), f"{path}.timeouts"),
-        **{key: word(told[key], f"{path}.{key}").rstrip("/") for key in _WORDS if key in told},
-        **{key: words(told[key], f"{path}.{key}", most=NAMES_MAX) for key in _LISTS if key in told},
+        **plain,
     )
     check_spec(spec, hosting, path)
     _check_keys(spec, keys, path)
@@ -151,7 +154,8 @@ def _timeouts(said: object, path: str) -> Timeouts:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not 0 < value <= TIMEOUT_MAX_S:
             raise wrong(f"{path}.{name}", f"must be seconds above 0, up to {TIMEOUT_MAX_S:.0f}")
-    return Timeouts(**{name: float(value) for name, value in told.items()})
+    seconds: dict[str, Any] = {name: float(value) for name, value in told.items()}
+    return Timeouts(**seconds)
 
 
 def _models(said: object, path: str) -> tuple[ModelSpec, ...]:
