@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
+from smg_node.dialects.worker_errors import WorkerError
 
 
 class Undressing(Protocol):
@@ -26,13 +27,14 @@ class Undressing(Protocol):
 class Dressed(NamedTuple):
     """A request as the vendor is sent it: path with query, headers with the credential, body.
 
-    `undress` is for its answer, None where that is translated.
+    `undress` is for its answer, None where that is translated. `account` is what the vendor side knows it by.
     """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
     undress: Undressing | None = None
+    account: object = None
 
 
 class Unframer(Protocol):
@@ -85,7 +87,7 @@ class VendorSide(Protocol):
         """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
         ...
 
-    def answer_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
         """Return which headers of an answer pass to the client; notes what they tell of the account."""
         ...
 
@@ -94,12 +96,13 @@ class VendorSide(Protocol):
         ...
 
     def refused(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, told_in: str | None
+        self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
     ) -> SmgError:
-        """Return the error for an answer whose status is none of success; notes what it says of the account.
+        """Return the error for an answer whose status is none of success; notes what it says of the account."""
+        ...
 
-        `told_in` is the API that the client speaks where that is the vendor's: then its words and place are the client's.
-        """
+    def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
+        """Return the error for one that the vendor told inside an answer; notes what it says of the account."""
         ...
 
     def off_s(self, now_s: float) -> float:
