@@ -108,6 +108,8 @@ class Hosting(msgspec.Struct, frozen=True):
     account: tuple[tuple[str, str], ...] = ()
     api_version: str = ""
     location: str = ""
+    framed: bool = False
+    """Whether streams are frames of AWS, not events."""
     google_models: str = ""
     """How a model's name becomes a path at Google: the collection that a bare name lies in."""
 
@@ -215,6 +217,7 @@ _ROWS: Final = (
         Auth.SIGV4,
         needs=("region",),
         service="bedrock",
+        framed=True,
     ),
     Hosting(
         "bedrock_invoke",
@@ -235,6 +238,7 @@ _ROWS: Final = (
         Auth.SIGV4,
         needs=("region",),
         service="bedrock",
+        framed=True,
     ),
     Hosting(
         "mantle",
