@@ -5,20 +5,63 @@ cannot be handed over, its second half does alone.
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from smg_node.core.errors import SmgError
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock
+from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
+from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
 
+TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
+"""APIs whose clients can be answered by a vendor that speaks another one."""
+
 
 def can_take(worker: Worker, asked: Relayable) -> bool:
     """Whether a worker may be given the request, or its half of it."""
+    side = vendor_of(worker)
+    if side is not None:
+        api = asked.api
+        return api.name in side.dialects or (api.generates and api.name in TRANSLATED)
+    if asked.api.native:
+        return False
     return may_have(worker, asked.api) and (
         worker.role == "regular"
         or (asked.api.generates and (asked.shareable or not _meets(worker)))
     )
+
+
+def vendor_of(worker: Worker) -> VendorSide | None:
+    """Return the vendor side of a worker that is a model at a vendor; None for any other, or one that is not open."""
+    engine = worker.engine
+    return engine.vendor if isinstance(engine, HttpEngine) else None
+
+
+def is_off(worker: Worker, clock: Clock) -> bool:
+    """Whether a vendor said that nothing should go there now."""
+    side = vendor_of(worker)
+    return side is not None and side.off_s(clock.monotonic_s()) > 0
+
+
+def check_somebody_on(asked: Relayable, serving: Sequence[Worker], clock: Clock) -> None:
+    """Raise RATE_LIMITED, with the shortest pause, where every target that can take the request is off for now."""
+    now_s, pause_s = clock.monotonic_s(), float("inf")
+    for worker in serving:
+        if can_take(worker, asked):
+            side = vendor_of(worker)
+            pause_s = min(pause_s, 0.0 if side is None else side.off_s(now_s))
+            if not pause_s:
+                return
+    if pause_s != float("inf"):
+        raise SmgError(
+            ErrorKind.RATE_LIMITED,
+            f"every provider of {asked.model!r} is at its limit or does not let this cluster in; try again later",
+            code="providers_unavailable",
+            retry_after_s=pause_s,
+        )
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:
