@@ -11,6 +11,7 @@ _STATUS: Final[Mapping[Reason, tuple[int, str]]] = {
     Reason.FORBIDDEN: (403, "PERMISSION_DENIED"),
     Reason.SIGNATURE: (403, "PERMISSION_DENIED"),
     Reason.NO_MODEL: (404, "NOT_FOUND"),
+    Reason.NOT_FOUND: (404, "NOT_FOUND"),
     Reason.NO_ROUTE: (404, "NOT_FOUND"),
     Reason.TOO_LARGE: (413, "INVALID_ARGUMENT"),
     Reason.RATE: (429, "RESOURCE_EXHAUSTED"),
