@@ -54,9 +54,7 @@ class Credentials:
         self._secrets.pop(name, None)
         return known
 
-    def client(
-        self, hosting: Hosting, request: SignedRequest, query_key: str, now_s: float
-    ) -> str:
+    def client(self, hosting: Hosting, request: SignedRequest, query_key: str, now_s: float) -> str:
         """Return the name of the key that a request comes with; VendorError if it has none that is good."""
         headers = request.headers
         authorization = headers.get("authorization", "")

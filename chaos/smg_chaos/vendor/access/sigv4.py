@@ -60,9 +60,7 @@ def claim_of(authorization: str) -> Claim | None:
     )
 
 
-def objection(
-    request: SignedRequest, claim: Claim, secret: str, service: str, now_s: float
-) -> str:
+def objection(request: SignedRequest, claim: Claim, secret: str, service: str, now_s: float) -> str:
     """Return why a signature does not hold, in AWS's words, or "" if it does."""
     if claim.service != service:
         return f"Credential should be scoped to correct service: '{service}'. "

@@ -142,9 +142,7 @@ def _cut(
     return Draft(thought, text, tuple(kept), "length")
 
 
-def _stopped(
-    whole: str, stops: list[str], pieces: tuple[str, ...]
-) -> tuple[tuple[str, ...], str]:
+def _stopped(whole: str, stops: list[str], pieces: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     found = [(whole.find(stop), stop) for stop in stops if stop and stop in whole]
     if not found:
         return pieces, ""

@@ -14,6 +14,7 @@ from typing import Final
 _VERSION: Final = b"\x53"
 _NONCE_BYTES: Final = 12
 _MAC_BYTES: Final = 16
+_PLAIN_ALPHABET: Final = str.maketrans("-_", "+/")
 _HEAD_BYTES: Final = len(_VERSION) + _NONCE_BYTES + _MAC_BYTES
 
 
@@ -33,8 +34,10 @@ class Seals:
 
     def holds(self, sealed: str, kind: str, scope: str, content: str) -> bool:
         """Return whether this is a seal of that content, made with this key."""
+        # Google's own client writes bytes in the URL-safe alphabet, which its API takes as well.
+        plain = sealed.translate(_PLAIN_ALPHABET)
         try:
-            raw = b64decode(sealed, validate=True)
+            raw = b64decode(plain + "=" * (-len(plain) % 4), validate=True)
         except (binascii.Error, ValueError):
             return False
         if len(raw) < _HEAD_BYTES or not raw.startswith(_VERSION):

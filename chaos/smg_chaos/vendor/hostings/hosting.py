@@ -8,6 +8,7 @@ from smg_chaos.vendor.errors.envelopes import Family
 from smg_chaos.vendor.hostings.operations import (
     Operation,
     Path,
+    Style,
     google_paths,
     messages_paths,
     openai_paths,
@@ -19,9 +20,10 @@ LimitStyle = Literal["openai", "azure", "anthropic", "together", "huggingface", 
 
 
 class Route(NamedTuple):
-    """What a path asks for, and the names in it, decoded."""
+    """What a path asks for, in whose style, and the names in it, decoded."""
 
     operation: Operation
+    style: Style
     names: dict[str, str]
 
 
@@ -46,12 +48,12 @@ class Hosting(NamedTuple):
         for one in self.paths:
             if one.method == method and (found := one.pattern.fullmatch(raw_path)):
                 names = {name: unquote(value) for name, value in found.groupdict().items()}
-                return Route(one.operation, names)
+                return Route(one.operation, one.style, names)
         return None
 
 
 _BEDROCK: Final = tuple(
-    path("POST", f"/model/{{M}}/{name}", operation)
+    path("POST", f"/model/{{M}}/{name}", operation, "aws")
     for name, operation in (
         ("converse", Operation.CONVERSE),
         ("converse-stream", Operation.CONVERSE_STREAM),
@@ -59,27 +61,35 @@ _BEDROCK: Final = tuple(
     )
 )
 _INVOKE: Final = (
-    path("POST", "/model/{M}/invoke", Operation.INVOKE),
-    path("POST", "/model/{M}/invoke-with-response-stream", Operation.INVOKE_STREAM),
-    path("POST", "/model/{M}/count-tokens", Operation.COUNT_CONVERSE),
+    path("POST", "/model/{M}/invoke", Operation.INVOKE, "aws"),
+    path("POST", "/model/{M}/invoke-with-response-stream", Operation.INVOKE_STREAM, "aws"),
+    path("POST", "/model/{M}/count-tokens", Operation.COUNT_CONVERSE, "aws"),
 )
 _VERTEX: Final = "/{V}/projects/{P}/locations/{L}/publishers"
 _RAW: Final = (
     path(
-        "POST", f"{_VERTEX}/anthropic/models/count-tokens:rawPredict", Operation.COUNT_RAW
+        "POST",
+        f"{_VERTEX}/anthropic/models/count-tokens:rawPredict",
+        Operation.COUNT_RAW,
+        "anthropic",
     ),
-    path("POST", f"{_VERTEX}/anthropic/models/{{G}}:rawPredict", Operation.RAW_PREDICT),
     path(
-        "POST", f"{_VERTEX}/anthropic/models/{{G}}:streamRawPredict", Operation.STREAM_RAW_PREDICT
+        "POST", f"{_VERTEX}/anthropic/models/{{G}}:rawPredict", Operation.RAW_PREDICT, "anthropic"
+    ),
+    path(
+        "POST",
+        f"{_VERTEX}/anthropic/models/{{G}}:streamRawPredict",
+        Operation.STREAM_RAW_PREDICT,
+        "anthropic",
     ),
 )
 _DATED: Final = "/openai/deployments/{D}"
 _AZURE_DATED: Final = (
-    path("POST", f"{_DATED}/chat/completions", Operation.CHAT),
-    path("POST", f"{_DATED}/completions", Operation.COMPLETIONS),
-    path("POST", f"{_DATED}/embeddings", Operation.EMBEDDINGS),
-    path("POST", "/openai/responses", Operation.RESPONSES),
-    path("GET", "/openai/models", Operation.MODELS),
+    path("POST", f"{_DATED}/chat/completions", Operation.CHAT, "openai"),
+    path("POST", f"{_DATED}/completions", Operation.COMPLETIONS, "openai"),
+    path("POST", f"{_DATED}/embeddings", Operation.EMBEDDINGS, "openai"),
+    path("POST", "/openai/responses", Operation.RESPONSES, "openai"),
+    path("GET", "/openai/models", Operation.MODELS, "openai"),
 )
 _CLAUDE_GCP: Final = "/v1/projects/{P}/locations/{L}/workspaces/{I}/invoke"
 _NEEDS_VERSION: Final = ("anthropic-version",)

@@ -8,7 +8,7 @@ from smg_chaos.vendor.hostings.hosting import LimitStyle
 
 QUIRKS: Final[Mapping[str, str]] = {
     "call_counter": "ids of calls begin anew in each answer: call_0, call_1",
-    "call_ids_empty": "calls have the id \"\", and signatures in extra_content",
+    "call_ids_empty": 'calls have the id "", and signatures in extra_content',
     "cached_at_top": "cached tokens stand as num_cached_tokens at the top of the usage",
     "comments": "comment lines before the first chunk and between chunks",
     "content_filters": "results of content filters: first in a chunk without choices",
@@ -46,7 +46,8 @@ VENDORS: Final[Mapping[str, Vendor]] = {
         frozenset(("new_ids", "x_groq", "reasoning", "strict_fields")), "groq", "openai"
     ),
     "mistral": Vendor(
-        frozenset(("usage_in_finish", "cached_at_top", "thinking_parts", "strict_fields")), "mistral"
+        frozenset(("usage_in_finish", "cached_at_top", "thinking_parts", "strict_fields")),
+        "mistral",
     ),
     "deepseek": Vendor(
         frozenset(("usage_in_finish", "content_null", "hit_tokens", "reasoning_content"))

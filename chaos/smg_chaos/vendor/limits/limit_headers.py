@@ -13,7 +13,9 @@ _HOUR_S: Final = 3_600
 _MINUTE_S: Final = 60
 
 
-def headers_of(style: LimitStyle, buckets: KeyBuckets, now_s: float, wall_s: float) -> dict[str, str]:
+def headers_of(
+    style: LimitStyle, buckets: KeyBuckets, now_s: float, wall_s: float
+) -> dict[str, str]:
     """Return the headers; a limit that there is not is not told. `wall_s` is the time of day."""
     rows = [("requests", buckets.requests), ("tokens", buckets.tokens)]
     told = [(what, bucket) for what, bucket in rows if bucket is not None]
@@ -45,9 +47,7 @@ def _openai(
     headers[f"x-ratelimit-reset-{what}"] = go_duration(bucket.reset_s(now_s))
 
 
-def _azure(
-    headers: dict[str, str], what: str, bucket: Bucket, now_s: float, wall_s: float
-) -> None:
+def _azure(headers: dict[str, str], what: str, bucket: Bucket, now_s: float, wall_s: float) -> None:
     _openai(headers, what, bucket, now_s, wall_s)
     headers[f"x-ratelimit-reset-{what}"] = str(ceil(bucket.reset_s(now_s) * 1000))
     headers[f"x-ratelimit-renewalperiod-{what}"] = str(_MINUTE_S)

@@ -41,7 +41,9 @@ class MessageTurns:
         for at, message in enumerate(messages):
             role = message.get("role")
             if role not in ("user", "assistant"):
-                raise invalid(f"messages.{at}.role: Input should be 'user' or 'assistant'", "messages")
+                raise invalid(
+                    f"messages.{at}.role: Input should be 'user' or 'assistant'", "messages"
+                )
             if at == 0 and role != "user":
                 raise invalid('messages: first message must use the "user" role', "messages")
             if role == before and self._call.strict:

@@ -131,9 +131,7 @@ def _block_events(events: list[Event], at: int, block: dict[str, Any], answer: A
     events.append(("content_block_stop", {"type": "content_block_stop", "index": at}, 0))
 
 
-def _deltas(
-    kind: str, block: dict[str, Any], answer: Answer
-) -> list[tuple[dict[str, Any], int]]:
+def _deltas(kind: str, block: dict[str, Any], answer: Answer) -> list[tuple[dict[str, Any], int]]:
     draft = answer.draft
     if kind == "text":
         return [({"type": "text_delta", "text": piece}, 1) for piece in draft.text]

@@ -11,12 +11,10 @@ from smg_chaos.vendor.hostings.operations import Operation
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    "cache_control container diagnostics inference_geo max_tokens messages metadata model output_config service_tier "
-    "speed stop_sequences stream system temperature thinking tool_choice tools top_k top_p user_profile_id "
-    "workspace_id".split()
+    ["cache_control", "container", "diagnostics", "inference_geo", "max_tokens", "messages", "metadata", "model", "output_config", "service_tier", "speed", "stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p", "user_profile_id", "workspace_id"]
 )
 _BETA: Final = frozenset(
-    "billing_policy compaction context_management fallback_credit_token fallbacks mcp_servers thread".split()
+    ["billing_policy", "compaction", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers", "thread"]
 )
 _RAW: Final = (Operation.RAW_PREDICT, Operation.STREAM_RAW_PREDICT, Operation.COUNT_RAW)
 _INVOKED: Final = (Operation.INVOKE, Operation.INVOKE_STREAM)
@@ -123,7 +121,9 @@ def _read_thinking(call: Call, conversation: Conversation) -> None:
         return
     kind = thinking.get("type")
     if kind not in ("enabled", "adaptive", "between_tools"):
-        raise invalid("thinking.type: Input should be 'enabled', 'adaptive' or 'disabled'", "thinking")
+        raise invalid(
+            "thinking.type: Input should be 'enabled', 'adaptive' or 'disabled'", "thinking"
+        )
     if not call.traits.thinks:
         raise invalid("thinking: this model does not support thinking", "thinking")
     if kind == "enabled":
@@ -132,7 +132,9 @@ def _read_thinking(call: Call, conversation: Conversation) -> None:
             said = "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
             raise invalid(said, "thinking.enabled.budget_tokens")
         if (conversation.answer_max or budget + 1) <= budget:
-            raise invalid("`max_tokens` must be greater than `thinking.budget_tokens`.", "max_tokens")
+            raise invalid(
+                "`max_tokens` must be greater than `thinking.budget_tokens`.", "max_tokens"
+            )
         if call.body.get("temperature") not in (None, 1, 1.0):
             said = "`temperature` may only be set to 1 when thinking is enabled."
             raise invalid(said, "temperature")
@@ -164,7 +166,9 @@ def _read_tools(body: dict[str, Any], conversation: Conversation) -> None:
     kind = choice.get("type")
     conversation.parallel = not choice.get("disable_parallel_tool_use")
     if kind not in ("auto", "any", "tool", "none"):
-        raise invalid("tool_choice: Input tag found does not match any of the expected tags", "tool_choice")
+        raise invalid(
+            "tool_choice: Input tag found does not match any of the expected tags", "tool_choice"
+        )
     if not conversation.tools and kind != "none":
         raise invalid("tool_choice may only be specified while providing tools.", "tool_choice")
     if kind == "tool":
@@ -180,7 +184,9 @@ def _read_output(body: dict[str, Any], conversation: Conversation) -> None:
     form = (typed(body, "output_config", dict) or {}).get("format")
     if isinstance(form, dict) and form.get("type") == "json_schema":
         if not isinstance(form.get("schema"), dict):
-            raise invalid("output_config.format.schema: Field required", "output_config.format.schema")
+            raise invalid(
+                "output_config.format.schema: Field required", "output_config.format.schema"
+            )
         conversation.schema = form["schema"]
 
 

@@ -46,7 +46,9 @@ class InvokeApi(ConverseApi):
     def read(self, call: Call) -> Conversation:
         """Return what the request says."""
         if call.traits.issuer != "anthropic":
-            raise invalid("Malformed input request: this stand-in invokes models of Anthropic only.")
+            raise invalid(
+                "Malformed input request: this stand-in invokes models of Anthropic only."
+            )
         return read_messages(call)
 
     def whole(self, call: Call, conversation: Conversation, answer: Answer) -> Any:

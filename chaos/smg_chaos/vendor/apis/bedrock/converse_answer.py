@@ -36,7 +36,10 @@ def usage_of(cost: Cost) -> dict[str, Any]:
     }
     if cost.written:
         short = cost.written - cost.written_long
-        rows = [{"inputTokens": short, "ttl": "5m"}, {"inputTokens": cost.written_long, "ttl": "1h"}]
+        rows = [
+            {"inputTokens": short, "ttl": "5m"},
+            {"inputTokens": cost.written_long, "ttl": "1h"},
+        ]
         usage["cacheDetails"] = [row for row in rows if row["inputTokens"]]
     return usage
 

@@ -12,10 +12,7 @@ from smg_chaos.vendor.wire.sse import encode
 
 _MINUTES_5_S: Final = 300
 _HOUR_S: Final = 3_600
-_KINDS: Final = (
-    "text image document video audio toolUse toolResult guardContent cachePoint reasoningContent citationsContent "
-    "searchResult"
-).split()
+_KINDS: Final = ["text", "image", "document", "video", "audio", "toolUse", "toolResult", "guardContent", "cachePoint", "reasoningContent", "citationsContent", "searchResult"]
 _ALTERNATE: Final = (
     "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between "
     "user and assistant roles and try again."
@@ -56,7 +53,9 @@ def _read_inference(call: Call, conversation: Conversation) -> None:
             "inferenceConfig.maxTokens",
         )
     if call.traits.fixed_sampling and {"temperature", "topP"} & config.keys():
-        said = "The model returned the following errors: temperature is not supported by this model."
+        said = (
+            "The model returned the following errors: temperature is not supported by this model."
+        )
         raise VendorError(Reason.UNSUPPORTED_PARAMETER, said, path="inferenceConfig")
     conversation.answer_max = most
     conversation.stops = texts(config.get("stopSequences"))
@@ -68,7 +67,9 @@ def _read_thinking(call: Call, conversation: Conversation) -> None:
     kind = thinking.get("type") if isinstance(thinking, dict) else None
     wanted = kind in ("enabled", "adaptive")
     if wanted and not call.traits.thinks:
-        raise invalid("The model returned the following errors: thinking is not supported.", "thinking")
+        raise invalid(
+            "The model returned the following errors: thinking is not supported.", "thinking"
+        )
     conversation.thinks = wanted or call.traits.thinks_always
     hidden = "omitted" if call.traits.hides_thoughts else "summarized"
     conversation.shows_thoughts = not wanted or thinking.get("display", hidden) != "omitted"
@@ -195,7 +196,9 @@ class _Turns:
             text = thought.get("reasoningText") or {}
             if issuer != "anthropic" and "signature" not in text:
                 return
-            good = holds(str(text.get("signature", "")), "thinking", issuer, str(text.get("text", "")))
+            good = holds(
+                str(text.get("signature", "")), "thinking", issuer, str(text.get("text", ""))
+            )
         if not good:
             said = f"The model returned the following errors: {path}: Invalid `signature` in `thinking` block"
             raise VendorError(Reason.BAD_STATE, said, path=path)
@@ -227,7 +230,9 @@ class _Turns:
         )
 
     def _assistant(self, blocks: list[_Block], at: int) -> None:
-        self._calls = [str(block["toolUse"].get("toolUseId")) for block in blocks if "toolUse" in block]
+        self._calls = [
+            str(block["toolUse"].get("toolUseId")) for block in blocks if "toolUse" in block
+        ]
         extra = self._call.body.get("additionalModelRequestFields") or {}
         kept = (extra.get("thinking") or {}).get("type") == "enabled" or self._call.strict
         claude = self._call.traits.issuer == "anthropic"

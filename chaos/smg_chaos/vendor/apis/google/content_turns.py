@@ -14,10 +14,15 @@ from smg_chaos.vendor.wire.sse import encode
 
 _SNAKE: Final = re.compile(r"_([a-z])")
 _FIELDS: Final = frozenset(
-    "text inlineData fileData functionCall functionResponse executableCode codeExecutionResult thought "
-    "thoughtSignature videoMetadata toolCall toolResponse partMetadata mediaResolution".split()
+    ["text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "thought", "thoughtSignature", "videoMetadata", "toolCall", "toolResponse", "partMetadata", "mediaResolution"]
 )
-_SAID: Final = _FIELDS - {"thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution"}
+_SAID: Final = _FIELDS - {
+    "thought",
+    "thoughtSignature",
+    "videoMetadata",
+    "partMetadata",
+    "mediaResolution",
+}
 
 
 def camel_keys(value: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +82,7 @@ class ContentTurns:
     def _check_part(self, part: dict[str, Any], path: str) -> None:
         for key in part:
             if key not in _FIELDS:
-                said = f'Invalid JSON payload received. Unknown name "{key}" at \'{path}\': Cannot find field.'
+                said = f"Invalid JSON payload received. Unknown name \"{key}\" at '{path}': Cannot find field."
                 raise VendorError(Reason.UNKNOWN_FIELD, said, path=path)
         if _SAID.isdisjoint(part):
             raise invalid(
@@ -114,8 +119,14 @@ class ContentTurns:
         self._match(responses, path)
         for at, response in enumerate(responses):
             result = response.get("response", {})
-            said = result.get("output", result.get("result", result)) if isinstance(result, dict) else result
-            conversation.result(said if isinstance(said, str) else encode(said).decode(), first=at == 0)
+            said = (
+                result.get("output", result.get("result", result))
+                if isinstance(result, dict)
+                else result
+            )
+            conversation.result(
+                said if isinstance(said, str) else encode(said).decode(), first=at == 0
+            )
         if text and not responses:
             conversation.user(text)
             self._check_old_steps()

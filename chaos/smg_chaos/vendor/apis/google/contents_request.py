@@ -13,14 +13,10 @@ from smg_chaos.vendor.hostings.operations import Operation
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    "contents systemInstruction tools toolConfig safetySettings generationConfig cachedContent labels model "
-    "serviceTier store modelArmorConfig".split()
+    ["contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent", "labels", "model", "serviceTier", "store", "modelArmorConfig"]
 )
 _KNOWN_CONFIG: Final = frozenset(
-    "audioTimestamp candidateCount enableAffectiveDialog enableEnhancedCivicAnswers frequencyPenalty logprobs "
-    "maxOutputTokens mediaResolution modelSelectionConfig presencePenalty responseFormat responseJsonSchema "
-    "responseLogprobs responseMimeType responseModalities responseSchema routingConfig seed speechConfig "
-    "stopSequences temperature thinkingConfig topK topP imageConfig".split()
+    ["audioTimestamp", "candidateCount", "enableAffectiveDialog", "enableEnhancedCivicAnswers", "frequencyPenalty", "logprobs", "maxOutputTokens", "mediaResolution", "modelSelectionConfig", "presencePenalty", "responseFormat", "responseJsonSchema", "responseLogprobs", "responseMimeType", "responseModalities", "responseSchema", "routingConfig", "seed", "speechConfig", "stopSequences", "temperature", "thinkingConfig", "topK", "topP", "imageConfig"]
 )
 _KNOWN_COUNT: Final = _KNOWN | {"generateContentRequest", "instances"}
 _STOPS_MAX: Final = 5
@@ -86,7 +82,9 @@ def _read_config(call: Call, config: dict[str, Any], conversation: Conversation)
 def _read_thinking(call: Call, thinking: dict[str, Any], conversation: Conversation) -> None:
     budget, level = typed(thinking, "thinkingBudget", int), thinking.get("thinkingLevel")
     if budget is not None and level is not None:
-        raise invalid("You can only set only one of thinking budget and thinking level.", "thinking_config")
+        raise invalid(
+            "You can only set only one of thinking budget and thinking level.", "thinking_config"
+        )
     if level is not None and not call.traits.signs_calls:
         raise invalid("Thinking level is not supported for this model.", "thinking_config")
     if budget == 0 and call.traits.thinks_always:
@@ -109,8 +107,13 @@ def _read_tools(body: dict[str, Any], conversation: Conversation) -> None:
             name = tool_name(function.get("name"), path)
             schema = function.get("parametersJsonSchema") or function.get("parameters") or {}
             conversation.tools.append(Tool(name, schema))
-    config = camel_keys(camel_keys(typed(body, "toolConfig", dict) or {}).get("functionCallingConfig") or {})
-    mode, allowed = str(config.get("mode") or "AUTO").upper(), texts(config.get("allowedFunctionNames"))
+    config = camel_keys(
+        camel_keys(typed(body, "toolConfig", dict) or {}).get("functionCallingConfig") or {}
+    )
+    mode, allowed = (
+        str(config.get("mode") or "AUTO").upper(),
+        texts(config.get("allowedFunctionNames")),
+    )
     if allowed and mode not in ("ANY", "VALIDATED"):
         raise invalid(
             "Function calling config is set without ANY mode; allowed_function_names may only be set when "
@@ -129,7 +132,9 @@ def _read_tools(body: dict[str, Any], conversation: Conversation) -> None:
 def _read_system(body: dict[str, Any], conversation: Conversation) -> None:
     system = body.get("systemInstruction")
     if isinstance(system, str):
-        raise invalid("Invalid value at 'system_instruction' (type.googleapis.com/Content)", "system")
+        raise invalid(
+            "Invalid value at 'system_instruction' (type.googleapis.com/Content)", "system"
+        )
     if not isinstance(system, dict):
         return
     parts = system.get("parts")
@@ -137,4 +142,3 @@ def _read_system(body: dict[str, Any], conversation: Conversation) -> None:
         conversation.system += str(part.get("text", ""))
     content = encode(system)
     conversation.segments.append(Segment(content, text_tokens(content)))
-

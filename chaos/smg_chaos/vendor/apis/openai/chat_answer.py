@@ -8,7 +8,7 @@ from smg_chaos.vendor.apis.call import Call, Frame
 from smg_chaos.vendor.wire.sse import DONE, data_event
 
 _SAFE: Final = {"filtered": False, "severity": "safe"}
-_FILTERS: Final = {name: _SAFE for name in ("hate", "self_harm", "sexual", "violence")}
+_FILTERS: Final = dict.fromkeys(("hate", "self_harm", "sexual", "violence"), _SAFE)
 _COMMENT: Final = b": OPENROUTER PROCESSING\n\n"
 _OBFUSCATION: Final = "aVzQ3xWk9"
 _LOGPROB: Final = -0.125
@@ -66,7 +66,9 @@ class Choice:
         """Return the id of the call with that number."""
         if self._google:
             return ""
-        return f"call_{at}" if "call_counter" in self._call.quirks else self._answer.name("call_", at)
+        return (
+            f"call_{at}" if "call_counter" in self._call.quirks else self._answer.name("call_", at)
+        )
 
     def call_head(self, at: int, one: CallMade) -> dict[str, Any]:
         """Return a call with all but its arguments."""
@@ -173,9 +175,7 @@ class _Chunks:
         self._frames: list[Frame] = []
         options = call.body.get("stream_options") or {}
         self._usage_asked = bool(options.get("include_usage"))
-        self._obfuscates = (
-            call.kind == "openai" and options.get("include_obfuscation") is not False
-        )
+        self._obfuscates = call.kind == "openai" and options.get("include_obfuscation") is not False
         self._logprobs = bool(call.body.get("logprobs"))
         self._usage = usage_of(call, _times(answer.cost, self._count))
         self._head = {
@@ -242,7 +242,9 @@ class _Chunks:
             self._delta(index, {"refusal" if refused else "content": piece}, 1)
         for at, one in enumerate(calls):
             if not alone:
-                self._delta(index, {"tool_calls": [{"index": at, **self._choice.call_head(at, one)}]})
+                self._delta(
+                    index, {"tool_calls": [{"index": at, **self._choice.call_head(at, one)}]}
+                )
             for piece in one.slices:
                 part = {"index": at, "function": {"arguments": piece}}
                 self._delta(index, {"tool_calls": [part]}, 1)
@@ -264,7 +266,9 @@ class _Chunks:
         choice: dict[str, Any] = {"index": index, "delta": delta, "finish_reason": self._finish}
         if "reasoning" in self._quirks and "comments" in self._quirks:
             choice["native_finish_reason"] = self._finish
-        more = {"usage": self._usage} if "usage_in_finish" in self._quirks else {}
+        more: dict[str, Any] = {}
+        if "usage_in_finish" in self._quirks:
+            more["usage"] = self._usage
         if "x_groq" in self._quirks:
             more["x_groq"] = {"id": self._answer.name("req_"), "usage": self._usage}
         self._put([choice], **more)

@@ -121,7 +121,9 @@ def response_object(
         "metadata": body.get("metadata") or {},
     }
     if "content_filters" in call.quirks:
-        response["content_filters"] = None if not ended else [{"blocked": False, "source": "prompt"}]
+        response["content_filters"] = (
+            None if not ended else [{"blocked": False, "source": "prompt"}]
+        )
     return response
 
 
@@ -153,7 +155,7 @@ class _Events:
             self._frames.append(Frame(DONE))
         return self._frames
 
-    def _put(self, name: str, tokens: int = 0, **fields: Any) -> None:
+    def _put(self, name: str, tokens: int = 0, /, **fields: Any) -> None:
         event = {"type": name, "sequence_number": len(self._frames), **fields}
         if "comments" in self._call.quirks:
             content = data_event(event)
@@ -202,7 +204,7 @@ class _Events:
     def _message(self, place: _Item, part: _Item) -> None:
         refused = part["type"] == "refusal"
         name, key = ("refusal", "refusal") if refused else ("output_text", "text")
-        more = {} if refused else {"logprobs": []}
+        more: dict[str, Any] = {} if refused else {"logprobs": []}
         where = {**place, "content_index": 0}
         self._put("response.content_part.added", **where, part={**part, key: ""})
         for piece in self._answer.draft.text:

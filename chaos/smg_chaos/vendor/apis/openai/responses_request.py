@@ -11,10 +11,7 @@ from smg_chaos.vendor.errors.vendor_error import Reason, VendorError, invalid
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    "access_programs background background_options context_management conversation image include input instructions "
-    "max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls previous_response_id prompt "
-    "prompt_cache_key prompt_cache_options prompt_cache_retention reasoning safety_identifier service_tier store "
-    "stream stream_options temperature text tool_choice tools top_logprobs top_p truncation user".split()
+    ["access_programs", "background", "background_options", "context_management", "conversation", "image", "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"]
 )
 ENCRYPTED: Final = "reasoning.encrypted_content"
 THOUGHT_MARK: Final = "r"
@@ -210,10 +207,13 @@ class _Items:
                     f"'{thought}'.",
                     "input",
                 )
-        elif self._call.strict and kind == "function_call" and not follows and not self._open:
-            if self._call.traits.thinks_always:
-                said = f"Item '{name}' of type 'function_call' came without a 'reasoning' item."
-                raise VendorError(Reason.BAD_STATE, said, path="input")
+        elif self._minds_lost_thoughts(kind) and not follows and not self._open:
+            said = f"Item '{name}' of type 'function_call' came without a 'reasoning' item."
+            raise VendorError(Reason.BAD_STATE, said, path="input")
+
+    def _minds_lost_thoughts(self, kind: str) -> bool:
+        strict = self._call.strict and self._call.traits.thinks_always
+        return strict and kind == "function_call"
 
     def _function_call(self, item: dict[str, Any], path: str) -> None:
         self._pair(item, "function_call")
