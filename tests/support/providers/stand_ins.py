@@ -43,7 +43,11 @@ class Desk:
         return Times(self.now_s, WALL_S + self.now_s)
 
     def ask(
-        self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, method: str = ""
+        self,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        method: str = "",
     ) -> Reply:
         """Return the reply to a request with good credentials, unless `headers` say otherwise."""
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)

@@ -9,7 +9,7 @@ Issuer = Literal["openai", "anthropic", "google", "xai", "open"]
 
 MODELS: Final[Mapping[str, tuple[str, ...]]] = {
     "openai": ("gpt-5.6", "gpt-4.1-mini", "o4-mini", "text-embedding-3-small"),
-    "anthropic": ("claude-sonnet-5", "claude-opus-4-5", "claude-haiku-4-5"),
+    "anthropic": ("claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5"),
     "google": ("gemini-3-pro-preview", "gemini-3-flash", "gemini-2.5-flash"),
     "bedrock": (
         "eu.anthropic.claude-sonnet-5",
