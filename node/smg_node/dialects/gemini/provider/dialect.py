@@ -1,13 +1,14 @@
 """generateContent as vendors serve it: the provider dialect of Gemini models."""
 
 from collections.abc import Collection
+from typing import Final
 
 from smg_node.core.generation.events import Begin
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.gemini.provider.judge import ContentJudge
 from smg_node.dialects.gemini.provider.listener import AnswerReader
 from smg_node.dialects.gemini.provider.writer import write
-from smg_node.dialects.provider_dialect import WriterOptions, Written
+from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions, Written
 
 
 class GenerateContentApi:
@@ -35,3 +36,7 @@ class GenerateContentApi:
         """Return the judge of one answer; no quirk changes it."""
         del quirks
         return ContentJudge()
+
+
+PROVIDER: Final[ProviderDialect] = GenerateContentApi()
+"""The one there is: it has no state."""
