@@ -21,6 +21,11 @@ CLOSED_S: Final = 1.0
 """So long a key rests whose vendor refused it as too fast and did not say for how long."""
 MODEL_OFF_S: Final = 300.0
 """So long nobody asks for a model that the vendor does not have."""
+TOO_FAST: Final = SmgError(
+    ErrorKind.RATE_LIMITED,
+    "the provider takes no more requests for now; try again after the time in Retry-After",
+    code="upstream_rate_limited",
+)
 CREDENTIAL_CODE: Final = "provider_secret"
 
 
@@ -30,7 +35,8 @@ class Key(msgspec.Struct):
     value: str
     limits: RateLimits
     off_until: float = 0.0
-    why: str = ""
+    why: SmgError | None = None
+    """The error that made it rest."""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -53,7 +59,7 @@ class ProviderAccount:
         self._clock = clock
         self._keys: list[Key] | None = None
         self._next = 0
-        self._models_off: dict[str, float] = {}
+        self._models_off: dict[str, tuple[float, SmgError]] = {}
 
     def update(self, spec: ProviderSpec, secrets: ProviderSecrets) -> None:
         """Take another definition; keys that stay keep what is known of them."""
@@ -81,23 +87,40 @@ class ProviderAccount:
             if self._wait_s(key, need, now) <= 0:
                 self._next = (self._next + step + 1) % len(keys)
                 return ApiKey(key.value), Use(key, key.limits.begin(need, now))
-        wait_s = min(self._wait_s(key, need, now) for key in keys)
-        raise SmgError(
-            ErrorKind.RATE_LIMITED,
-            "the provider takes no more requests for now; try again after the time in Retry-After",
-            code="upstream_rate_limited",
-            retry_after_s=min(wait_s, OFF_MIN_S),
-        )
+        raise self._resting(need, now)
 
     def off_s(self, model: str) -> float:
         """Return for how long no call of that model should be made, 0.0 if one may be now."""
         now = self._now()
-        off = self._models_off.get(model, 0.0) - now
+        off = self._models_off[model][0] - now if model in self._models_off else 0.0
         try:
             keys = self._all()
         except SmgError:
             return max(off, OFF_MIN_S)
         return max(0.0, off, min(self._wait_s(key, {}, now) for key in keys))
+
+    def off_error(self, model: str) -> SmgError:
+        """Return the error for a call of that model while it is off."""
+        now = self._now()
+        off_until, why = self._models_off.get(model, (0.0, None))
+        if why is not None and off_until > now:
+            return _again(why, off_until - now)
+        try:
+            self._all()
+        except SmgError as error:
+            return error
+        return self._resting({}, now)
+
+    def _resting(self, need: Mapping[str, float], now: float) -> SmgError:
+        """Return the error where all keys rest: that of the one that is back first."""
+        wait_s, why = min(
+            (
+                (self._wait_s(key, need, now), key.why if key.off_until > now else None)
+                for key in self._all()
+            ),
+            key=lambda one: one[0],
+        )
+        return _again(TOO_FAST if why is None else why, wait_s)
 
     def answered(self, use: Use, headers: Mapping[str, str]) -> None:
         """Take in the headers of an answer."""
@@ -107,12 +130,12 @@ class ProviderAccount:
         """Take in what a failure says of the account."""
         now, key = self._now(), use.key
         if failure.consequence is Consequence.TARGET_UNLISTED:
-            self._models_off[model] = now + MODEL_OFF_S
+            self._models_off[model] = now + MODEL_OFF_S, failure.error
         elif use.client_key:
             return
         elif failure.consequence is Consequence.PROVIDER_OFF:
             key.off_until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
-            key.why = failure.failure.value
+            key.why = failure.error
         elif failure.consequence is Consequence.BUCKET_CLOSED:
             key.limits.close(CLOSED_S if failure.wait_s is None else failure.wait_s, now)
 
@@ -146,3 +169,14 @@ class ProviderAccount:
 
     def _now(self) -> float:
         return self._clock.now_ms() / 1000
+
+
+def _again(why: SmgError, wait_s: float) -> SmgError:
+    """Return an error anew, with the time after which it may be tried again, as far as its kind has one."""
+    waits = why.kind in (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED)
+    return SmgError(
+        why.kind,
+        why.message,
+        code=why.code,
+        retry_after_s=min(wait_s, OFF_MIN_S) if waits else None,
+    )

@@ -220,6 +220,10 @@ class VendorTarget:
         """See `VendorSide`."""
         return self.account.off_s(self.model)
 
+    def off_error(self, now_s: float) -> SmgError:
+        """See `VendorSide`."""
+        return self.account.off_error(self.model)
+
     def _noted(self, use: Use, failure: VendorFailure) -> SmgError:
         self.account.failed(use, failure, self.model)
         if failure.refused_field:
