@@ -9,14 +9,32 @@ from typing import NamedTuple, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
+from smg_node.dialects.worker_errors import WorkerError
+
+
+class Undressing(Protocol):
+    """Takes back what a request's dress brought into an answer that passes: another name, a usage nobody asked for."""
+
+    def event(self, data: bytes) -> bytes | None:
+        """Return one event's data for the client, None for an event that it did not ask for."""
+        ...
+
+    def whole(self, body: bytes) -> bytes:
+        """Return a whole body for the client."""
+        ...
 
 
 class Dressed(NamedTuple):
-    """A request as the vendor is sent it: path with query, headers with the credential, body."""
+    """A request as the vendor is sent it: path with query, headers with the credential, body.
+
+    `undress` is for its answer, None where that is translated. `account` is what the vendor side knows it by.
+    """
 
     path: str
     headers: Mapping[str, str]
     body: bytes
+    undress: Undressing | None = None
+    account: object = None
 
 
 class Unframer(Protocol):
@@ -34,12 +52,20 @@ class Unframer(Protocol):
 class VendorSide(Protocol):
     """One model of one provider, as its calls see it."""
 
-    provider: str
-    """Name of the provider."""
-    model: str
-    """The vendor's name of the model."""
-    dialects: tuple[str, ...]
-    """Names of the APIs it speaks, the preferred one first."""
+    @property
+    def provider(self) -> str:
+        """Name of the provider."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The vendor's name of the model."""
+        ...
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the APIs it speaks, the preferred one first."""
+        ...
 
     def dialect(self, name: str) -> ProviderDialect:
         """Return one of these."""
@@ -54,9 +80,10 @@ class VendorSide(Protocol):
         ...
 
     async def passed(
-        self, name: str, raw: bytes, *, streamed: bool, headers: Mapping[str, str]
+        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
     ) -> Dressed:
-        """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's.
+        """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's, `ours` is
+        its name of the model.
 
         OVERLOADED if there is no credential in time.
         """
@@ -68,7 +95,7 @@ class VendorSide(Protocol):
         """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
         ...
 
-    def answer_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
+    def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
         """Return which headers of an answer pass to the client; notes what they tell of the account."""
         ...
 
@@ -77,12 +104,13 @@ class VendorSide(Protocol):
         ...
 
     def refused(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, told_in: str | None
+        self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
     ) -> SmgError:
-        """Return the error for an answer whose status is none of success; notes what it says of the account.
+        """Return the error for an answer whose status is none of success; notes what it says of the account."""
+        ...
 
-        `told_in` is the API that the client speaks where that is the vendor's: then its words and place are the client's.
-        """
+    def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
+        """Return the error for one that the vendor told inside an answer; notes what it says of the account."""
         ...
 
     def off_s(self, now_s: float) -> float:

@@ -11,6 +11,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects.provider_dialect import EventJudge
 from smg_node.dialects.sse_reader import EVENT_MAX_BYTES
 from smg_node.dialects.worker_errors import WorkerError
+from smg_node.engines.http.vendor_side import Undressing
 from smg_node.pipeline.relay.relayed_events import KEPT_MAX_BYTES, borders, read_event
 
 _BLANK_LINE: Final = b"\n\n"
@@ -19,8 +20,9 @@ _BLANK_LINE: Final = b"\n\n"
 class NativeStream:
     """Reader of one stream. Once there is a `failure` nothing passes any more."""
 
-    def __init__(self, judge: EventJudge) -> None:
+    def __init__(self, judge: EventJudge, undress: Undressing) -> None:
         self._judge = judge
+        self._undress = undress
         self._held: list[bytes] = []
         """Pieces of an event that is not over."""
         self._size = 0
@@ -78,18 +80,24 @@ class NativeStream:
 
     def _events(self, data: bytes) -> tuple[bytes, bytes]:
         """Read the whole events of `data`; return those that pass, and what is left."""
-        judge, start, passed = self._judge, 0, list[bytes]()
+        judge, undress, start, passed = self._judge, self._undress, 0, list[bytes]()
         for stop, end in borders(data):
             event = data[start:stop]
             if event.startswith(b"data: ") and b"\n" not in event and b"\r" not in event:
-                judge.take(b"", event[6:])
+                name, said = b"", event[6:]
             else:
                 name, said = read_event(event)
-                if said:
-                    judge.take(name, said)
-            if judge.failure is not None:
-                break
-            passed.append(data[start:end])
+            if said:
+                judge.take(name, said)
+                if judge.failure is not None:
+                    break
+                told = undress.event(said)
+                if told is said:
+                    passed.append(data[start:end])
+                elif told is not None:
+                    passed.append(_event(name, told) + data[stop:end])
+            else:
+                passed.append(data[start:end])
             start = end
         return b"".join(passed), data[start:]
 
@@ -105,3 +113,9 @@ class NativeStream:
         told = b"".join(self._kept)
         self._kept, self._kept_bytes = [], 0
         return told
+
+
+def _event(name: bytes, data: bytes) -> bytes:
+    """Return an event without the blank line after it."""
+    lines = b"\n".join(b"data: " + line for line in data.split(b"\n"))
+    return b"event: %b\n%b" % (name, lines) if name else lines

@@ -8,7 +8,7 @@ An answer is held back until its first word, and one that is not streamed until 
 may give it.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
@@ -25,15 +25,16 @@ from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.http.vendor_side import Dressed, VendorSide
 from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
-from smg_node.pipeline.relay.json_rewrite import Renamer
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
-from smg_node.pipeline.relay.worker_answers import failure_of
 
+_OWN_NAMES: Final = {"gemini": "generate_content"}
+"""What vendors' side calls an API whose dialect has another name here."""
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
+IGNORED_HEADER: Final = "x-smg-ignored-params"
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
 
@@ -60,6 +61,8 @@ class VendorCall:
         self._now_ms = now_ms
         self._spoke = spoke
         self._translation: Translation | None = None
+        self._sent: Dressed | None = None
+        self._ignored: tuple[str, ...] = ()
         self._api = asked.api.name
 
     def listen_as(self, begin: Begin, prompt_tokens: int, taken: Collection[str]) -> AnswerListener:
@@ -103,6 +106,7 @@ class VendorCall:
             self._translation = translate()
             self._api = self._preferred()
         dressed = await self._dressed(native=native)
+        self._sent = dressed
         stream = await self._engine.relay(
             replace(
                 request,
@@ -114,38 +118,48 @@ class VendorCall:
         )
         try:
             if not 200 <= stream.status < 300:
-                raise await self._refusal(stream, native=native)
+                raise await self._refusal(stream)
             told = self._native if native else self._listened if listened else self._presented
             async with aclosing(told(stream, self._head(stream))) as pieces:
                 async for piece in pieces:
                     yield piece
         except WorkerError as said:
-            words = self._engine.discreet(said.message.encode()).decode("utf-8", "replace")
-            hidden = WorkerError(said.status, words, said.code, said.param)
-            raise failure_of(hidden, self._asked.api if native else None) from said
+            raise side.broken(said, dressed) from said
         finally:
             stream.close()
 
+    @property
+    def _dress(self) -> Dressed:
+        assert self._sent is not None, "it was sent"
+        return self._sent
+
     def _preferred(self) -> str:
         """Return the API that a translated request is written for: the client's own where the vendor has it."""
-        dialects = self._side.dialects
-        return self._asks.dialect if self._asks.dialect in dialects else dialects[0]
+        dialects, dialect = self._side.dialects, self._asks.dialect
+        own = _OWN_NAMES.get(dialect, dialect)
+        return own if own in dialects else dialects[0]
 
     async def _dressed(self, *, native: bool) -> Dressed:
         side, headers = self._side, self._asks.headers
         if native:
             return await side.passed(
-                self._api, self._asked.raw, streamed=self._asked.streamed, headers=headers
+                self._api,
+                self._asked.raw,
+                ours=self._ours,
+                streamed=self._asked.streamed,
+                headers=headers,
             )
         assert self._translation is not None
         written = side.dialect(self._api).write(self._translation.wish, side.options(self._api))
+        self._ignored = written.ignored
         return await side.written(self._api, written.fields, headers=headers)
 
     # ── As it comes ──────────────────────────────────────────────────────────
 
     async def _native(self, stream: HttpStream, head: Head) -> AsyncGenerator[Head | bytes, None]:
-        side, judge = self._side, self._side.dialect(self._api).judge(self._side.quirks())
-        renamer = Renamer(side.model, self._ours)
+        judge = self._side.dialect(self._api).judge(self._side.quirks())
+        undress = self._dress.undress
+        assert undress is not None, "what passes was dressed"
         if head.events != self._asked.streamed:
             raise _misfit(head)
         if not head.events:
@@ -156,9 +170,9 @@ class VendorCall:
             self.book(judge.usage)
             self._spoke()
             yield replace(head, whole=True)
-            yield renamer.feed(body) + renamer.finish()
+            yield undress.whole(body)
             return
-        passing, said = NativeStream(judge), False
+        passing, said = NativeStream(judge, undress), False
         read = self._reading(stream)
         while piece := await read():
             passed = passing.feed(piece)
@@ -166,7 +180,7 @@ class VendorCall:
                 said = True
                 self._spoke()
                 yield head
-            if passed := renamer.feed(passed) if passed else b"":
+            if passed:
                 yield passed
             if passing.failure is not None:
                 raise passing.failure
@@ -174,7 +188,6 @@ class VendorCall:
         self.book(judge.usage)
         if passing.failure is not None:
             raise passing.failure
-        rest = renamer.feed(rest) + renamer.finish()
         if not said:
             self._spoke()
             yield head
@@ -281,19 +294,20 @@ class VendorCall:
         kind = stream.headers.get("content-type", "").lower()
         events = kind.startswith(_STREAMS)
         shown = stream.headers.get("content-type", "") if events else _JSON
-        return Head(200, shown, self._side.answer_headers(stream.headers), events=events)
+        headers = self._side.answer_headers(stream.headers, self._dress)
+        headers.pop("content-type", None)
+        if self._ignored:
+            headers[IGNORED_HEADER] = ", ".join(self._ignored)
+        return Head(200, shown, headers, events=events)
 
-    async def _refusal(self, stream: HttpStream, *, native: bool) -> SmgError:
+    async def _refusal(self, stream: HttpStream) -> SmgError:
         """Return the error for an answer whose status is none of success."""
         parts, size = list[bytes](), 0
         while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
             parts.append(piece)
             size += len(piece)
-        words = self._engine.discreet(b"".join(parts)[:REFUSAL_MAX_BYTES])
-        headers: Mapping[str, str] = stream.headers
-        return self._side.refused(
-            stream.status, headers, words, told_in=self._api if native else None
-        )
+        words = b"".join(parts)[:REFUSAL_MAX_BYTES]
+        return self._side.refused(stream.status, stream.headers, words, self._dress)
 
 
 def _misfit(head: Head) -> SmgError:
