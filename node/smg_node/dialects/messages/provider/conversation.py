@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
+from smg_node.core.errors import unsupported
 from smg_node.core.generation.call_arguments import (
     UNREADABLE_KEY,
     read_arguments,
@@ -52,7 +53,7 @@ def conversation_of(prompt: ChatPrompt, issuer: str, *, systems_stay: bool) -> C
     """
     turns = prompt.turns
     first = next((at for at, turn in enumerate(turns) if turn.role not in _SYSTEMS), len(turns))
-    system = [block for turn in turns[:first] for block in _said(turn.content)]
+    system = [block for turn in turns[:first] for block in _instructed(turn)]
     writer = _Messages(issuer, system, systems_stay=systems_stay)
     for turn in turns[first:]:
         writer.add(turn)
@@ -103,7 +104,7 @@ class _Messages:
     # ── Users ────────────────────────────────────────────────────────────────
 
     def _hear_system(self, turn: Turn) -> None:
-        blocks = _said(turn.content)
+        blocks = _instructed(turn)
         if self._stay:
             self._heard.append(("system", blocks))
         else:
@@ -209,6 +210,15 @@ def _said(content: str | tuple[Part, ...] | None) -> list[Block]:
             assert isinstance(part, TextPart), "a part is a text or a medium"
             blocks += _texts((part.text,))
     return blocks
+
+
+def _instructed(turn: Turn) -> list[Block]:
+    """Return what a system turn says, which is text only."""
+    for part in turn.content or ():
+        if isinstance(part, MediaPart):
+            why = "the vendor of this model takes no media in system messages"
+            raise unsupported(why, part.where)
+    return _said(turn.content)
 
 
 def _texts(texts: Iterable[str]) -> list[Block]:

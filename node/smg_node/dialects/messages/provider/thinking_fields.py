@@ -70,7 +70,13 @@ def thinking_fields(
     if wish.on is False or (wish.on is None and wish.effort == "none"):
         return ThinkingFields(room, {"type": "disabled"}, effort, ignored)
     budget = _budget(wish, options)
-    if wish.on is None and not wish.adaptive and effort is None and budget is None:
+    if (
+        wish.on is None
+        and not wish.adaptive
+        and effort is None
+        and budget is None
+        and wish.budget is None
+    ):
         return ThinkingFields(room, ignored=ignored)
     if budget is not None and max_tokens is None and budget >= room:
         room += budget
