@@ -4,14 +4,17 @@ Keys are tried in turn; one that is refused, or has nothing left, rests while th
 limits is kept for each key, so that load moves before the first refusal.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
-from smg_node.providers.provider_call import ApiKey, Credential
+from smg_node.providers.access_tokens.made_token import MadeToken
+from smg_node.providers.access_tokens.token_keeper import TokenKeeper
+from smg_node.providers.failures.failure_class import FailureClass
+from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.rate_limits import RateLimits
 from smg_node.providers.secret import SecretSources
@@ -40,33 +43,69 @@ class Key(msgspec.Struct):
 
 
 class Use(msgspec.Struct, frozen=True):
-    """A call's use of an account: the key, and the call's number in its limits."""
+    """A call's use of an account: the key, and the call's number in its limits. `token` is what let it in, where that
+    was made for it.
+    """
 
     key: Key
     call: int
     client_key: bool = False
+    token: MadeToken | None = None
+
+
+class KeptTokens(Protocol):
+    """Tokens of one provider, made while it is defined."""
+
+    keeper: TokenKeeper
+
+    def credential(self, token: MadeToken) -> Credential:
+        """Return what lets a call in by that token."""
+        ...
+
+    def stop(self) -> None:
+        """Make no more."""
+        ...
+
+
+KeepTokens: TypeAlias = Callable[[ProviderSpec, ProviderSecrets], KeptTokens | None]
+"""Begins to keep the tokens of a provider; None where its credentials are keys, or none."""
 
 
 class ProviderAccount:
     """One account. Times are seconds since the epoch."""
 
     def __init__(
-        self, spec: ProviderSpec, secrets: ProviderSecrets, sources: SecretSources, clock: Clock
+        self,
+        spec: ProviderSpec,
+        secrets: ProviderSecrets,
+        sources: SecretSources,
+        clock: Clock,
+        keep: KeepTokens,
     ) -> None:
         self.spec = spec
         self._secrets = secrets
         self._sources = sources
         self._clock = clock
+        self._keep = keep
+        self._kept = keep(spec, secrets)
         self._keys: list[Key] | None = None
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
 
     def update(self, spec: ProviderSpec, secrets: ProviderSecrets) -> None:
         """Take another definition; keys that stay keep what is known of them."""
-        if secrets != self._secrets or spec.kind != self.spec.kind:
+        before = self.spec
+        if (secrets, spec.credentials, spec.region) != (
+            self._secrets,
+            before.credentials,
+            before.region,
+        ):
+            self.close()
+            self._kept = self._keep(spec, secrets)
+        if secrets != self._secrets or spec.kind != before.kind:
             known = {key.value: key for key in self._keys or ()}
             self._secrets, self._keys = secrets, None
-            if spec.kind == self.spec.kind:
+            if spec.kind == before.kind:
                 try:
                     self._keys = [known.get(key.value, key) for key in self._read()]
                 except SmgError:
@@ -75,12 +114,26 @@ class ProviderAccount:
         self.spec = spec
         self._models_off.clear()
 
-    def use(self, need: Mapping[str, float]) -> tuple[Credential, Use]:
-        """Return the credential of the next call, which will spend about `need`; RATE_LIMITED where every key rests."""
+    def close(self) -> None:
+        """Make no more tokens."""
+        if self._kept is not None:
+            self._kept.stop()
+
+    async def use(self, need: Mapping[str, float]) -> tuple[Credential, Use]:
+        """Return the credential of the next call, which will spend about `need`.
+
+        RATE_LIMITED where every key rests; OVERLOADED where there is no token in time.
+        """
         now = self._now()
-        if self.spec.credentials.kind == "none":
+        if self.spec.credentials.kind != "keys":
             key = self._all()[0]
-            return None, Use(key, key.limits.begin(need, now))
+            if (wait_s := self._wait_s(key, need, now)) > 0:
+                raise _again(TOO_FAST if key.why is None else key.why, wait_s)
+            kept = self._kept
+            if kept is None:
+                return None, Use(key, key.limits.begin(need, now))
+            token = kept.keeper.current or await kept.keeper.first()
+            return kept.credential(token), Use(key, key.limits.begin(need, now), token=token)
         keys = self._all()
         for step in range(len(keys)):
             key = keys[(self._next + step) % len(keys)]
@@ -134,6 +187,11 @@ class ProviderAccount:
         elif use.client_key:
             return
         elif failure.consequence is Consequence.PROVIDER_OFF:
+            kept = self._kept
+            denied = failure.failure is FailureClass.NOT_LET_IN
+            if denied and kept is not None and use.token and kept.keeper.refused(use.token):
+                # Another one is being made.
+                return
             key.off_until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
             key.why = failure.error
         elif failure.consequence is Consequence.BUCKET_CLOSED:
@@ -143,6 +201,15 @@ class ProviderAccount:
     def secrets(self) -> Sequence[str]:
         """Every text that no client and no log may see."""
         keys = [key.value for key in self._keys or ()]
+        kept = self._kept
+        token = None if kept is None else kept.keeper.current
+        if token is not None:
+            made = token.credential
+            keys += (
+                [made.value]
+                if isinstance(made, BearerToken)
+                else [made.access_key_id, made.secret_access_key, made.session_token]
+            )
         return [text for text in (*keys, *self.spec.accounts) if text]
 
     def _wait_s(self, key: Key, need: Mapping[str, float], now: float) -> float:
@@ -157,7 +224,7 @@ class ProviderAccount:
         """Read the keys. UPSTREAM_FAILED `provider_secret` for one that is not there."""
         kind = self.spec.kind
         values = [secret.read(self._sources) for secret in self._secrets.keys]
-        if not values and self.spec.credentials.kind == "none":
+        if not values and self.spec.credentials.kind != "keys":
             values = [""]
         if not values:
             raise SmgError(
