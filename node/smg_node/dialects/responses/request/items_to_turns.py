@@ -17,6 +17,7 @@ import msgspec
 
 from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import SmgError, invalid
+from smg_node.core.generation.opaque import Opaque
 from smg_node.core.generation.request import (
     MediaKind,
     MediaPart,
@@ -25,8 +26,11 @@ from smg_node.core.generation.request import (
     TextPart,
     ToolCall,
     Turn,
+    TurnBlock,
 )
+from smg_node.dialects.opaque_envelope import PREFIX, unpack
 from smg_node.dialects.openai.functions import custom_arguments
+from smg_node.dialects.responses.events.open_state import PHASE, PHASES, TEXT_PLACE
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import (
@@ -44,6 +48,8 @@ _MEDIA: Final[Mapping[str, MediaKind]] = {
     "input_file": "file",
     "input_audio": "audio",
 }
+_PHASE_ISSUER: Final = "openai"
+"""Whose models tell the phases of their messages."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -55,6 +61,19 @@ class _Open:
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     phase: str | None = None
+    blocks: list[TurnBlock] = field(default_factory=list)
+    """The same, in order, with what vendors want back."""
+    has_state: bool = False
+
+    def attach(self, place: str, opaque: tuple[Opaque, ...]) -> None:
+        """Put opaque state on the call of this id, or on the last text."""
+        for at in range(len(self.blocks) - 1, -1, -1):
+            block = self.blocks[at]
+            found = block.kind == "text" if place == TEXT_PLACE else block.call_id == place
+            if found:
+                self.blocks[at] = msgspec.structs.replace(block, opaque=block.opaque + opaque)
+                self.has_state = True
+                return
 
     def turn(self) -> Turn | None:
         """Return the finished turn; None if it is empty."""
@@ -66,6 +85,7 @@ class _Open:
             reasoning="\n".join(self.reasoning) if self.reasoning else None,
             calls=tuple(self.calls),
             extra={} if self.phase is None else {"phase": self.phase},
+            blocks=tuple(self.blocks) if self.has_state else (),
         )
 
 
@@ -108,12 +128,12 @@ def turns_in_steps(
 
 
 def sealed(items: Sequence[ItemDoc]) -> Steps[tuple[str, ...]]:
-    """Return all sealed content in these items, each once, in steps."""
+    """Return all content in these items that was sealed here, each once, in steps; vendors' state is not sealed."""
     found: dict[str, bool] = {}
     for item in items:
         if item.type in ("compaction", "reasoning"):
             content = item.values().get("encrypted_content")
-            if type(content) is str and content:
+            if type(content) is str and content and not content.startswith(PREFIX):
                 found[content] = True
             yield item.weight
     return tuple(found)
@@ -148,7 +168,9 @@ class _Weaver:
         elif item.type == "reasoning":
             self._think(item.values(), where)
         elif item.type in CALL_OUTPUTS:
-            self._open.calls.append(_call(item.type, item.values(), self._names))
+            call = _call(item.type, item.values(), self._names)
+            self._open.calls.append(call)
+            self._open.blocks.append(TurnBlock("call", call.arguments, call.name, call.call_id))
         elif item.type in OUTPUTS:
             values = item.values()
             self._close()
@@ -171,17 +193,31 @@ class _Weaver:
         if type(content) is not str:
             content = "".join(part.text for part in content if type(part) is TextPart)
         self._open.texts.append(content)
-        self._open.phase = _text_at(values, "phase") or self._open.phase
+        phase = _text_at(values, PHASE)
+        self._open.phase = phase or self._open.phase
+        opaque = (Opaque(_PHASE_ISSUER, PHASE, phase),) if phase in PHASES else ()
+        self._open.has_state = self._open.has_state or bool(opaque)
+        self._open.blocks.append(TurnBlock("text", content, opaque=opaque))
 
     def _think(self, values: Mapping[str, Any], where: str) -> None:
+        blob = _text_at(values, "encrypted_content")
+        envelope = unpack(blob) if blob.startswith(PREFIX) else None
+        if envelope is not None and envelope.place:
+            self._open.attach(envelope.place, envelope.opaque)
+            return
         if self._open.texts and not self._open.calls:
             self._close()
         text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
-        blob = _text_at(values, "encrypted_content")
-        if not text and blob:
+        if envelope is not None:
+            text = text or envelope.thought
+            self._open.has_state = self._open.has_state or bool(envelope.opaque)
+        elif not text and blob:
             text = self._unsealed(blob, where)
         if text:
             self._open.reasoning.append(text)
+        if text or envelope is not None:
+            opaque = () if envelope is None else envelope.opaque
+            self._open.blocks.append(TurnBlock("reasoning", text, opaque=opaque))
 
     def _unsealed(self, blob: str, where: str) -> str:
         text = self._opened.get(blob)
