@@ -70,7 +70,7 @@ def message_of(choice: Choice, view: ChatView) -> dict[str, Any]:
 
 def has_refusal(choice: Choice) -> bool:
     """Whether a choice has a refusal in words."""
-    return any(block.kind == "refusal" and block.text for block in choice.blocks)
+    return any(block.kind == "refusal" for block in choice.blocks)
 
 
 def _call_of(call: BlockEnd, view: ChatView) -> dict[str, Any]:
