@@ -31,9 +31,8 @@ from smg_node.core.generation.request import (
 )
 from smg_node.dialects.gemini.provider.media_parts import media_part
 from smg_node.dialects.gemini.provider.model_traits import ModelTraits
+from smg_node.dialects.gemini.signatures import STAND_IN
 
-STAND_IN: Final = "skip_thought_signature_validator"
-"""What Google takes for the signature of a call that another model made, or whose signature was lost."""
 NO_RESULT: Final = "there is no result of this call"
 _SYSTEMS: Final = ("system", "developer")
 _RESULTS: Final = ("tool", "function")

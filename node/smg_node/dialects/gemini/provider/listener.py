@@ -33,9 +33,9 @@ from smg_node.dialects.gemini.provider.answer_facts import (
     vendor_error,
 )
 from smg_node.dialects.gemini.provider.partial_arguments import PartialArguments
+from smg_node.dialects.gemini.signatures import ISSUER
 from smg_node.dialects.sse_reader import EventLines
 
-ISSUER: Final = "google"
 CANDIDATES_MAX: Final = 128
 _UNKNOWN_LOGPROB: Final = -9999.0
 _decode: Final = msgspec.json.Decoder().decode

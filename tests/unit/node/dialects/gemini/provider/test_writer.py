@@ -22,7 +22,8 @@ from smg_node.core.generation.request import (
     Turn,
     TurnBlock,
 )
-from smg_node.dialects.gemini.provider.contents_writer import NO_RESULT, STAND_IN
+from smg_node.dialects.gemini.provider.contents_writer import NO_RESULT
+from smg_node.dialects.gemini.signatures import STAND_IN
 from support.providers.generate_content import signed
 from support.providers.generate_content_wishes import MODELS, PIXEL, wish, wishes, written
 from support.tools.example_counts import example_count
