@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.generation.request import GenerateRequest
+from smg_node.dialects.gemini.signatures import standard
 from smg_node.dialects.gemini.spelling import snake_case
 from smg_node.dialects.provider_dialect import WriterOptions
 from support.answers.gemini_bodies import parsed
@@ -72,14 +73,13 @@ async def capturing(*answers: bytes) -> AsyncIterator[tuple[list[web.Request], A
             yield asked, client
 
 
-def camel(value: Any) -> Any:
-    """Return a body with the keys of the API's own in one spelling; the client mixes two."""
-    if isinstance(value, dict):
-        told = {
-            key: one if key in ("args", "response") else camel(one) for key, one in value.items()
-        }
-        return {snake_case(key): one for key, one in told.items()}
-    return [camel(one) for one in value] if isinstance(value, list) else value
+def spelled(value: Any, key: str = "") -> Any:
+    """Return a body with the API's own keys and signatures in one spelling each; the client has two."""
+    if isinstance(value, dict) and key not in ("args", "response"):
+        return {snake_case(name): spelled(one, snake_case(name)) for name, one in value.items()}
+    if key == "thought_signature":
+        return standard(value)
+    return [spelled(one) for one in value] if isinstance(value, list) else value
 
 
 CONFIGS: Final[list[dict[str, Any]]] = [
@@ -161,10 +161,10 @@ async def test_what_the_client_asks_is_written_as_the_client_wrote_it(
     # Thoughts are always asked for: whether a client sees them is for its presenter.
     shown = wrote.setdefault("generationConfig", {}).setdefault("thinkingConfig", {})
     assert shown.pop("includeThoughts") is True
-    meant = camel(body)
+    meant = spelled(body)
     meant.setdefault("generation_config", {}).setdefault("thinking_config", {}).pop("include_thoughts", None)  # fmt: skip
     meant.get("system_instruction", {}).pop("role", None)
-    assert camel(wrote) == meant
+    assert spelled(wrote) == meant
     assert again.ignored == ()
 
 

@@ -149,20 +149,14 @@ class GeminiPresenter:
     def _signed(self, block: BlockEnd) -> str:
         """Return the signature of the part that a block is, "" for none; a thought without one is kept for the next."""
         choice, opaque = block.choice, block.opaque
-        if block.kind == "reasoning":
-            if not opaque:
-                self._thoughts[choice] += block.text
-                return ""
-            state = State(opaque)
-            if not is_googles(state) and not self._view.thoughts and block.text:
-                state = State(opaque, self._sign(block.text))
-            return signature_with(state)
+        is_thought = block.kind == "reasoning"
+        if is_thought:
+            self._thoughts[choice] += block.text
         if not opaque:
             return self._signature(choice) if block.kind == "call" else ""
-        state = State(opaque)
-        if is_googles(state):
+        if is_googles(State(opaque)) or (is_thought and self._view.thoughts):
+            # What its vendor keeps, or its client has, needs no seal.
             self._thoughts[choice] = ""
-            return signature_with(state)
         return signature_with(State(opaque, self._signature(choice)))
 
     def _signature(self, choice: int) -> str:
