@@ -103,7 +103,7 @@ def turns(draw: st.DrawFn) -> tuple[Turn, ...]:
     """Turns in any order, results of calls that there are and of others among them."""
     made: list[Turn] = []
     for at in range(draw(st.integers(1, 7))):
-        role = draw(st.sampled_from(["system", "developer", "user", "assistant", "tool"]))
+        role = draw(st.sampled_from(["system", "user", "assistant", "tool"]))
         if role == "assistant":
             made.append(draw(answers(at)))
         elif role == "tool":
@@ -113,10 +113,13 @@ def turns(draw: st.DrawFn) -> tuple[Turn, ...]:
             said = draw(contents | st.sampled_from(['{"a": [1]}', '{"a"', "{}"]))
             made.append(Turn("tool", said, name=name, answers_call=answered))
         else:
-            made.append(Turn(role, draw(contents), name=draw(st.none() | st.just("Ann"))))
+            made.append(
+                Turn("user" if role == "user" else "system", draw(contents), name=draw(named))
+            )
     return tuple(made)
 
 
+named = st.none() | st.just("Ann")
 constraints = st.sampled_from(
     [
         None,
