@@ -49,7 +49,7 @@ class Checkpoints:
         self.leaves = self._drains()
         now_s = self._now_s()
         due = now_s - self._marked_s >= self._every_s
-        if not due and not self.leaves and not any(one.type in _FIRST for one in told):
+        if not (due or self.leaves) and _FIRST.isdisjoint([one.type for one in told]):
             return b""
         self._marked_s = now_s
         return self._frame(last.sequence, self.leaves)
