@@ -50,7 +50,7 @@ def theirs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         added = {name.lower(): value for name, value in asked.headers.items()}
         return {name: value for name, value in added.items() if name not in before}
 
-    return sign
+    yield sign
 
 
 def drawn(rng: Random) -> RequestToSign:
