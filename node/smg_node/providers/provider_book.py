@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from smg_node.core.ports import Clock
 from smg_node.engines.engine_options import EngineOptions
-from smg_node.providers.account import ProviderAccount
+from smg_node.providers.account import KeptTokens, ProviderAccount
 from smg_node.providers.provider_connections import Connections
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import SECRET_MAX_CHARACTERS
@@ -17,6 +17,8 @@ from smg_node.providers.target import ProviderTarget
 
 if TYPE_CHECKING:
     import ssl
+
+    from smg_node.providers.kept_tokens import Spawn
 
 
 class NodeSources:
@@ -33,23 +35,28 @@ class NodeSources:
 
 
 class ProviderBook:
-    """Accounts of one process. `options` say how long engines may take, where a provider says nothing."""
+    """Accounts of one process. `options` say how long engines may take, where a provider says nothing; `spawn` starts
+    tasks that make tokens.
+    """
 
-    def __init__(self, options: EngineOptions, clock: Clock) -> None:
+    def __init__(self, options: EngineOptions, clock: Clock, spawn: "Spawn") -> None:
         self._options = options
         self._clock = clock
+        self._spawn = spawn
+        self._sources = NodeSources()
         self._accounts: dict[str, ProviderAccount] = {}
         self._connections = Connections(options.connect_s, _trust)
 
     def update(self, defined: Mapping[str, tuple[ProviderSpec, ProviderSecrets]]) -> None:
         """Take these as all definitions; accounts that stay keep what they know."""
         for name in self._accounts.keys() - defined.keys():
-            del self._accounts[name]
+            self._accounts.pop(name).close()
         for name, (spec, secrets) in defined.items():
             found = self._accounts.get(name)
             if found is None:
-                account = ProviderAccount(spec, secrets, NodeSources(), self._clock)
-                self._accounts[name] = account
+                self._accounts[name] = ProviderAccount(
+                    spec, secrets, self._sources, self._clock, self._tokens
+                )
             else:
                 found.update(spec, secrets)
 
@@ -73,6 +80,16 @@ class ProviderBook:
             options=options,
             connections=self._connections,
             clock=self._clock,
+        )
+
+    def _tokens(self, spec: ProviderSpec, secrets: ProviderSecrets) -> KeptTokens | None:
+        if spec.credentials.kind in ("keys", "none"):
+            return None
+        # Imported with the first provider that has tokens.
+        from smg_node.providers.kept_tokens import keep_tokens
+
+        return keep_tokens(
+            spec, secrets, sources=self._sources, clock=self._clock, spawn=self._spawn
         )
 
     async def close(self) -> None:

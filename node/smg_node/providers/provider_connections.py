@@ -7,7 +7,7 @@ from typing import Final
 from smg_node.engines.http.aiohttp_client import AiohttpTransport
 from smg_node.engines.http.transport import HttpTransport
 from smg_node.providers.provider_spec import ProviderSpec
-from smg_node.providers.provider_url import base_of
+from smg_node.providers.wire.provider_url import base_of
 
 KEPT_S: Final = 55.0
 """Vendors close an idle connection after a minute or later."""

@@ -18,7 +18,10 @@ _MODULES: Final = {
 
 
 @cache
-def provider_dialect(name: str) -> ProviderDialect:
-    """Return the dialect of that name."""
-    found: ProviderDialect = import_module(_MODULES[name]).PROVIDER
+def provider_dialect(name: str, model: str) -> ProviderDialect:
+    """Return the dialect of that name, as the vendor's model speaks it."""
+    module = import_module(_MODULES[name])
+    found: ProviderDialect = (
+        module.converse_provider(model) if name == hosting.CONVERSE else module.PROVIDER
+    )
     return found

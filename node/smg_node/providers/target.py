@@ -20,14 +20,17 @@ from smg_node.engines.load import Load
 from smg_node.providers.account import ProviderAccount, Use
 from smg_node.providers.answer_undressing import AnswerUndressing
 from smg_node.providers.issuers import issuer_of
-from smg_node.providers.provider_call import ApiKey, ProviderCall, provider_call
+from smg_node.providers.provider_call import ApiKey, PreparedCall, ProviderCall
 from smg_node.providers.provider_connections import Connections
 from smg_node.providers.provider_dialects import provider_dialect
 from smg_node.providers.provider_headers import to_client
+from smg_node.providers.provider_spec import ProviderSpec
 from smg_node.providers.vendor_errors import VendorFailure, event_failure, vendor_failure
 
 CLIENT_KEY_HEADER: Final = "x-smg-provider-key"
 """A client's own key for the vendor, where the provider's definition takes it."""
+INVOKE: Final = "bedrock_invoke"
+"""Kind whose streams are AWS's frames around another API's events."""
 OUTPUT_MAX: Final = 4_096
 _TOKENS_PER_BYTE: Final = 0.25
 
@@ -98,6 +101,8 @@ class VendorTarget:
         self._model = model
         self._public = public
         self._clock = clock
+        self._prepared_for: ProviderSpec | None = None
+        self._calls: dict[tuple[str, bool], PreparedCall] = {}
         self._lacks: frozenset[str] = frozenset()
         """Fields that the vendor said this model does not take."""
 
@@ -121,7 +126,7 @@ class VendorTarget:
 
     def dialect(self, name: str) -> ProviderDialect:
         """Return one of these."""
-        return provider_dialect(name)
+        return provider_dialect(name, self._model)
 
     def options(self, name: str) -> WriterOptions:
         """Return what the writer of that API must know."""
@@ -143,7 +148,7 @@ class VendorTarget:
         self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
     ) -> Dressed:
         """See `VendorSide`."""
-        call, use = self._call(name, raw, streamed=streamed, headers=headers)
+        call, use = await self._call(name, raw, streamed=streamed, headers=headers)
         known = "" if ours == self.model else ours
         undress = AnswerUndressing(name, known, withhold_usage=call.usage_added)
         return _dressed(call, use, undress)
@@ -155,10 +160,10 @@ class VendorTarget:
         kept = {key: value for key, value in fields.items() if key not in self._lacks}
         # A header of the client's is for the vendor where it speaks the vendor's API; its own key always is.
         own = {CLIENT_KEY_HEADER: headers.get(CLIENT_KEY_HEADER, "")}
-        call, use = self._call(name, kept, streamed=True, headers=own)
+        call, use = await self._call(name, kept, streamed=True, headers=own)
         return _dressed(call, use, None)
 
-    def _call(
+    async def _call(
         self,
         name: str,
         body: bytes | Mapping[str, object],
@@ -168,21 +173,25 @@ class VendorTarget:
     ) -> tuple[ProviderCall, Use]:
         account = self.account
         size = len(body) if isinstance(body, bytes) else 0
-        credential, use = account.use({"requests": 1.0, "tokens": size * _TOKENS_PER_BYTE})
+        credential, use = await account.use({"requests": 1.0, "tokens": size * _TOKENS_PER_BYTE})
         client_key = headers.get(CLIENT_KEY_HEADER, "")
         if client_key and account.spec.client_keys:
             credential, use = ApiKey(client_key), Use(use.key, use.call, client_key=True)
-        call = provider_call(
-            account.spec,
-            name,
-            self.model,
-            body,
-            streamed=streamed,
-            credential=credential,
-            now=self._clock.now_ms() / 1000,
-            headers=headers,
-        )
+        prepared = self._prepared(name, streamed=streamed)
+        call = prepared.call(body, credential, self._clock.now_ms() / 1000, headers)
         return call, use
+
+    def _prepared(self, name: str, *, streamed: bool) -> PreparedCall:
+        """Return what calls of one kind have in common, made anew where the definition changed."""
+        spec = self.account.spec
+        if spec is not self._prepared_for:
+            self._prepared_for, self._calls = spec, {}
+        found = self._calls.get((name, streamed))
+        if found is None:
+            found = self._calls[name, streamed] = PreparedCall(
+                spec, name, self.model, streamed=streamed
+            )
+        return found
 
     def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
         """See `VendorSide`."""
@@ -191,7 +200,11 @@ class VendorTarget:
 
     def unframer(self, name: str) -> Unframer | None:
         """See `VendorSide`."""
-        return None
+        if self.account.spec.kind != INVOKE:
+            return None
+        from smg_node.dialects.converse.chunk_frames import ChunkFrames
+
+        return ChunkFrames()
 
     def refused(
         self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
@@ -219,6 +232,10 @@ class VendorTarget:
     def off_s(self, now_s: float) -> float:
         """See `VendorSide`."""
         return self.account.off_s(self.model)
+
+    def off_error(self, now_s: float) -> SmgError:
+        """See `VendorSide`."""
+        return self.account.off_error(self.model)
 
     def _noted(self, use: Use, failure: VendorFailure) -> SmgError:
         self.account.failed(use, failure, self.model)

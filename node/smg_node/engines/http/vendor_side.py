@@ -116,3 +116,7 @@ class VendorSide(Protocol):
     def off_s(self, now_s: float) -> float:
         """Return for how long no request should go there, 0.0 if one may now."""
         ...
+
+    def off_error(self, now_s: float) -> SmgError:
+        """Return the error for a request that would have to go there while it is off."""
+        ...

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from smg_node.providers.access_tokens.fetch import Fetch, fetched, fetched_json, form, place_of
 from smg_node.providers.access_tokens.made_token import AwsKeys, MadeToken, time_of, token_error
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
-from smg_node.providers.provider_url import aws_domain
 from smg_node.providers.secret import Secret, SecretSources
+from smg_node.providers.wire.provider_url import aws_domain
 
 SESSION_NAME: Final = "smg-node"
 METADATA: Final = "http://169.254.169.254"
