@@ -161,10 +161,10 @@ tools = st.lists(
 def choices(draw: st.DrawFn, declared: tuple[Tool, ...]) -> ToolChoice:
     """A choice among these tools."""
     names = [tool.name for tool in declared]
-    parallel = draw(st.booleans())
-    if names and draw(st.booleans()):
+    parallel, one, some = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    if names and one:
         return ToolChoice("named", names[0], parallel=parallel)
-    allowed = (names[-1],) if names and draw(st.booleans()) else None
+    allowed = (names[-1],) if names and some else None
     modes: list[ToolMode] = ["auto", "none", "required"]
     return ToolChoice(draw(st.sampled_from(modes)), allowed=allowed, parallel=parallel)
 
