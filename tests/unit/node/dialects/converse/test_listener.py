@@ -184,7 +184,9 @@ def test_these_answers_are_such_that_botocore_reads_them(name: str) -> None:
     content = answer_of(whole_answer(*blocks))["output"]["message"]["content"]
     assert len(content) == len(blocks)
     cited = [part["citationsContent"]["content"] for part in content if "citationsContent" in part]
-    said = [part.get("text", "") for part in content] + [one["text"] for row in cited for one in row]
+    said = [part.get("text", "") for part in content] + [
+        one["text"] for row in cited for one in row
+    ]
     assert texts == "".join(said)
 
 
@@ -334,9 +336,7 @@ def test_without_usage_the_estimate_counts() -> None:
 
 def test_a_call_with_an_id_of_before_gets_another() -> None:
     data = call(0, "f", "tooluse_1", "{}") + ended("tool_use")
-    [start] = [
-        one for one in listened([data], taken={"tooluse_1"}) if isinstance(one, BlockStart)
-    ]
+    [start] = [one for one in listened([data], taken={"tooluse_1"}) if isinstance(one, BlockStart)]
     assert start.call_id == ""
 
 
@@ -425,18 +425,25 @@ def test_a_whole_error_after_success_is_the_vendors_own() -> None:
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 3) | st.sampled_from(["", "a", "{}", "YQ=="]),
-    lambda inner: st.lists(inner, max_size=2)
-    | st.dictionaries(
-        st.sampled_from(
-            [
-                *("contentBlockIndex", "delta", "start", "toolUse", "text", "input", "name"),
-                *("reasoningContent", "signature", "redactedContent", "toolUseId", "type"),
-                *("stopReason", "usage", "inputTokens", "cacheDetails", "content", "message"),
-                *("output", "reasoningText", "citationsContent", "additionalModelResponseFields"),
-            ]
-        ),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    *("contentBlockIndex", "delta", "start", "toolUse", "text", "input", "name"),
+                    *("reasoningContent", "signature", "redactedContent", "toolUseId", "type"),
+                    *("stopReason", "usage", "inputTokens", "cacheDetails", "content", "message"),
+                    *(
+                        "output",
+                        "reasoningText",
+                        "citationsContent",
+                        "additionalModelResponseFields",
+                    ),
+                ]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
 )
