@@ -15,6 +15,7 @@ from typer.main import get_command
 
 _COMMANDS: Final = {
     "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
+    "vendor": ("smg_chaos.vendor.cli", "Serve a stand-in of a vendor of models."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
     "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
     "crowd": ("smg_chaos.bench.crowd_cli", "Put thousands of streams on one gateway at once."),

@@ -4,6 +4,7 @@ Only the places where a dialect names the model are touched, never an argument o
 events of one stream begin alike, so a beginning that was looked through once is only compared.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -11,7 +12,7 @@ import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.providers import hosting
-from smg_node.providers.json_members import Member, edited, member, members
+from smg_node.providers.wire.json_members import Member, edited, member, members
 
 _TOP: Final = ("model",)
 _PLACES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
@@ -24,7 +25,9 @@ _PLACES: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     hosting.INTERACTIONS: (("interaction", "model"), _TOP),
 }
 """Where an answer or an event names its model."""
-_NULL_END: Final = b',"usage":null}'
+_NULL: Final = b',"usage":null'
+_PLAIN_END: Final = re.compile(rb'(?:,"[a-z_]{1,40}":"[^"\\]*+")*+\}')
+"""The end of a chunk with nothing but short texts in it: what stands right before is a member of the chunk itself."""
 _EMPTY: Final = (b"[]", b"[ ]")
 
 
@@ -79,8 +82,9 @@ class AnswerUndressing:
 
 def _without_usage(data: bytes) -> bytes | None:
     """Return a chunk without the usage that was asked for by this node; None if it is there only for that."""
-    if data.endswith(_NULL_END):
-        return data[: -len(_NULL_END)] + b"}"
+    null = data.rfind(_NULL)
+    if null > 0 and _PLAIN_END.fullmatch(data, null + len(_NULL)):
+        return data[:null] + data[null + len(_NULL) :]
     try:
         there = {one.key: data[one.value : one.end] for one in members(data)}
         usage = there.get("usage")

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from smg_node.providers.hosting import Dress, Version
-from smg_node.providers.json_members import edited, member, members
+from smg_node.providers.wire.json_members import Member, edited, member, member_in, members
 
 _INCLUDE: Final = "include_usage"
 _OPTIONS: Final = "stream_options"
@@ -45,7 +45,8 @@ def dress_native(
     named = _encode(model)
     replaced = {"model": named} if dress.model else {}
     removed = _removed(dress)
-    there = {one.key for one in members(body)}
+    found = members(body)
+    there = {one.key for one in found}
     added: dict[str, bytes] = {} if not dress.model or "model" in there else {"model": named}
     if dress.version is Version.BODY and "anthropic_version" not in there:
         added["anthropic_version"] = _encode(version)
@@ -55,10 +56,11 @@ def dress_native(
         added["max_tokens"] = _COUNTED_TOKENS
     usage_added = False
     if dress.usage and streamed:
-        options = _options_with_usage(body)
+        options = _options_with_usage(body, member_in(found, _OPTIONS))
         if options is not None:
             added[_OPTIONS], usage_added = options, True
-    return Dressed(_framed(edited(body, replaced, removed, added=added), dress), usage_added)
+    new = edited(body, replaced, removed, added=added, there=found)
+    return Dressed(_framed(new, dress), usage_added)
 
 
 def dress_written(
@@ -90,15 +92,15 @@ def _removed(dress: Dress) -> Sequence[str]:
     return [name for name, is_gone in gone if is_gone]
 
 
-def _options_with_usage(body: bytes) -> bytes | None:
+def _options_with_usage(body: bytes, options: Member | None) -> bytes | None:
     """Return the `stream_options` that ask for the usage; None where they do already."""
-    options = member(body, (_OPTIONS,))
-    if options is None or body[options.value : options.value + 1] != b"{":
+    said = b"null" if options is None else body[options.value : options.end]
+    if not said.startswith(b"{"):
         return b'{"include_usage":true}'
-    asked = member(body, (_OPTIONS, _INCLUDE))
-    if asked is not None and body[asked.value : asked.end] == b"true":
+    asked = member(said, (_INCLUDE,))
+    if asked is not None and said[asked.value : asked.end] == b"true":
         return None
-    return edited(body[options.value : options.end], {}, added={_INCLUDE: b"true"})
+    return edited(said, {}, added={_INCLUDE: b"true"})
 
 
 def _framed(body: bytes, dress: Dress) -> bytes:

@@ -17,7 +17,7 @@ from smg_node.providers.dressing import Dressed, dress_native, dress_written
 from smg_node.providers.hosting import KEY_HEADERS, Auth, Dress, Hosting, Route, Version
 from smg_node.providers.provider_headers import to_vendor
 from smg_node.providers.provider_spec import ProviderSpec
-from smg_node.providers.provider_url import ProviderUrl, provider_url
+from smg_node.providers.wire.provider_url import ProviderUrl, provider_url
 
 NO_STREAM_OPTIONS: Final = "no_stream_options"
 """Quirk of a vendor that refuses `stream_options`, or tells the usage without being asked."""
@@ -77,6 +77,92 @@ class ProviderCall(msgspec.Struct, frozen=True):
         return f"ProviderCall({self.method} {self.url}, {len(self.body)} bytes)"
 
 
+class PreparedCall:
+    """All that calls of one operation and model of one provider have in common: what a target keeps.
+
+    INVALID_REQUEST for a name that no path can hold, UPSTREAM_FAILED with 501 for an operation that this kind of
+    provider does not have.
+    """
+
+    def __init__(
+        self,
+        spec: ProviderSpec,
+        operation: str,
+        model: str,
+        *,
+        streamed: bool,
+        user_agent: str = USER_AGENT,
+    ) -> None:
+        self._spec = spec
+        self._operation = operation
+        self._model = model
+        self._streamed = streamed
+        self._hosting, route = _route(spec, operation)
+        self._dress = _dress(spec, route)
+        self.url = provider_url(self._hosting, spec.site, route, model, streamed=streamed)
+        self._before = {
+            "host": self.url.host,
+            "content-type": "application/json",
+            "accept": _accept(self._hosting, streamed=streamed),
+            "user-agent": user_agent,
+        }
+        self._after = _account(spec, self._hosting)
+        if self._dress.version is Version.HEADER:
+            self._after["anthropic-version"] = spec.anthropic_version
+
+    def call(
+        self,
+        body: bytes | Mapping[str, Any],
+        credential: Credential,
+        now: float,
+        headers: Mapping[str, str] | None = None,
+    ) -> ProviderCall:
+        """Return one call. `body` are a client's own bytes, or a writer's fields; `headers` are the client's, names in
+        lower case. INVALID_REQUEST for bytes that are no object.
+        """
+        dress = self._dress
+        passed = (
+            to_vendor(headers, self._spec.kind, self._operation, self._spec.headers)
+            if headers
+            else {}
+        )
+        betas = _betas(passed.pop(BETA, "")) if dress.betas else ()
+        dressed = self._dressed(body, betas)
+        said = {**self._before, **passed, **self._after}
+        said.update(self._authorization(credential, said, dressed.body, now))
+        return ProviderCall("POST", self.url, said, dressed.body, dressed.usage_added)
+
+    def _dressed(self, body: bytes | Mapping[str, Any], betas: tuple[str, ...]) -> Dressed:
+        model, version = self._model, self._spec.anthropic_version
+        if isinstance(body, bytes):
+            return dress_native(
+                body,
+                self._dress,
+                model=model,
+                streamed=self._streamed,
+                version=version,
+                betas=betas,
+            )
+        return dress_written(body, self._dress, model=model, version=version, betas=betas)
+
+    def _authorization(
+        self, credential: Credential, headers: Mapping[str, str], body: bytes, now: float
+    ) -> Mapping[str, str]:
+        """Return the headers that let a call in."""
+        auth = self._hosting.auth
+        if credential is None:
+            return {}
+        if isinstance(credential, BearerToken):
+            return {"authorization": f"Bearer {_fitting(credential.value)}"}
+        if isinstance(credential, ApiKey):
+            value = _fitting(credential.value)
+            own = self._spec.key_header
+            names = (own,) if own else KEY_HEADERS[auth]
+            return dict.fromkeys(names, value) if names else {"authorization": f"Bearer {value}"}
+        assert auth in (Auth.SIGV4, Auth.SIGV4_OR_X_API_KEY)
+        return credential.sign("POST", self.url.path, self.url.query, headers, body, now)
+
+
 def provider_call(
     spec: ProviderSpec,
     operation: str,
@@ -89,38 +175,9 @@ def provider_call(
     headers: Mapping[str, str] | None = None,
     user_agent: str = USER_AGENT,
 ) -> ProviderCall:
-    """Return the call of an operation, a dialect or the counting of one, for the vendor's `model`.
-
-    `body` are a client's own bytes, or a writer's fields; `headers` are the client's, names in lower case.
-    INVALID_REQUEST for bytes that are no object, UPSTREAM_FAILED with 501 for what this kind of provider does not have.
-    """
-    hosting, route = _route(spec, operation)
-    dress = _dress(spec, route)
-    url = provider_url(hosting, spec.site, route, model, streamed=streamed)
-    passed = to_vendor(headers or {}, spec.kind, operation, spec.headers)
-    betas = _betas(passed) if dress.betas else ()
-    if dress.betas:
-        passed.pop(BETA, None)
-    version = spec.anthropic_version
-    dressed: Dressed
-    if isinstance(body, bytes):
-        dressed = dress_native(
-            body, dress, model=model, streamed=streamed, version=version, betas=betas
-        )
-    else:
-        dressed = dress_written(body, dress, model=model, version=version, betas=betas)
-    said = {
-        "host": url.host,
-        "content-type": "application/json",
-        "accept": _accept(hosting, streamed=streamed),
-        "user-agent": user_agent,
-        **passed,
-        **_account(spec, hosting),
-    }
-    if dress.version is Version.HEADER:
-        said["anthropic-version"] = version
-    said.update(_authorization(spec, hosting, credential, url, said, dressed.body, now))
-    return ProviderCall("POST", url, said, dressed.body, dressed.usage_added)
+    """Return the call of an operation, a dialect or the counting of one, for the vendor's `model`; as `PreparedCall`."""
+    prepared = PreparedCall(spec, operation, model, streamed=streamed, user_agent=user_agent)
+    return prepared.call(body, credential, now, headers)
 
 
 def _route(spec: ProviderSpec, operation: str) -> tuple[Hosting, Route]:
@@ -142,8 +199,8 @@ def _dress(spec: ProviderSpec, route: Route) -> Dress:
     return route.dress
 
 
-def _betas(headers: Mapping[str, str]) -> tuple[str, ...]:
-    named = (one.strip() for one in headers.get(BETA, "").split(","))
+def _betas(header: str) -> tuple[str, ...]:
+    named = (one.strip() for one in header.split(","))
     return tuple(dict.fromkeys(one for one in named if one))
 
 
@@ -153,31 +210,9 @@ def _accept(hosting: Hosting, *, streamed: bool) -> str:
     return "application/vnd.amazon.eventstream" if hosting.framed else "text/event-stream"
 
 
-def _account(spec: ProviderSpec, hosting: Hosting) -> Mapping[str, str]:
+def _account(spec: ProviderSpec, hosting: Hosting) -> dict[str, str]:
     named = ((header, getattr(spec, field)) for field, header in hosting.account)
     return {header: value for header, value in named if value}
-
-
-def _authorization(
-    spec: ProviderSpec,
-    hosting: Hosting,
-    credential: Credential,
-    url: ProviderUrl,
-    headers: Mapping[str, str],
-    body: bytes,
-    now: float,
-) -> Mapping[str, str]:
-    """Return the headers that let this call in."""
-    if credential is None:
-        return {}
-    if isinstance(credential, BearerToken):
-        return {"authorization": f"Bearer {_fitting(credential.value)}"}
-    if isinstance(credential, ApiKey):
-        value = _fitting(credential.value)
-        names = (spec.key_header,) if spec.key_header else KEY_HEADERS[hosting.auth]
-        return dict.fromkeys(names, value) if names else {"authorization": f"Bearer {value}"}
-    assert hosting.auth in (Auth.SIGV4, Auth.SIGV4_OR_X_API_KEY)
-    return credential.sign("POST", url.path, url.query, headers, body, now)
 
 
 def _fitting(value: str) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from smg_node.providers.hosting import ANTHROPIC_VERSION, HOSTINGS, Hosting
-from smg_node.providers.provider_url import Site
 from smg_node.providers.secret import Secret
+from smg_node.providers.wire.provider_url import Site
 
 STATES: Final = ("ours", "vendor")
 

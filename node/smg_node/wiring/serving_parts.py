@@ -73,6 +73,7 @@ from smg_node.wiring.live_updates import (
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
 
 
@@ -120,11 +121,11 @@ def engine_options(settings: Settings) -> EngineOptions:
 def build_providers(settings: Settings, base: Base, shared: ProviderState) -> ProviderFleet:
     """Return what serves models at providers. ConfigurationError for a file of definitions that cannot be used."""
 
-    def make_book() -> "ProviderBook":
+    def make_book(spawn: "Spawn") -> "ProviderBook":
         # With the first definition: a node without providers holds nothing of it.
         from smg_node.providers.provider_book import ProviderBook
 
-        return ProviderBook(engine_options(settings), base.clock)
+        return ProviderBook(engine_options(settings), base.clock, spawn)
 
     providers = ProviderFleet(settings.providers.definitions, shared, make_book)
     providers.check()

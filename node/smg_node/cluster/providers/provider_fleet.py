@@ -8,6 +8,7 @@ A node without any definition imports nothing of providers and does nothing here
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smg_node.config.schema.problems import ConfigurationError, Problem
@@ -19,6 +20,7 @@ from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 if TYPE_CHECKING:
     from smg_node.cluster.providers.definitions import Definitions, DefinitionStore
+    from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
 
 LATER_S: Final = 5.0
@@ -58,7 +60,7 @@ class ProviderFleet:
         self,
         own: str,
         shared: ProviderState,
-        make_book: "Callable[[], ProviderBook]",
+        make_book: "Callable[[Spawn], ProviderBook]",
     ) -> None:
         self._own_text = own
         self._shared = shared
@@ -87,20 +89,19 @@ class ProviderFleet:
     async def run(self, fleet: TargetFleet) -> None:
         """Keep the fleet in step until cancelled; close all connections at the end."""
         try:
-            while True:
-                self._wake.clear()
-                self.refresh(fleet)
-                try:
-                    async with asyncio.timeout(LATER_S if self._troubled() else None):
-                        await self._wake.wait()
-                except TimeoutError:
-                    pass
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    self._wake.clear()
+                    self.refresh(fleet, lambda work, name: group.create_task(work, name=name))
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LATER_S if self._troubled() else None):
+                            await self._wake.wait()
         finally:
             if self._book is not None:
                 await self._book.close()
 
-    def refresh(self, fleet: TargetFleet) -> None:
-        """Apply what counts now."""
+    def refresh(self, fleet: TargetFleet, spawn: "Spawn") -> None:
+        """Apply what counts now; `spawn` starts what makes tokens."""
         shown = self._shared.providers.all()
         if not shown and not self._own_text and self._now is None:
             return
@@ -111,7 +112,7 @@ class ProviderFleet:
         self._now = now = effective(self._own_definitions(), shown, self._shared.open_secret)
         self._complain(now)
         if self._book is None:
-            self._book = self._make_book()
+            self._book = self._make_book(spawn)
         self._book.update(
             {one.spec.name: (one.spec, one.secrets) for one in now.providers.values()}
         )

@@ -52,12 +52,20 @@ class Unframer(Protocol):
 class VendorSide(Protocol):
     """One model of one provider, as its calls see it."""
 
-    provider: str
-    """Name of the provider."""
-    model: str
-    """The vendor's name of the model."""
-    dialects: tuple[str, ...]
-    """Names of the APIs it speaks, the preferred one first."""
+    @property
+    def provider(self) -> str:
+        """Name of the provider."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The vendor's name of the model."""
+        ...
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the APIs it speaks, the preferred one first."""
+        ...
 
     def dialect(self, name: str) -> ProviderDialect:
         """Return one of these."""
@@ -107,4 +115,8 @@ class VendorSide(Protocol):
 
     def off_s(self, now_s: float) -> float:
         """Return for how long no request should go there, 0.0 if one may now."""
+        ...
+
+    def off_error(self, now_s: float) -> SmgError:
+        """Return the error for a request that would have to go there while it is off."""
         ...

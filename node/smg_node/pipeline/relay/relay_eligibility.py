@@ -4,7 +4,7 @@ A pair that meets in a room gives one answer to one prompt. A pair that takes tu
 cannot be handed over, its second half does alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -18,6 +18,25 @@ from smg_node.pipeline.relay.relay_request import Relayable
 
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
+
+ON_LABEL: Final = "on"
+"""Label of a target that joins only after failures of the kinds it lists, with commas between."""
+FAILURES: Final[Mapping[str, str]] = {
+    "upstream_rate_limited": "rate",
+    "rate_limit_exceeded": "rate",
+    "upstream_overloaded": "full",
+    "overloaded": "full",
+    "upstream_quota": "no_money",
+    "upstream_denied": "not_let_in",
+    "upstream_model_unknown": "model_unknown",
+    "upstream_timeout": "timed_out",
+}
+"""Kinds of failure by the code of an error."""
+_BY_KIND: Final[Mapping[ErrorKind, str]] = {
+    ErrorKind.RATE_LIMITED: "rate",
+    ErrorKind.OVERLOADED: "full",
+    ErrorKind.UPSTREAM_TIMEOUT: "timed_out",
+}
 
 
 def can_take(worker: Worker, asked: Relayable) -> bool:
@@ -40,28 +59,63 @@ def vendor_of(worker: Worker) -> VendorSide | None:
     return engine.vendor if isinstance(engine, HttpEngine) else None
 
 
-def is_off(worker: Worker, clock: Clock) -> bool:
-    """Whether a vendor said that nothing should go there now."""
-    side = vendor_of(worker)
-    return side is not None and side.off_s(clock.monotonic_s()) > 0
+class TargetFilter:
+    """Which workers may be given one request now, by what its calls so far came to."""
 
+    def __init__(
+        self, asked: Relayable, clock: Clock, serving: Callable[[], Sequence[Worker]]
+    ) -> None:
+        self._asked = asked
+        self._clock = clock
+        self._serving = serving
+        self._failed: set[str] = set()
+        """Kinds of failure of its calls."""
 
-def check_somebody_on(asked: Relayable, serving: Sequence[Worker], clock: Clock) -> None:
-    """Raise RATE_LIMITED, with the shortest pause, where every target that can take the request is off for now."""
-    now_s, pause_s = clock.monotonic_s(), float("inf")
-    for worker in serving:
-        if can_take(worker, asked):
+    def fits(self, worker: Worker) -> bool:
+        """Whether it may be given the request now."""
+        if not can_take(worker, self._asked):
+            return False
+        side = vendor_of(worker)
+        return side is None or (not self._is_off(side) and self._joins(worker))
+
+    def failed(self, error: SmgError) -> None:
+        """Take in that a call broke: targets that are there for such failures join."""
+        self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
+
+    def check(self) -> None:
+        """Raise the error of the target that is back first, where every one that can take the request is off for now."""
+        soonest: tuple[float, VendorSide] | None = None
+        now_s = self._clock.monotonic_s()
+        for worker in self._serving():
+            if not can_take(worker, self._asked):
+                continue
             side = vendor_of(worker)
-            pause_s = min(pause_s, 0.0 if side is None else side.off_s(now_s))
-            if not pause_s:
+            pause_s = 0.0 if side is None else side.off_s(now_s)
+            if side is None or not pause_s:
                 return
-    if pause_s != float("inf"):
-        raise SmgError(
-            ErrorKind.RATE_LIMITED,
-            f"every provider of {asked.model!r} is at its limit or does not let this cluster in; try again later",
-            code="providers_unavailable",
-            retry_after_s=pause_s,
-        )
+            if soonest is None or pause_s < soonest[0]:
+                soonest = pause_s, side
+        if soonest is not None:
+            raise soonest[1].off_error(now_s)
+
+    def _is_off(self, side: VendorSide) -> bool:
+        return side.off_s(self._clock.monotonic_s()) > 0
+
+    def _joins(self, worker: Worker) -> bool:
+        """Whether a target is one of those that are always there, or is needed now."""
+        on = worker.labels.get(ON_LABEL)
+        if on is None:
+            return True
+        if not self._failed.isdisjoint(on.split(",")):
+            return True
+        return not any(self._is_there(one) for one in self._serving())
+
+    def _is_there(self, worker: Worker) -> bool:
+        """Whether a worker that is always there may be given work."""
+        if worker.labels.get(ON_LABEL) is not None or not worker.routable:
+            return False
+        side = vendor_of(worker)
+        return can_take(worker, self._asked) and (side is None or not self._is_off(side))
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -33,11 +34,9 @@ from smg_node.pipeline.relay.pairs.pair_relay import RelayPair
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
 from smg_node.pipeline.relay.relay_eligibility import (
-    can_take,
+    TargetFilter,
     check_somebody_can,
-    check_somebody_on,
     for_pairs,
-    is_off,
     nobody,
 )
 from smg_node.pipeline.relay.relay_metering import RelayMeter
@@ -149,15 +148,15 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
+        self._targets = TargetFilter(asked, parts.clock, partial(parts.fleet.serving, found))
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name)
         return found
 
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
         parts, asked = self._parts, self._asked
-        serving = parts.fleet.serving(model)
-        check_somebody_can(asked, serving)
-        check_somebody_on(asked, serving, parts.clock)
+        check_somebody_can(asked, parts.fleet.serving(model))
+        self._targets.check()
         try:
             hold = await parts.placer.hold(model, wish)
         except SmgError as error:
@@ -168,7 +167,7 @@ class RelayRun:
         return hold
 
     def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
-        context, asked, parts = self._context, self._asked, self._parts
+        context, asked = self._context, self._asked
         return PlacementRequest(
             deadline_s=context.deadline_s,
             ids=asked.ids,
@@ -178,7 +177,7 @@ class RelayRun:
             client=context.client,
             priority=context.priority,
             target=context.target_worker,
-            fits=lambda worker: can_take(worker, asked) and not is_off(worker, parts.clock),
+            fits=self._targets.fits,
             why="first" if context.target_worker is None else "target",
             journey=journey,
             pair=for_pairs(asked, self._parts.fleet.serving(model)),
@@ -240,6 +239,7 @@ class RelayRun:
         now_s = parts.clock.monotonic_s()
         alone = hold.lonely
         hold.failed(error, now_s)
+        self._targets.failed(error)
         self._broken = error
         why: str | None = None
         pause_s = 0.0

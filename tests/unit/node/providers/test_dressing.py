@@ -11,7 +11,7 @@ from smg_node.providers import hosting
 from smg_node.providers.answer_undressing import AnswerUndressing
 from smg_node.providers.dressing import Dressed, dress_native, dress_written
 from smg_node.providers.hosting import HOSTINGS, Dress
-from smg_node.providers.json_members import members
+from smg_node.providers.wire.json_members import members
 
 VERSION: Final = "2026-10-21"
 
@@ -272,6 +272,10 @@ def test_events_that_begin_alike_are_renamed_alike() -> None:
     [
         (b'{"choices":[{"a":1}],"usage":null}', b'{"choices":[{"a":1}]}'),
         (b'{"choices":[{"a":1}],"usage":null,"o":"x"}', b'{"choices":[{"a":1}],"o":"x"}'),
+        (
+            b'{"choices":[{"a":{"x":1,"usage":null,"o":"x"}}]}',
+            b'{"choices":[{"a":{"x":1,"usage":null,"o":"x"}}]}',
+        ),
         (b'{"usage": null ,"choices":[{}]}', b'{"choices":[{}]}'),
         (b'{"choices":[],"usage":{"total_tokens":3}}', None),
         (b'{"choices":[{"a":1}],"usage":{"t":3}}', b'{"choices":[{"a":1}],"usage":{"t":3}}'),

@@ -295,6 +295,7 @@ class VendorCall:
         events = kind.startswith(_STREAMS)
         shown = stream.headers.get("content-type", "") if events else _JSON
         headers = self._side.answer_headers(stream.headers, self._dress)
+        headers.pop("content-type", None)
         if self._ignored:
             headers[IGNORED_HEADER] = ", ".join(self._ignored)
         return Head(200, shown, headers, events=events)

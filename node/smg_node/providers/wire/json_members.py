@@ -5,6 +5,9 @@
 
 Nothing is parsed and written anew: numbers, order, escapes, white space and duplicates stay as they came. A key counts
 where it means the same, however it is escaped; a key inside a nested object or a text never does.
+
+The decoder finds how long each value is, and the members are walked along; where a key is there twice, which a decoder
+does not tell, or the bytes are not all JSON, they are looked through token by token.
 """
 
 import re
@@ -23,7 +26,11 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _SCALAR: Final = re.compile(rb"[^ \t\r\n,:\]}\[{\"]++")
 _NESTED: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"|["\[\]{}]', re.DOTALL)
 """A string, or what opens or closes; a lone quote is a string without an end."""
+_KEY: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+_NEXT: Final = re.compile(rb"[ \t\r\n]*+(?:,[ \t\r\n]*+|(\}))")
+"""What follows a value: a comma with the blanks around it, or the end of the object."""
 _decode_key: Final = msgspec.json.Decoder(str).decode
+_decode_values: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Member(NamedTuple):
@@ -35,25 +42,17 @@ class Member(NamedTuple):
     end: int
 
 
-def members(body: bytes, start: int = 0) -> Sequence[Member]:
-    """Return the members of the object that begins at `start` or after blanks there, duplicates included.
+def members(body: bytes) -> Sequence[Member]:
+    """Return the members of an object, duplicates included.
 
-    INVALID_REQUEST `invalid_json` where there is no object. Values are passed over, not checked.
+    INVALID_REQUEST `invalid_json` where there is no object. Values are passed over, and not always checked.
     """
-    at = _opened(body, start)
-    found: list[Member] = []
-    if body[at : at + 1] == b"}":
-        return found
-    while True:
-        member = _member(body, at)
-        found.append(member)
-        at = _blanks_end(body, member.end)
-        mark = body[at : at + 1]
-        if mark == b"}":
-            return found
-        if mark != b",":
-            raise _broken(at)
-        at = _blanks_end(body, at + 1)
+    try:
+        values = _decode_values(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _scanned(body)
+    found = _walked(body, values)
+    return _scanned(body) if found is None else found
 
 
 def member(body: bytes, path: Sequence[str]) -> Member | None:
@@ -62,14 +61,66 @@ def member(body: bytes, path: Sequence[str]) -> Member | None:
     INVALID_REQUEST as `members`.
     """
     found: Member | None = None
+    inner, offset = body, 0
     for key in path:
-        start = 0 if found is None else found.value
-        if body[_blanks_end(body, start) : _blanks_end(body, start) + 1] != b"{":
+        if inner[_blanks_end(inner, 0) :][:1] != b"{":
             return None
-        found = next((one for one in reversed(members(body, start)) if one.key == key), None)
-        if found is None:
+        one = member_in(members(inner), key)
+        if one is None:
             return None
+        found = Member(one.key, one.start + offset, one.value + offset, one.end + offset)
+        inner, offset = inner[one.value : one.end], found.value
     return found
+
+
+def member_in(there: Sequence[Member], key: str) -> Member | None:
+    """Return the last member of that name; None where there is none."""
+    return next((one for one in reversed(there) if one.key == key), None)
+
+
+def _walked(body: bytes, values: Mapping[str, msgspec.Raw]) -> Sequence[Member] | None:
+    """Return the members, whose values are known; None where a key is there twice.
+
+    Each step is over one whole member, because no value is the beginning of another one but for numbers, which other
+    bytes follow. So as many steps as there are names, and no more bytes, mean that each name is there once.
+    """
+    found: list[Member] = []
+    at = _opened(body, 0)
+    for key, raw in values.items():
+        spelled = _KEY.match(body, at)
+        if spelled is None:
+            return None
+        value = spelled.end()
+        text = bytes(raw)
+        if not body.startswith(text, value):
+            return None
+        end = value + len(text)
+        after = _NEXT.match(body, end)
+        if after is None:
+            return None
+        found.append(Member(key, at, value, end))
+        at = after.end()
+        if after[1] is not None:
+            return found if len(found) == len(values) else None
+    return None if found else found
+
+
+def _scanned(body: bytes) -> Sequence[Member]:
+    """Return the members, found token by token; INVALID_REQUEST where there is no object."""
+    at = _opened(body, 0)
+    found: list[Member] = []
+    if body[at : at + 1] == b"}":
+        return found
+    while True:
+        one = _member(body, at)
+        found.append(one)
+        at = _blanks_end(body, one.end)
+        mark = body[at : at + 1]
+        if mark == b"}":
+            return found
+        if mark != b",":
+            raise _broken(at)
+        at = _blanks_end(body, at + 1)
 
 
 def edited(
@@ -78,13 +129,15 @@ def edited(
     removed: Collection[str] = (),
     *,
     added: Mapping[str, bytes] | None = None,
+    there: Sequence[Member] | None = None,
 ) -> bytes:
     """Return `body` with the values of `replaced`, without the members in `removed`, and with those of `added`.
 
     All occurrences of a key are replaced or removed. What is added stands first; a key of `added` that is there
-    already is replaced where it is. Values are JSON. INVALID_REQUEST as `members`.
+    already is replaced where it is. Values are JSON. `there` are the members, if they are known. INVALID_REQUEST as
+    `members`.
     """
-    there = members(body)
+    there = members(body) if there is None else there
     added = added or {}
     names = {one.key for one in there}
     values = {**replaced, **{key: value for key, value in added.items() if key in names}}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
-from smg_node.providers.json_members import edited, member, members
+from smg_node.providers.wire.json_members import edited, member, members
 
 
 @pytest.mark.parametrize(
@@ -158,3 +158,25 @@ def test_garbage_gives_members_or_an_error_of_ours(body: bytes) -> None:
     except SmgError:
         return
     assert all(one.start < one.value < one.end <= len(body) for one in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "values"),
+    [
+        (b'{"a":12,"a":1}', [b"12", b"1"]),
+        (b'{"a":1,"b":1,"a":1,"c":1}', [b"1", b"1", b"1", b"1"]),
+        (b'{"a":"x,\\"b\\":1","a":"x","b":2}', [b'"x,\\"b\\":1"', b'"x"', b"2"]),
+        (b'{"a":1,"\\u0061":1}', [b"1", b"1"]),
+        (b'{"a":[1,2],"b":{"a":[1]},"a":[1]}', [b"[1,2]", b'{"a":[1]}', b"[1]"]),
+    ],
+)
+def test_a_key_that_is_there_twice_is_found_twice(body: bytes, values: list[bytes]) -> None:
+    assert [body[one.value : one.end] for one in members(body)] == values
+    assert json.loads(edited(body, {"a": b"7"}))["a"] == 7
+    assert b'"a":1' not in edited(body, {"a": b"7"}).replace(b'{"a":[1]}', b"")
+
+
+def test_values_deeper_than_a_decoder_goes_are_passed_over() -> None:
+    deep = b"[" * 20_000 + b"]" * 20_000
+    body = b'{"deep":' + deep + b',"model":"a"}'
+    assert edited(body, {"model": b'"b"'}) == b'{"deep":' + deep + b',"model":"b"}'

@@ -3,7 +3,7 @@ import pytest
 from smg_node.core.errors import SmgError
 from smg_node.providers import hosting
 from smg_node.providers.hosting import HOSTINGS
-from smg_node.providers.provider_url import Site, provider_url
+from smg_node.providers.wire.provider_url import Site, provider_url
 
 CLAUDE = "claude-sonnet-5@20260101"
 AWS_MODEL = "eu.anthropic.claude-sonnet-5-v1:0"

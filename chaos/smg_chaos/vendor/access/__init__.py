@@ -1,0 +1,1 @@
+"""Access: keys, recomputed AWS signatures, and access tokens with an end."""

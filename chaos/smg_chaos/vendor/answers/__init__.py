@@ -1,0 +1,1 @@
+"""Answers: what a request asks for and what the stand-in says to it, in no vendor's form."""

@@ -1,0 +1,1 @@
+"""The Messages API of Anthropic, and what hostings change of it."""

@@ -1,0 +1,1 @@
+"""The Converse API of Bedrock, and Messages inside its invocations."""

@@ -1,0 +1,1 @@
+"""The generateContent API of Google."""

@@ -1,0 +1,1 @@
+"""Errors of vendors: their reasons, and each vendor's own envelope and headers."""

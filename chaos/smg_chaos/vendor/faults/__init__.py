@@ -1,0 +1,1 @@
+"""Faults on purpose: their grammar, the requests they hit, and broken answers."""

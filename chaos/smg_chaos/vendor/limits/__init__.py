@@ -1,0 +1,1 @@
+"""Limits and costs: buckets of rates, the prompt cache, and the bill."""

@@ -1,0 +1,1 @@
+"""Wire formats of streams: server-sent events and AWS frames."""
