@@ -80,9 +80,7 @@ class SigV4Signer:
         self._region = region
         self._keys: dict[tuple[str, str], bytes] = {}
 
-    def headers(
-        self, request: RequestToSign, keys: SigningKeys, *, now_s: float
-    ) -> dict[str, str]:
+    def headers(self, request: RequestToSign, keys: SigningKeys, *, now_s: float) -> dict[str, str]:
         """Return the headers that make it a signed request, to be added to its own."""
         at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now_s))
         added = {"x-amz-date": at}
