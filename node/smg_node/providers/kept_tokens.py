@@ -97,11 +97,11 @@ async def fetch(
                 method, url, headers=dict(headers), data=body or None, allow_redirects=False
             ) as answer:
                 # `content.read(n)` would give what is there by now, which may be half a token.
-                body = bytearray()
+                told = bytearray()
                 async for piece in answer.content.iter_any():
-                    body += piece
-                    if len(body) > ANSWER_MAX_BYTES:
+                    told += piece
+                    if len(told) > ANSWER_MAX_BYTES:
                         raise OSError("an answer of more than a mebibyte")
-                return answer.status, bytes(body)
+                return answer.status, bytes(told)
         except ClientError as error:
             raise OSError(f"{type(error).__name__}") from error
