@@ -115,7 +115,15 @@ class StateOptions:
 
     documents: Mapping[str, int] = field(
         default_factory=lambda: MappingProxyType(
-            {"settings": 64, "workers": 64, "audit": 16, "cluster": 1, "keys": 16, "limits": 16}
+            {
+                "settings": 64,
+                "workers": 64,
+                "audit": 16,
+                "cluster": 1,
+                "keys": 16,
+                "limits": 16,
+                "providers": 16,
+            }
         )
     )
     """Namespaces and into how many documents the keys of each are spread: 64 keep 50,000 workers in bounds.

@@ -42,6 +42,7 @@ from smg_mesh.state.api_keys import KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.prober_selection import probers
+from smg_mesh.state.providers import ProvidersView
 from smg_mesh.state.running_config import Running
 from smg_mesh.state.settings import SettingsView, SettingValue
 from smg_mesh.state.workers.health_verdicts import Verdict, Verdicts
@@ -67,7 +68,7 @@ from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
     "NOTES", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys",
-    "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "Report",
+    "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "ProvidersView", "Report",
     "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView",
     "Share", "Shared", "StateError", "Sticky", "Verdict", "Verdicts", "WorkerRecord",
     "WorkerRegistry", "WorkerSpec", "probers",
@@ -131,6 +132,7 @@ class Shared:
         self.namespace: Final = self._replica.namespace
         self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
         self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
+        self.providers: Final = ProvidersView(self._replica.namespace("providers"), name)
         self.limits: Final = LimitsView(self._replica.namespace("limits"), wall_ms=wall_ms)
         self.keys: Final = Keys(self._replica.namespace("keys"))
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
@@ -146,6 +148,7 @@ class Shared:
         return StateUpkeep(
             self.name,
             self.workers,
+            self.providers,
             self.audit,
             self._vault,
             self._replica,

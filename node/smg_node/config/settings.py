@@ -25,6 +25,7 @@ from smg_node.config.sections.limits import Limits
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.sections.messages import Messages
 from smg_node.config.sections.models import Model
+from smg_node.config.sections.providers import Providers
 from smg_node.config.sections.resilience import Breaker, Overload, Queue, Retry
 from smg_node.config.sections.routing import Routing
 from smg_node.config.sections.storage import Storage
@@ -86,6 +87,7 @@ class Settings(BaseSettings):
     auth: Auth = Field(default_factory=Auth)
     stream: Stream = Field(default_factory=Stream)
     workers: Workers = Field(default_factory=Workers)
+    providers: Providers = Field(default_factory=Providers)
     engine: EngineCalls = Field(default_factory=EngineCalls)
     routing: Routing = Field(default_factory=Routing)
     breaker: Breaker = Field(default_factory=Breaker)

@@ -26,6 +26,8 @@ HTTP_PORTS: Final[Mapping[str, int]] = MappingProxyType({"http": 80, "https": 44
 HTTP_SCHEMES: Final = tuple(HTTP_PORTS)
 SECURE_GRPC: Final = "grpcs"
 """gRPC over TLS."""
+PROVIDER: Final = "provider"
+"""A model at a vendor, `provider://PROVIDER/MODEL`: made of a provider's definition, never written as a URL."""
 PRIORITY: Final = 50
 PRIORITY_MAX: Final = 1000
 COST: Final = 1.0
@@ -81,7 +83,11 @@ class WorkerUrl:
 
     @property
     def address(self) -> str:
-        """`host:port`, with brackets around an IPv6 host: what a gRPC channel is opened to."""
+        """`host:port`, with brackets around an IPv6 host: what a gRPC channel is opened to. A model at a vendor has
+        no port: its host is `PROVIDER/MODEL`.
+        """
+        if self.scheme == PROVIDER:
+            return self.host
         return join_host_port(self.host, self.port)
 
     @property
@@ -93,8 +99,11 @@ class WorkerUrl:
     def identity(self) -> str:
         """What all spellings of one address have in common: the endpoint, with one name for this host.
 
-        Where the scheme is to be found out, gRPC is taken for it: one port is one engine.
+        Where the scheme is to be found out, gRPC is taken for it: one port is one engine. A model at a vendor may stand
+        behind several public names, and is another worker behind each.
         """
+        if self.scheme == PROVIDER:
+            return f"{self.endpoint}?model={self.model}"
         host = self.host.removesuffix(".")
         address = join_host_port(_LOOPBACK if host == "localhost" else host, self.port)
         return f"{self.scheme or 'grpc'}://{address}"

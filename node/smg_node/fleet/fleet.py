@@ -23,6 +23,7 @@ from smg_node.fleet.models.model_registry import Models
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.models.tokenizer_bundles import BundleCache
 from smg_node.fleet.workers.engine_identity import EngineClaims, Resolve, unresolved
+from smg_node.fleet.workers.engine_looks import close_engine, seen_at
 from smg_node.fleet.workers.engine_subscriptions import (
     TICK_S,
     KvEventSink,
@@ -32,7 +33,7 @@ from smg_node.fleet.workers.engine_subscriptions import (
 )
 from smg_node.fleet.workers.lifecycle_context import FleetOptions, LifecycleContext, OpenEngine
 from smg_node.fleet.workers.worker import Status, Worker
-from smg_node.fleet.workers.worker_lifecycle import WorkerLifecycle, close_engine, seen_at
+from smg_node.fleet.workers.worker_lifecycle import WorkerLifecycle
 from smg_node.fleet.workers.worker_spec import DeclaredWorker, ids_named, worker_id_of
 
 __all__ = ["Fleet", "FleetOptions", "ListenOptions", "OpenEngine", "worker_id_of"]

@@ -15,6 +15,7 @@ import signal
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +24,7 @@ from smg_node.admission.admission_settings import prices
 from smg_node.admission.usage_book import UsageBook
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.membership.shutdown import Shutdown
+from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.service_factory import SharedServices, build_keys, build_live
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.cluster.workers.sticky_sessions import Sessions
@@ -55,6 +57,7 @@ from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixe
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
+    build_providers,
     engine_opener,
     model_parts,
 )
@@ -76,6 +79,7 @@ class _Process:
 
     base: Base
     fleet: Fleet
+    providers: ProviderFleet
     registry: ClusterRegistry
     desks: SharedServices
     rights: LeasedRights
@@ -119,9 +123,10 @@ def _build(
     """Build everything; nothing is linked yet."""
     clock = base.clock
     networks = Networks(settings.workers.allowed_networks)
+    providers = build_providers(settings, base, copy)
     fleet = build_fleet(
         settings,
-        open_engine=engine_opener(settings, networks, base.meters),
+        open_engine=engine_opener(settings, networks, base.meters, providers),
         parts=model_parts(settings, base),
         clock=clock,
         rng=base.rng,
@@ -168,7 +173,7 @@ def _build(
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
     _answer(uplink, base, journal, server)
     tell_findings(uplink, fleet.models)
-    return _Process(base, fleet, registry, desks, rights, sender, server)
+    return _Process(base, fleet, providers, registry, desks, rights, sender, server)
 
 
 def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
@@ -252,6 +257,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
     return {
         "fleet": fleet.run,
         "registry": process.registry.run,
+        "providers": partial(process.providers.run, fleet),
         "settings": process.desks.live.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }

@@ -30,6 +30,7 @@ from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.node_duties import duties_of
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
+from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
 from smg_node.cluster.service_factory import SharedServices, build_services, listen
 from smg_node.cluster.usage.usage_factory import UsageParts, build_usage
@@ -53,6 +54,7 @@ from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixe
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
+    build_providers,
     engine_opener,
     model_parts,
 )
@@ -73,6 +75,7 @@ class _Node:
 
     base: Base
     fleet: Fleet
+    providers: ProviderFleet
     registry: ClusterRegistry
     desks: SharedServices
     cluster: ClusterInterface
@@ -154,9 +157,10 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
     shared.watch_held(spare)
     networks = Networks(settings.workers.allowed_networks)
+    providers = build_providers(settings, base, shared)
     fleet = build_fleet(
         settings,
-        open_engine=engine_opener(settings, networks, base.meters),
+        open_engine=engine_opener(settings, networks, base.meters, providers),
         parts=replace(model_parts(settings, base), at_once=role is None),
         clock=base.clock,
         rng=base.rng,
@@ -208,7 +212,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     server = farewell.server = Server(parts, None if control is None else control.elsewhere)
     server.wait_for(history)
     parted = (farewell, server, control)
-    return _Node(base, fleet, registry, desks, cluster, sharing, usage, history, *parted)
+    return _Node(base, fleet, providers, registry, desks, cluster, sharing, usage, history, *parted)
 
 
 def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
@@ -338,6 +342,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     return {
         "fleet": node.fleet.run,
         "registry": node.registry.run,
+        "providers": partial(node.providers.run, node.fleet),
         "settings": node.desks.live.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,

@@ -15,14 +15,17 @@ from smg_node.admission.admission_settings import (
 )
 from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.membership.member_query import MemberQueries
+from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
 from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
+from smg_node.config.worker_url import PROVIDER, WorkerUrl
 from smg_node.dialects.registry import Dialects
 from smg_node.dialects.thought_seals import ThoughtSeals, Vault
+from smg_node.engines.engine import Engine
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.transport.tls_trust import Trust
 from smg_node.fleet.fleet import Fleet, OpenEngine
@@ -70,15 +73,40 @@ from smg_node.wiring.live_updates import (
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.providers.kept_tokens import Spawn
+    from smg_node.providers.provider_book import ProviderBook
 
 
 # ── Engines ──────────────────────────────────────────────────────────────────
 
 
-def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> OpenEngine:
-    """Return the function that connects to workers."""
+def engine_opener(
+    settings: Settings, networks: Networks, meters: Meters, providers: ProviderFleet
+) -> OpenEngine:
+    """Return the function that connects to workers, and opens models at providers."""
+    options = engine_options(settings)
+
+    def observe(name: str, labels: Mapping[str, str]) -> None:
+        # One label holds every kind of trouble; an RPC's status is the commonest of them.
+        if name == "engine_error":
+            meters.engine_error(labels["contract"], labels["status"])
+        elif name != "engine_abort":
+            meters.engine_error(labels["contract"], name.removeprefix("engine_").upper())
+
+    open_worker = open_with(options, networks, observe)
+
+    async def open_any(url: WorkerUrl, api_key: str | None) -> Engine:
+        if url.scheme == PROVIDER:
+            return await providers.open(url)
+        return await open_worker(url, api_key)
+
+    return open_any
+
+
+def engine_options(settings: Settings) -> EngineOptions:
+    """Return how engines, and models at providers, are called."""
     knobs = settings.engine
-    options = EngineOptions(
+    return EngineOptions(
         transport=knobs.transport,
         connect_s=knobs.connect_s,
         first_event_s=knobs.first_event_s,
@@ -89,14 +117,19 @@ def engine_opener(settings: Settings, networks: Networks, meters: Meters) -> Ope
         trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
     )
 
-    def observe(name: str, labels: Mapping[str, str]) -> None:
-        # One label holds every kind of trouble; an RPC's status is the commonest of them.
-        if name == "engine_error":
-            meters.engine_error(labels["contract"], labels["status"])
-        elif name != "engine_abort":
-            meters.engine_error(labels["contract"], name.removeprefix("engine_").upper())
 
-    return open_with(options, networks, observe)
+def build_providers(settings: Settings, base: Base, shared: ProviderState) -> ProviderFleet:
+    """Return what serves models at providers. ConfigurationError for a file of definitions that cannot be used."""
+
+    def make_book(spawn: "Spawn") -> "ProviderBook":
+        # With the first definition: a node without providers holds nothing of it.
+        from smg_node.providers.provider_book import ProviderBook
+
+        return ProviderBook(engine_options(settings), base.clock, spawn)
+
+    providers = ProviderFleet(settings.providers.definitions, shared, make_book)
+    providers.check()
+    return providers
 
 
 # ── Models ───────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ from smg_node.engines.http.server_metadata import (
 )
 from smg_node.engines.http.status_mapping import failure, is_answer, pause_s
 from smg_node.pipeline.relay.json_rewrite import Renamer
-from smg_node.pipeline.relay.pair_bodies import prefilled
+from smg_node.pipeline.relay.pairs.pair_bodies import prefilled
 from smg_node.pipeline.relay.relay_headers import from_worker, to_worker
 from smg_node.pipeline.relay.relay_request import APIS, LABELS, Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader

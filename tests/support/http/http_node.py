@@ -132,6 +132,12 @@ class FakeRelays:
     def has(self, model: str, api: Api) -> bool:
         return False
 
+    def speaks(self, model: object, api: Api) -> bool:
+        return False
+
+    def at_vendors(self, model: str) -> bool:
+        return False
+
 
 class FakeEmbedder:
     """No engine embeds."""

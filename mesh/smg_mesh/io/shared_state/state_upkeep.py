@@ -55,6 +55,18 @@ class Tended(Protocol):
         ...
 
 
+class Sealing(Protocol):
+    """Values with secrets, which are sealed anew; `state.providers.ProvidersView` fits."""
+
+    def sealed(self) -> Sequence[bytes]:
+        """Return all sealed secrets."""
+        ...
+
+    def reseal(self, renew: Callable[[bytes], bytes | None], mine: Callable[[str], bool]) -> int:
+        """Seal some again; return how many."""
+        ...
+
+
 class Audited(Protocol):
     """Log that is cared for besides; `state.audit_log.Audit` fits."""
 
@@ -79,6 +91,7 @@ class StateUpkeep:
         self,
         me: str,
         workers: Tended,
+        providers: Sealing,
         audit: Audited,
         vault: Vault,
         around: LivingMembers,
@@ -89,6 +102,7 @@ class StateUpkeep:
     ) -> None:
         self._me: Final = me
         self._workers: Final = workers
+        self._providers: Final = providers
         self._audit: Final = audit
         self._vault: Final = vault
         self._around: Final = around
@@ -109,7 +123,8 @@ class StateUpkeep:
     def sealed_with(self, fingerprint: str) -> int:
         """Return how many secrets only that key opens."""
         wanted = fingerprint.strip().lower()
-        return sum(sealed_with(sealed) == wanted for sealed in self._workers.sealed())
+        secrets = (*self._workers.sealed(), *self._providers.sealed())
+        return sum(sealed_with(sealed) == wanted for sealed in secrets)
 
     async def run(self) -> None:
         """Do it until cancelled."""
@@ -149,7 +164,8 @@ class StateUpkeep:
             return False
 
     def _reseal(self) -> int:
-        resealed = self._workers.reseal(self._vault.renew, self._is_mine)
+        renew, mine = self._vault.renew, self._is_mine
+        resealed = self._workers.reseal(renew, mine) + self._providers.reseal(renew, mine)
         if resealed:
             self._counters.add("state_resealed", value=resealed)
         return resealed

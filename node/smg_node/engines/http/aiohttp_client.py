@@ -57,17 +57,26 @@ def trusting() -> ssl.SSLContext:
 class AiohttpTransport:
     """Connections to the worker at `base` (`http://host:port`, or `https://…`, which `trust` checks).
 
-    `trust` is called in a thread, and may return the same for all.
+    `trust` is called in a thread, and may return the same for all. Idle connections are let go after `kept_s`. `proxy`
+    is the URL of what calls go through, "" for nothing.
     """
 
     def __init__(
-        self, base: str, *, connect_s: float, trust: Callable[[], ssl.SSLContext] = trusting
+        self,
+        base: str,
+        *,
+        connect_s: float,
+        trust: Callable[[], ssl.SSLContext] = trusting,
+        kept_s: float = KEPT_S,
+        proxy: str = "",
     ) -> None:
         scheme, _, self.target = base.partition("://")
         self._secure = scheme == "https"
         self._base = base
         self._connect_s = connect_s
         self._trust = trust
+        self._kept_s = kept_s
+        self._proxy = proxy or None
         self._trusted: ssl.SSLContext | None = None
         self._session: ClientSession | None = None
         self._closed = False
@@ -85,6 +94,7 @@ class AiohttpTransport:
                 data=call.body or None,
                 headers=dict(call.headers),
                 allow_redirects=False,
+                proxy=self._proxy,
             )
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise TransportError(
@@ -122,7 +132,7 @@ class AiohttpTransport:
             self._session = ClientSession(
                 # True trusts nothing: the library's own context has no certificates.
                 connector=TCPConnector(
-                    ssl=self._trusted or True, limit=0, keepalive_timeout=KEPT_S
+                    ssl=self._trusted or True, limit=0, keepalive_timeout=self._kept_s
                 ),
                 cookie_jar=DummyCookieJar(),
                 timeout=ClientTimeout(total=None, sock_connect=self._connect_s),

@@ -47,6 +47,7 @@ from smg_node.engines.http.server_metadata import (
 )
 from smg_node.engines.http.status_mapping import not_implemented, seen
 from smg_node.engines.http.transport import NOT_SERVING_CODE, HttpCall, HttpTransport
+from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import closed_here, smg_error
@@ -98,6 +99,8 @@ class HttpEngine:
     """One worker; see `engine.Engine`. `target` is its host:port."""
 
     contract = Contract.OPENAI
+    vendor: VendorSide | None = None
+    """Where it is a model at a vendor: how that is spoken to."""
 
     def __init__(
         self,

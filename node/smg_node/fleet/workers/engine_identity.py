@@ -98,6 +98,9 @@ class EngineClaims:
 
     async def _addresses(self, url: WorkerUrl) -> Iterable[str]:
         """Return the addresses of an engine; none if its name stands for several machines."""
+        if not url.port:
+            # A model at a vendor: many are one address.
+            return ()
         host = url.host.partition("%")[0]
         try:
             return (str(ip_address(host)),)

@@ -12,17 +12,20 @@ started on its port; so is one of which a prober says that another engine answer
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import Final
 
+from smg_node.config.worker_url import PROVIDER
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.engine import Contract, Engine, ModelCard
-from smg_node.engines.transport.transport import TransportError
 from smg_node.fleet.health.circuit_breaker import State
+from smg_node.fleet.health.peer_verdicts import NoPeers
 from smg_node.fleet.health.probe_counters import ReconnectBackoff
-from smg_node.fleet.health.probe_schedule import NEVER, ProbeSchedule
+from smg_node.fleet.health.probe_schedule import NEVER, ProbeOptions, ProbeSchedule
 from smg_node.fleet.models.model_options import labels_of
 from smg_node.fleet.models.served_model import AnyModel, ServedModel
 from smg_node.fleet.workers.engine_identity import lasting, mark_of
+from smg_node.fleet.workers.engine_looks import close_engine, seen_at, seen_in
 from smg_node.fleet.workers.engine_subscriptions import EngineSubscriptions
 from smg_node.fleet.workers.lifecycle_context import LifecycleContext
 from smg_node.fleet.workers.worker import Status, Worker
@@ -31,8 +34,8 @@ from smg_node.fleet.workers.worker_roles import misfit
 CARD_TIMEOUT_S: Final = 5.0
 TOKENIZER_TIMEOUT_S: Final = 60.0
 CONFLICT_RETRY_S: Final = 10.0
-SEEN_MAX_CHARACTERS: Final = 300
-"""So much of what a transport says of a failure is shown."""
+UNPROBED_S: Final = 3_600.0
+"""A model at a vendor is looked at so seldom, which costs no call."""
 _FIRST_LOOKS_APART_S: Final = 0.1
 """Good looks at a worker that is not up yet follow each other quickly: its start is over."""
 _LOOKS_LASTING: Final = 3
@@ -48,11 +51,12 @@ class WorkerLifecycle:
     """Lifecycle of one worker, the only writer of its status."""
 
     def __init__(self, worker: Worker, ground: LifecycleContext) -> None:
-        self.vigil = ProbeSchedule(
-            ground.outlook.me, ground.options.vigil(), now_s=_now_s(), rng=ground.rng
-        )
+        # A model at a vendor is not probed, so peers have nothing to say of it.
+        self._outlook = NoPeers() if worker.url.scheme == PROVIDER else ground.outlook
         self._worker = worker
         self._ground = ground
+        me, options = self._outlook.me, self._probing()
+        self.vigil = ProbeSchedule(me, options, now_s=_now_s(), rng=ground.rng)
         self._heard = False
         self._news: object = None
         self._marks: tuple[str, ...] = ()
@@ -66,7 +70,7 @@ class WorkerLifecycle:
 
     def hear(self) -> None:
         """Take in what other nodes say of the worker, and which nodes probe it."""
-        worker, vigil, outlook = self._worker, self.vigil, self._ground.outlook
+        worker, vigil, outlook = self._worker, self.vigil, self._outlook
         sights, probers = outlook.sights(worker.id), outlook.probers(worker.id)
         news = ([(sight.node, sight.up, sight.reason) for sight in sights], list(probers))
         if news == self._news:
@@ -96,12 +100,17 @@ class WorkerLifecycle:
         if self._listener is not None:
             self._listener.turn(on_duty=self.vigil.on_duty)
 
+    def _probing(self) -> ProbeOptions:
+        options = self._ground.options.vigil()
+        vendors = self._worker.url.scheme == PROVIDER
+        return replace(options, interval_s=UNPROBED_S) if vendors else options
+
     def _compare_marks(self) -> None:
         """Probe if a prober says that another engine answers there; once for each mark."""
         worker = self._worker
         if worker.card is None:
             return
-        sights = self._ground.outlook.sights(worker.id)
+        sights = self._outlook.sights(worker.id)
         marks = tuple(sight.reason.removesuffix(_OPEN_MARK) for sight in sights if sight.up)
         if marks != self._marks and any(mark and mark != mark_of(worker.card) for mark in marks):
             self.vigil.doubt(_now_s())
@@ -109,7 +118,7 @@ class WorkerLifecycle:
 
     def retune(self) -> None:
         """Take the fleet's options as they are now."""
-        self.vigil.retune(self._ground.options.vigil(), _now_s())
+        self.vigil.retune(self._probing(), _now_s())
         self._worker.wake.set()
 
     async def run(self) -> None:
@@ -168,7 +177,7 @@ class WorkerLifecycle:
             self.vigil.doubt(_now_s())
 
     def _hearsay(self) -> str:
-        sights = self._ground.outlook.sights(self._worker.id)
+        sights = self._outlook.sights(self._worker.id)
         told = [f"{sight.node}: {sight.reason}" for sight in sights if not sight.up]
         return "; ".join(told[:3]) or "no prober says that it is up"
 
@@ -352,7 +361,7 @@ class WorkerLifecycle:
             if self._said_open:
                 reason += _OPEN_MARK
             lasts_s = _LOOKS_LASTING * self._ground.options.probe_interval_s
-            self._ground.outlook.tell(self._worker.id, up=up, reason=reason, lasts_s=lasts_s)
+            self._outlook.tell(self._worker.id, up=up, reason=reason, lasts_s=lasts_s)
 
     def _down(self, reason: str, *, failed: bool) -> None:
         worker = self._worker
@@ -365,29 +374,6 @@ class WorkerLifecycle:
         worker.status, worker.reason = status, reason
         if changed:
             self._ground.changed()
-
-
-async def seen_at(engine: Engine, timeout_s: float) -> str:
-    """Return why an engine cannot be given work, in the words of whatever was seen; "" if it can."""
-    try:
-        fine = await engine.serving(timeout_s)
-    except SmgError as error:
-        return seen_in(error)
-    return "" if fine else f"{engine.contract.value} answers but is not SERVING"
-
-
-def seen_in(error: SmgError) -> str:
-    """Return what an engine's failure was in words for operators, with those of the transport."""
-    cause = error.__cause__
-    more = cause.message[:SEEN_MAX_CHARACTERS] if isinstance(cause, TransportError) else ""
-    return error.message if more in error.message else f"{error.message} ({more})"
-
-
-async def close_engine(worker: Worker) -> None:
-    """Close the worker's connections, if it has any."""
-    engine, worker.engine = worker.engine, None
-    if engine is not None:
-        await engine.close()
 
 
 def _now_s() -> float:

@@ -5,8 +5,8 @@ any other, with the same workers, limits and retries; only here the answer is pa
 retried on another worker until its client has seen some of it: one that neither streams nor polls, never. Log probabilities aside, no token is known.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -14,36 +14,29 @@ from typing import Final
 import msgspec
 
 from smg_node.admission.ticket import Ticket
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.errors import SmgError
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
-from smg_node.core.generation.events import UNSAID, Begin, Event, Fail, Usage
+from smg_node.core.generation.events import Event, Fail, Usage
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.chat.listener import ChunkReader
 from smg_node.dialects.chat.writer import call_ids, chat_fields
-from smg_node.dialects.worker_errors import WorkerError
-from smg_node.engines.transport.grpc_status import CLOSED_CODE, DEADLINE_CODE, UNREACHABLE_CODE
+from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.event_sink import Ready, Receive
 from smg_node.pipeline.generation.run_interface import Generations, Run, collected
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
-from smg_node.pipeline.relay.relay_call import Head
-from smg_node.pipeline.relay.relay_context import Asks, first_known
+from smg_node.pipeline.relay.answer_collector import AnswerCollector, ListenAs, begin_of
+from smg_node.pipeline.relay.relay_context import Asks, Translation, first_known
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
-from smg_node.pipeline.relay.worker_answers import failure_of
-from smg_node.pipeline.retry import STALLED_CODE
 from smg_node.pipeline.stream.call_constraint import forms_of
 
-WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
-"""An answer that is not streamed, though it was to be, may be so long."""
-_CUT_CODES: Final = frozenset({UNREACHABLE_CODE, CLOSED_CODE, STALLED_CODE, DEADLINE_CODE})
-"""Codes of a call that came to no end of its own: what its worker had finished before stays finished."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -243,104 +236,32 @@ class ChatRun:
             fields = chat_fields(request)
             asked = relayable(APIS["chat"], _encode(fields), fields)
             asks = Asks(
-                self._dialect, request.stream, self._id, lambda: self._listen(asked.prompt_tokens)
+                self._dialect,
+                request.stream,
+                self._id,
+                lambda listen_as: self._listen(asked.prompt_tokens, listen_as),
+                lambda: Translation(request),
             )
             key = request.routing_key or ""
             self._run = parts.relays.start(asked, {}, self._context, key, asks)
         return self._run
 
-    def _listen(self, prompt_tokens: int) -> "AnswerCollector":
+    def _listen(self, prompt_tokens: int, listen_as: ListenAs | None) -> AnswerCollector:
         """Return the listener of a call; the call before it gave no output."""
         request = self._request
         prompt = request.prompts[0]
         assert isinstance(prompt, ChatPrompt), "only turns are told as a chat"
-        temperature, top_p = request.sampling.temperature, request.sampling.top_p
-        begin = Begin(
-            id=self._id,
-            model=request.model,
-            created_s=self._parts.clock.now_ms() // 1000,
-            prompt_tokens=0,
-            temperature=UNSAID if temperature is None else temperature,
-            top_p=UNSAID if top_p is None else top_p,
-        )
-        reader = ChunkReader(begin, prompt_tokens=prompt_tokens, taken=call_ids(prompt))
+        begin = begin_of(request, self._id, self._parts.clock.now_ms())
+        taken = call_ids(prompt)
+        if listen_as is None:
+            reader: AnswerListener = ChunkReader(begin, prompt_tokens=prompt_tokens, taken=taken)
+        else:
+            reader = listen_as(begin, prompt_tokens, taken)
         self._heard = AnswerCollector(reader, seen=request.stream or request.polled)
         return self._heard
-
-
-class AnswerCollector:
-    """Collects the events of one call.
-
-    Where its client does not see them before they are whole, not `seen`, they are told at the end
-    only: until then another worker may answer instead.
-    """
-
-    def __init__(self, reader: ChunkReader, *, seen: bool) -> None:
-        self._reader = reader
-        self._seen = seen
-        self._out: list[Event] = []
-        self._head: Head | None = None
-        self._body = bytearray()
-        self._ended = False
-
-    def hear(self, piece: Head | bytes) -> bool:
-        """Feed a piece; whether there are events to send."""
-        if isinstance(piece, Head):
-            self._head = piece
-            return False
-        head = self._head
-        assert head is not None, "an answer begins with its head"
-        if head.events:
-            with _understood():
-                self._reader.feed(piece, self._out)
-            return self._seen and bool(self._out)
-        self._body += piece
-        if len(self._body) > WHOLE_MAX_BYTES:
-            raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker did not stream its answer")
-        return False
-
-    def over(self) -> None:
-        """End the answer; UPSTREAM_FAILED if it is not complete."""
-        head = self._head
-        assert head is not None, "an answer begins with its head"
-        with _understood():
-            if not head.events:
-                self._reader.feed_whole(bytes(self._body), self._out)
-            self._reader.end(self._out)
-        self._ended = True
-
-    def take(self) -> list[Event]:
-        """Return the events since the last call."""
-        out, self._out = self._out, []
-        return out
-
-    def ending(self, failure: SmgError | None) -> list[Event]:
-        """Return the last events of the generation, whose call ended with `failure` or with its
-        end.
-        """
-        cut = failure is not None and failure.code in _CUT_CODES
-        if not self._ended and cut and self._reader.finished:
-            try:
-                self._reader.end(self._out)
-                self._ended = True
-            except (SmgError, WorkerError):
-                pass
-        if not self._ended:
-            assert failure is not None, "what ends well ends itself"
-            self._reader.fail(failure, self._out)
-        return self.take()
 
 
 def _recounted(event: Event, cached: int) -> Event:
     if not isinstance(event, Usage):
         return event
     return msgspec.structs.replace(event, cached_tokens=min(cached, event.prompt_tokens))
-
-
-@contextmanager
-def _understood() -> Iterator[None]:
-    """Map a worker's error text to its HTTP status, also in the middle of a stream."""
-    try:
-        yield
-    except WorkerError as said:
-        raise failure_of(said, None) from said

@@ -1,19 +1,25 @@
 """Relay context: collaborators of relayed requests, and the origin and listener of one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from smg_node.admission.admission import Admission
+from smg_node.core.generation.events import Usage
 from smg_node.core.generation.outcome import Outcome
+from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
+from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
 from smg_node.fleet.fleet import Fleet
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.routing.retry_budget import RetryBudgets
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.answer_collector import ListenAs
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,24 @@ class Listener(Protocol):
         """End the answer: it was whole."""
         ...
 
+    @property
+    def used(self) -> Usage | None:
+        """What it cost, once it is over, as far as it said."""
+        ...
 
-def _nobody() -> None:
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A request in the node's own terms, for a vendor that does not speak the client's API.
+
+    `presenter` renders the answer for the client, whose request was to be relayed; None where its events are wanted.
+    """
+
+    wish: GenerateRequest
+    presenter: Presenter | None = None
+
+
+def _nobody(_listen_as: object) -> None:
     return None
 
 
@@ -58,8 +80,12 @@ class Asks:
     dialect: str
     streamed: bool
     answer: str = ""
-    listen: Callable[[], Listener | None] = _nobody
-    """Return who listens to the next call."""
+    listen: Callable[["ListenAs | None"], Listener | None] = _nobody
+    """Return who listens to the next call; told what its vendor's API is read with, None for a server of ours."""
+    translate: Callable[[], Translation] | None = None
+    """Return the request in the node's own terms; INVALID_REQUEST. None where it can only be relayed."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Those of the client's request."""
 
 
 def first_known(found: Prefilled | None, said: int) -> int:

@@ -4,21 +4,118 @@ A pair that meets in a room gives one answer to one prompt. A pair that takes tu
 cannot be handed over, its second half does alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
-from smg_node.core.errors import SmgError
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock
+from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
+from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
 
+TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
+"""APIs whose clients can be answered by a vendor that speaks another one."""
+
+ON_LABEL: Final = "on"
+"""Label of a target that joins only after failures of the kinds it lists, with commas between."""
+FAILURES: Final[Mapping[str, str]] = {
+    "upstream_rate_limited": "rate",
+    "rate_limit_exceeded": "rate",
+    "upstream_overloaded": "full",
+    "overloaded": "full",
+    "upstream_quota": "no_money",
+    "upstream_denied": "not_let_in",
+    "upstream_model_unknown": "model_unknown",
+    "upstream_timeout": "timed_out",
+}
+"""Kinds of failure by the code of an error."""
+_BY_KIND: Final[Mapping[ErrorKind, str]] = {
+    ErrorKind.RATE_LIMITED: "rate",
+    ErrorKind.OVERLOADED: "full",
+    ErrorKind.UPSTREAM_TIMEOUT: "timed_out",
+}
+
 
 def can_take(worker: Worker, asked: Relayable) -> bool:
     """Whether a worker may be given the request, or its half of it."""
+    side = vendor_of(worker)
+    if side is not None:
+        api = asked.api
+        return api.name in side.dialects or (api.generates and api.name in TRANSLATED)
+    if asked.api.native:
+        return False
     return may_have(worker, asked.api) and (
         worker.role == "regular"
         or (asked.api.generates and (asked.shareable or not _meets(worker)))
     )
+
+
+def vendor_of(worker: Worker) -> VendorSide | None:
+    """Return the vendor side of a worker that is a model at a vendor; None for any other, or one that is not open."""
+    engine = worker.engine
+    return engine.vendor if isinstance(engine, HttpEngine) else None
+
+
+class TargetFilter:
+    """Which workers may be given one request now, by what its calls so far came to."""
+
+    def __init__(
+        self, asked: Relayable, clock: Clock, serving: Callable[[], Sequence[Worker]]
+    ) -> None:
+        self._asked = asked
+        self._clock = clock
+        self._serving = serving
+        self._failed: set[str] = set()
+        """Kinds of failure of its calls."""
+
+    def fits(self, worker: Worker) -> bool:
+        """Whether it may be given the request now."""
+        if not can_take(worker, self._asked):
+            return False
+        side = vendor_of(worker)
+        return side is None or (not self._is_off(side) and self._joins(worker))
+
+    def failed(self, error: SmgError) -> None:
+        """Take in that a call broke: targets that are there for such failures join."""
+        self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
+
+    def check(self) -> None:
+        """Raise the error of the target that is back first, where every one that can take the request is off for now."""
+        soonest: tuple[float, VendorSide] | None = None
+        now_s = self._clock.monotonic_s()
+        for worker in self._serving():
+            if not can_take(worker, self._asked):
+                continue
+            side = vendor_of(worker)
+            pause_s = 0.0 if side is None else side.off_s(now_s)
+            if side is None or not pause_s:
+                return
+            if soonest is None or pause_s < soonest[0]:
+                soonest = pause_s, side
+        if soonest is not None:
+            raise soonest[1].off_error(now_s)
+
+    def _is_off(self, side: VendorSide) -> bool:
+        return side.off_s(self._clock.monotonic_s()) > 0
+
+    def _joins(self, worker: Worker) -> bool:
+        """Whether a target is one of those that are always there, or is needed now."""
+        on = worker.labels.get(ON_LABEL)
+        if on is None:
+            return True
+        if not self._failed.isdisjoint(on.split(",")):
+            return True
+        return not any(self._is_there(one) for one in self._serving())
+
+    def _is_there(self, worker: Worker) -> bool:
+        """Whether a worker that is always there may be given work."""
+        if worker.labels.get(ON_LABEL) is not None or not worker.routable:
+            return False
+        side = vendor_of(worker)
+        return can_take(worker, self._asked) and (side is None or not self._is_off(side))
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

@@ -52,6 +52,8 @@ class Api(msgspec.Struct, frozen=True):
     paths: tuple[str, ...]
     prompt: tuple[str, ...]
     generates: bool = False
+    native: bool = False
+    """Whether only models at vendors have it: any other worker is asked in Chat for its clients."""
 
 
 APIS: Final[Mapping[str, Api]] = {
@@ -64,6 +66,20 @@ APIS: Final[Mapping[str, Api]] = {
         Api("classify", ("/v1/classify", "/classify"), ("input", "text_1", "text_2")),
     )
 }
+
+NATIVE: Final[Mapping[str, Api]] = {
+    "messages": Api(
+        "messages", ("/v1/messages",), ("tools", "system", "messages"), generates=True, native=True
+    ),
+    "gemini": Api(
+        "generate_content",
+        ("/v1beta/models",),
+        ("tools", "systemInstruction", "contents"),
+        generates=True,
+        native=True,
+    ),
+}
+"""APIs that are passed on to vendors only, by the name of their dialect."""
 
 
 class Relayable(msgspec.Struct, frozen=True):
@@ -132,18 +148,29 @@ def _with_more(raw: bytes, more: Mapping[str, object]) -> bytes:
     return b"".join((head[:-1], b",", _encode(more)[1:]))
 
 
-def relayable(api: Api, raw: bytes, fields: Mapping[str, Any]) -> Relayable:
-    """Return a request to be relayed; INVALID_REQUEST with the path of what is wrong."""
+def relayable(
+    api: Api,
+    raw: bytes,
+    fields: Mapping[str, Any],
+    *,
+    model: object = None,
+    streamed: bool | None = None,
+) -> Relayable:
+    """Return a request to be relayed; INVALID_REQUEST with the path of what is wrong.
+
+    `model` and `streamed` are given where the body does not say them.
+    """
     for name in OWNED:
         if fields.get(name) is not None:
             raise unsupported(f"{name} is not a client's to say", name)
-    streamed = fields.get("stream")
+    if streamed is None:
+        streamed = fields.get("stream")
     if streamed is not None and not isinstance(streamed, bool):
         raise invalid("stream must be true or false", "stream")
     text = _text(api, fields)
     return Relayable(
         api,
-        model_of(fields),
+        model_of(fields if model is None else {"model": model}),
         streamed=bool(streamed) and api.generates,
         raw=raw.removeprefix(BYTE_ORDER_MARK),
         fields=fields,

@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.generation.outcome import Outcome, OutcomeKind
-from smg_node.core.journey import Broke, Journey
+from smg_node.core.journey import Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.engine import Prefilled
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
@@ -29,12 +29,12 @@ from smg_node.pipeline.pairs.pair_reservation import PairReservation
 from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.filters.answer_guard import guard_of
 from smg_node.pipeline.relay.filters.answer_stops import ThoughtSeenError
-from smg_node.pipeline.relay.pair_bodies import on_rank
-from smg_node.pipeline.relay.pair_relay import RelayPair
+from smg_node.pipeline.relay.pairs.pair_bodies import on_rank
+from smg_node.pipeline.relay.pairs.pair_relay import RelayPair
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
 from smg_node.pipeline.relay.relay_eligibility import (
-    can_take,
+    TargetFilter,
     check_somebody_can,
     for_pairs,
     nobody,
@@ -42,6 +42,7 @@ from smg_node.pipeline.relay.relay_eligibility import (
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
+from smg_node.pipeline.relay.run_report import RunEnd, note_broken, report
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
@@ -147,6 +148,7 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
+        self._targets = TargetFilter(asked, parts.clock, partial(parts.fleet.serving, found))
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name)
         return found
@@ -154,6 +156,7 @@ class RelayRun:
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
         parts, asked = self._parts, self._asked
         check_somebody_can(asked, parts.fleet.serving(model))
+        self._targets.check()
         try:
             hold = await parts.placer.hold(model, wish)
         except SmgError as error:
@@ -174,7 +177,7 @@ class RelayRun:
             client=context.client,
             priority=context.priority,
             target=context.target_worker,
-            fits=lambda worker: can_take(worker, asked),
+            fits=self._targets.fits,
             why="first" if context.target_worker is None else "target",
             journey=journey,
             pair=for_pairs(asked, self._parts.fleet.serving(model)),
@@ -236,6 +239,7 @@ class RelayRun:
         now_s = parts.clock.monotonic_s()
         alone = hold.lonely
         hold.failed(error, now_s)
+        self._targets.failed(error)
         self._broken = error
         why: str | None = None
         pause_s = 0.0
@@ -250,16 +254,7 @@ class RelayRun:
                 why = then.reason
             else:
                 pause_s = then.pause_s
-        journey.add(
-            Broke(
-                at_ms=parts.clock.now_ms(),
-                choice=0,
-                worker=hold.culprit.id,
-                code=error.code,
-                message=error.message,
-                then="tried again" if why is None else f"given up: {why}" if why else "given up",
-            )
-        )
+        note_broken(journey, hold.culprit.id, error, why, parts.clock.now_ms())
         if why is not None:
             raise given_up(error, why) from error
         return pause_s
@@ -270,8 +265,13 @@ class RelayRun:
         """Yield one worker's answer; nothing is yielded while another worker may still answer."""
         engine = hold.engine
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
+        if engine.vendor is not None:
+            async with aclosing(self._vendor_called(hold, engine, model, silences)) as told:
+                async for piece in told:
+                    yield piece
+            return
         guard = guard_of(self._asked, engine, model, thinks=self._thinks)
-        asked, listener = guard.asked, self._asks.listen()
+        asked, listener = guard.asked, self._asks.listen(None)
         self.found = None
         with scope.child("engine") as span:
             request = self._request(span.headers(), silences)
@@ -287,6 +287,24 @@ class RelayRun:
                         yield piece
             if listener is not None:
                 listener.over()
+
+    async def _vendor_called(
+        self, hold: Reservation, engine: HttpEngine, model: RelayedModel, silences: int
+    ) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the answer of a vendor's model, as `_called` does."""
+        # Imported with the first one: a node without providers has none of it.
+        from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
+
+        parts, side = self._parts, engine.vendor
+        assert side is not None, "it was asked before"
+        names = (model.name, parts.clock.now_ms)
+        call = VendorCall(engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold))
+        self._usage = call.usage
+        with scope.child("engine"):
+            request = replace(self._request({}, silences), headers={})
+            async with aclosing(call.answer(request)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     def _call(
         self,
@@ -367,32 +385,15 @@ class RelayRun:
         parts, failed = self._parts, self._failure is not None
         used = self.meter.used(self._usage, called=self.attempts > 0, failed=failed)
         prompt_tokens, cached_tokens, completion_tokens = used
-        kind, code, status = self._verdict()
-        outcome = Outcome(
-            dialect=self._asks.dialect,
+        end = RunEnd(
+            asks=self._asks,
+            context=self._context,
             model=self._model,
             worker=self.worker,
-            kind=kind,
-            error_code=code,
-            status=status,
-            streamed=self._asks.streamed,
-            prompt_tokens=prompt_tokens,
-            cached_tokens=first_known(self.found, cached_tokens),
-            completion_tokens=completion_tokens,
-            tenant=self._context.tenant,
-            key_id=self._context.key_id,
-            received_s=self._context.received_s,
-            first_token_s=self._first_s,
-            ended_s=parts.clock.monotonic_s(),
+            failure=self._failure,
+            over=self._over,
+            used=(prompt_tokens, first_known(self.found, cached_tokens), completion_tokens),
+            first_s=self._first_s,
             attempts=self.attempts,
         )
-        parts.journal.end(journey, outcome, parts.clock.now_ms())
-        parts.on_outcome(outcome)
-
-    def _verdict(self) -> tuple[OutcomeKind, str, int]:
-        if self._failure is not None:
-            kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
-            return kind, self._failure.code, self._failure.status
-        if self._over:
-            return "ok", "", 200
-        return "client_gone", "client_gone", 499
+        report(parts, journey, end)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts
+from smg_node.pipeline.relay.relay_eligibility import vendor_of
 from smg_node.pipeline.relay.relay_request import Api, Relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 
@@ -22,6 +23,22 @@ class Relays:
             isinstance(model, str)
             and fleet.relayed(model) is not None
             and fleet.served(model) is None
+        )
+
+    def speaks(self, model: object, api: Api) -> bool:
+        """Whether some vendor that serves that model speaks the API itself, and no engine serves it."""
+        fleet = self.parts.fleet
+        found = fleet.relayed(model) if isinstance(model, str) else None
+        if found is None or fleet.served(found.name) is not None:
+            return False
+        sides = (vendor_of(worker) for worker in fleet.serving(found))
+        return any(side is not None and api.name in side.dialects for side in sides)
+
+    def at_vendors(self, model: str) -> bool:
+        """Whether some worker of that model is one at a vendor."""
+        found = self.parts.fleet.relayed(model)
+        return found is not None and any(
+            vendor_of(worker) is not None for worker in self.parts.fleet.serving(found)
         )
 
     def has(self, model: str, api: Api) -> bool:

@@ -19,6 +19,7 @@ from smg_mesh.shared import (
     CarriedSecrets,
     Keys,
     LimitsView,
+    ProvidersView,
     SettingsView,
     StateError,
     WorkerRegistry,
@@ -61,6 +62,7 @@ class NodeCopy:
         self._copies: Final = {name: CopiedNamespace(name) for name in NAMESPACES}
         self.workers: Final = WorkerRegistry(self._copies["workers"], self.name)
         self.settings: Final = SettingsView(self._copies["settings"], self.name)
+        self.providers: Final = ProvidersView(self._copies["providers"], self.name)
         self.limits: Final = LimitsView(self._copies["limits"], wall_ms=clock.now_ms)
         self.keys: Final = Keys(self._copies["keys"])
         self.verdicts: Final = CopiedVerdicts(self._verdicts_hold)
@@ -87,6 +89,7 @@ class NodeCopy:
     def _begin(self, content: bytes) -> None:
         said = read(content, Changes)
         self._number = said.number
+        # Before the rows: who hears of a row opens its secret at once.
         self._secrets = dict(said.secrets)
         self._carried_keys = said.carried
         for name, copied in self._copies.items():

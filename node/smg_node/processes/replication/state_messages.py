@@ -16,7 +16,7 @@ SERVING: Final = "process.serving"
 DRAIN: Final = "process.drain"
 DRAINED: Final = "process.drained"
 
-NAMESPACES: Final = ("workers", "settings", "limits", "keys")
+NAMESPACES: Final = ("workers", "settings", "limits", "keys", "providers")
 """What of the replicated state data processes hold."""
 
 

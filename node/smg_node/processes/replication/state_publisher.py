@@ -109,7 +109,7 @@ class Publishing:
             sights={one: self._sights(one) for one in worker_ids},
             calls=self._calls_for(process, worker_ids),
             bindings=tuple(self._binding(row.key) for row in shared.sticky.rows()),
-            secrets=self._secrets(worker_ids),
+            secrets={**self._secrets(worker_ids), **self._opened(shared.providers.sealed())},
             node=node,
             carried=shared.carried_keys(),
         )
@@ -123,13 +123,14 @@ class Publishing:
         node, carried = self._node_now(), self._shared.carried_keys()
         rows = {name: self._rows(name, list(noted)) for name, noted in self._keys.items() if noted}
         loads = list(self._loads)
+        providers = self._opened(self._shared.providers.sealed()) if self._keys["providers"] else {}
         changed_workers = [key.partition("/")[0] for key in self._keys["workers"]]
         said = Changes(
             0,
             rows=rows,
             sights={one: self._sights(one) for one in self._said},
             bindings=tuple(self._binding(key) for key in self._bound),
-            secrets={**self._reopened(), **self._secrets(changed_workers)},
+            secrets={**self._reopened(), **self._secrets(changed_workers), **providers},
             node=node if node != self._node else None,
             carried=carried if carried != self._carried else None,
         )

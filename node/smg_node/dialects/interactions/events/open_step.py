@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from smg_node.core.generation.events import Delta
-from smg_node.dialects.interactions.events.call_arguments import object_text
+from smg_node.dialects.messages.argument_gate import ArgumentGate
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
@@ -68,9 +68,10 @@ class OpenStep(ABC):
         """Return the event that starts it."""
         return self.numbers.start(self.index, self._bare())
 
-    def late_delta(self, event: Delta) -> None:
-        """Take a delta that is not sent as it comes."""
+    def late_delta(self, event: Delta) -> NumberedEvent | None:
+        """Take a delta that is not sent as it comes; return the event to be sent now, if there is one."""
         self.texts.append(event.text)
+        return None
 
     def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
         """Return the events that end it, and the finished item."""
@@ -167,9 +168,11 @@ class OpenThought(OpenStep):
 
 
 class OpenCall(OpenStep):
-    """Call of one of the client's functions; its arguments are told when they are whole."""
+    """Call of one of the client's functions. Of its arguments a member is told when it is complete; `texts`
+    are what was told.
+    """
 
-    __slots__ = ("_call_id", "_name")
+    __slots__ = ("_call_id", "_gate", "_name")
 
     def __init__(
         self, numbers: Numbers, item_id: str, index: int, *, call_id: str, name: str
@@ -177,15 +180,29 @@ class OpenCall(OpenStep):
         super().__init__(numbers, item_id, index)
         self._call_id = call_id
         self._name = name
+        self._gate = ArgumentGate()
+
+    def late_delta(self, event: Delta) -> NumberedEvent | None:
+        """Take more of what is printed; return the event with what is complete of it now."""
+        ready = self._gate.feed(event.text)
+        if not ready:
+            return None
+        self.texts.append(ready)
+        return self.numbers.delta(self.index, _arguments_delta(ready))
 
     def _bare(self) -> Mapping[str, Any]:
         return {"type": "function_call", "id": self._call_id, "name": self._name, "arguments": {}}
 
     def _closing(self, text: str) -> list[Mapping[str, Any]]:
-        return [{"type": "arguments_delta", "arguments": object_text(text)}]
+        rest = self._gate.finish() or ("" if text else "{}")
+        if not rest:
+            return []
+        self.texts.append(rest)
+        return [_arguments_delta(rest)]
 
     def _item(self, text: str, status: str) -> ItemDoc:
-        arguments = "{}" if status == "in_progress" else object_text(text)
+        # What is told of an open one has no end yet.
+        arguments = "{}" if status == "in_progress" else "".join(self.texts)
         return item_from(
             {
                 "id": self.item_id,
@@ -196,3 +213,7 @@ class OpenCall(OpenStep):
                 "name": self._name,
             }
         )
+
+
+def _arguments_delta(text: str) -> Mapping[str, Any]:
+    return {"type": "arguments_delta", "arguments": text}

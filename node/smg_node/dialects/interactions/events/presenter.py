@@ -116,7 +116,9 @@ class InteractionPresenter:
             if not text:
                 continue
             if step.head is None:
-                step.late_delta(event)
+                told = step.late_delta(event)
+                if told is not None:
+                    out.append(told)
                 continue
             number = numbers.next
             numbers.next = number + 1

@@ -33,7 +33,8 @@ from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import internal
 from smg_node.http.routes.inference.answer_headers import Answering, uncancel
 from smg_node.http.routes.inference.relay_answers import Relaying
-from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.http.routes.inference.translation import asks_of, model_asked, streams_asked
+from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
 StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
 _ENDS: Final = (End, Fail)
@@ -74,12 +75,22 @@ class GenerationRoutes:
         plain = nesting_max >= PLAIN_LEVELS and len(raw) <= LARGE_BYTES
         reading = dialect.read_plain(raw) if plain else None
         api = APIS.get(dialect_name)
-        if reading is None or (api is not None and parts.relays.takes(reading.request.model)):
+        if (
+            reading is None
+            or self._passed_on(dialect_name, reading.request.model, form) is not None
+        ):
             large = self._bodies.large
             body = await large.decoded(raw, nesting_max=nesting_max)
-            if api is not None and parts.relays.takes(body.get("model")):
-                asked = await large.made(len(raw), lambda: relayable(api, raw, body))
-                return await self._relaying.answer(asked, request)
+            model = model_asked(dialect_name, body, request)
+            relayed = self._passed_on(dialect_name, model, form)
+            if relayed is not None:
+                streamed = streams_asked(dialect_name, body, request)
+                make = partial(relayable, relayed, raw, body, model=model, streamed=streamed)
+                asked = await large.made(len(raw), make)
+                asks = None
+                if parts.relays.at_vendors(asked.model):
+                    asks = asks_of(parts, dialect, request, body, streamed=asked.streamed)
+                return await self._relaying.answer(asked, request, asks)
             reading = await large.read_in_steps(
                 raw, body, lambda body: reading_steps(dialect, body, request)
             )
@@ -119,6 +130,15 @@ class GenerationRoutes:
             answering.over()
             raise
         return answering.shaped(said) or answering.noted(said)
+
+    def _passed_on(self, dialect: str, model: object, form: StreamForm | None) -> Api | None:
+        """Return the API in which a client's own bytes are passed on for that model; None where they are read here."""
+        relays = self._parts.relays
+        api = APIS.get(dialect)
+        if api is not None:
+            return api if relays.takes(model) else None
+        api = NATIVE.get(dialect)
+        return api if api is not None and form is None and relays.speaks(model, api) else None
 
     async def _stream(
         self, answering: Answering, presenter: Presenter, head: StreamHead, keepalive: bytes

@@ -12,6 +12,7 @@ from contextlib import aclosing
 from typing import Final
 
 from smg_node.core.errors import SmgError
+from smg_node.dialects.dialect import COMMENT
 from smg_node.dialects.openai_errors import error_frame
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.event_stream import EventStream
@@ -22,10 +23,16 @@ from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import family_of, internal
 from smg_node.http.route_table import is_openais
 from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_context import Asks
 from smg_node.pipeline.relay.relay_headers import to_worker
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 
+_ERROR_EVENTS: Final[Mapping[str, tuple[bytes, bytes]]] = {
+    "messages": (b"event: error\ndata: ", b"\n\n"),
+    "gemini": (b"data: ", b"\r\n\r\n"),
+}
+"""What stands around an error in a stream, in APIs that are not OpenAI's."""
 _EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 
 _log = logging.getLogger("smg_node.http")
@@ -51,10 +58,13 @@ class RelayedStream(EventStream, eq=False):
 class _Relaying:
     """One relayed request, and its answer headers."""
 
-    def __init__(self, parts: HttpParts, request: HttpRequest, run: RelayRun) -> None:
+    def __init__(
+        self, parts: HttpParts, request: HttpRequest, run: RelayRun, asks: Asks | None
+    ) -> None:
         self.request = request
         self.run = run
         self.head: Head | None = None
+        self.asks = asks
         self._parts = parts
 
     def headers(self) -> Mapping[str, str]:
@@ -88,8 +98,12 @@ class Relaying:
         self._parts = parts
         self._pulse = pulse
 
-    async def answer(self, asked: Relayable, request: HttpRequest) -> Reply | Streamed:
-        """Answer one request; SmgError while nothing was written."""
+    async def answer(
+        self, asked: Relayable, request: HttpRequest, asks: Asks | None = None
+    ) -> Reply | Streamed:
+        """Answer one request; SmgError while nothing was written. `asks` is where it comes from, if that is not the
+        API alone.
+        """
         parts, headers = self._parts, request.headers
         request.model = asked.model
         request.trace.set("gen_ai.request.model", asked.model)
@@ -98,9 +112,11 @@ class Relaying:
             to_worker(headers),
             context_of(request, parts.options, streamed=asked.streamed),
             routing_key(headers, parts.options.key_headers),
+            asks,
         )
-        relaying = _Relaying(parts, request, run)
-        stream = RelayedStream(request.wire, relaying.headers)
+        relaying = _Relaying(parts, request, run, asks)
+        keepalive = COMMENT if asks is None else parts.dialects[asks.dialect].keepalive
+        stream = RelayedStream(request.wire, relaying.headers, keepalive=keepalive)
         if asked.streamed:
             self._pulse.add(stream)
         try:
@@ -167,8 +183,17 @@ class Relaying:
             request.wire.reset()
             return Streamed(error.status)
         torn = b"" if stream.between else b"\n\n"
-        stream.end(torn + error_frame(error))
+        stream.end(torn + self._frame(relaying, error))
         return Streamed()
+
+    def _frame(self, relaying: _Relaying, error: SmgError) -> bytes:
+        """Return the last event of a stream that failed, in its client's API."""
+        asks = relaying.asks
+        if asks is None or asks.dialect not in _ERROR_EVENTS:
+            return error_frame(error)
+        dialect = self._parts.dialects[asks.dialect]
+        before, after = _ERROR_EVENTS[asks.dialect]
+        return before + dialect.error_body(error, relaying.request.request_id) + after
 
 
 async def _head(pieces: AsyncGenerator[Head | bytes, None]) -> Head:

@@ -68,17 +68,34 @@ class Audit:
         return over
 
 
+class Providers:
+    """Secrets of providers: as many as there are are sealed anew at the next look."""
+
+    def __init__(self) -> None:
+        self.todo = 0
+        self.secrets: list[bytes] = []
+
+    def sealed(self) -> Sequence[bytes]:
+        return self.secrets
+
+    def reseal(self, renew: Callable[[bytes], bytes | None], mine: Callable[[str], bool]) -> int:
+        todo, self.todo = self.todo, 0
+        return todo
+
+
 class World:
     living: Sequence[str] = ("a", "b", "c")
 
     def __init__(self, me: str = "a") -> None:
         self.known = ["a", "b", "c", "dead"]
         self.workers = Workers()
+        self.providers = Providers()
         self.audit = Audit()
         self.counters = Counters()
         self.caring = StateUpkeep(
             me,
             self.workers,
+            self.providers,
             self.audit,
             Vault(),
             self,
@@ -199,6 +216,7 @@ async def test_a_full_document_and_a_mistake_of_ours_end_nothing(
 def test_secrets_are_counted_by_the_key_they_need() -> None:
     world = World()
     world.workers.secrets = [b"\1\xaa\xbb\xcc\xdd...", b"\1\xaa\xbb\xcc\xde...", b"\0plain"]
+    world.providers.secrets = [b"\1\xaa\xbb\xcc\xde..."]
     assert world.caring.sealed_with("aabbccdd") == 1
-    assert world.caring.sealed_with(" AABBCCDE ") == 1
+    assert world.caring.sealed_with(" AABBCCDE ") == 2
     assert world.caring.sealed_with("00000000") == 0

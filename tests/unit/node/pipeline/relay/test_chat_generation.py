@@ -19,7 +19,7 @@ from smg_node.core.generation.request import (
 )
 from smg_node.engines.transport.transport import TransportError
 from smg_node.fleet.models.model_options import ModelSettings
-from smg_node.pipeline.relay import chat_generation as chat_relay
+from smg_node.pipeline.relay import answer_collector as chat_relay
 from smg_node.system_clock import SystemClock
 from support.answers.chat_chunks import DONE, blocks, call, calls, chunk, event, usage_of, used
 from support.engines.chat_relay_bench import GOOD, ROLE, bench, fine, heard

@@ -15,7 +15,7 @@ from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.transport import HttpCall
 from smg_node.engines.transport.transport import TransportError
 from smg_node.pipeline.pairs import pair_calls as pair_legs
-from smg_node.pipeline.relay import pair_bodies as relay_halves
+from smg_node.pipeline.relay.pairs import pair_bodies as relay_halves
 from smg_node.system_clock import SystemClock
 from support.engines.relay_bench import (
     Told,
@@ -237,7 +237,7 @@ async def test_a_first_answer_beyond_belief_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert relay_halves.ANSWER_MAX_BYTES > TRANSFER_MAX_BYTES
-    monkeypatch.setattr("smg_node.pipeline.relay.pair_relay.ANSWER_MAX_BYTES", 100)
+    monkeypatch.setattr("smg_node.pipeline.relay.pairs.pair_relay.ANSWER_MAX_BYTES", 100)
     net = Network("nixl")
     p, d = net.prefill(), net.decode()
     p.says = lambda call: Told((b" " * 60, b" " * 60))

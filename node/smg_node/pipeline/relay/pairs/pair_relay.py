@@ -17,7 +17,12 @@ from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.transport.grpc_status import Verdict, verdict
 from smg_node.pipeline.pairs.engine_pair import Partners
 from smg_node.pipeline.pairs.pair_calls import BLAME_S, Fault, Leg, PairCalls
-from smg_node.pipeline.relay.pair_bodies import ANSWER_MAX_BYTES, of_decode, of_prefill, prefilled
+from smg_node.pipeline.relay.pairs.pair_bodies import (
+    ANSWER_MAX_BYTES,
+    of_decode,
+    of_prefill,
+    prefilled,
+)
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of, refusal
 from smg_node.pipeline.relay.relay_request import Api, Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter

@@ -1,0 +1,159 @@
+"""Provider definitions as they count on this node: the cluster's, and those of its own file that the cluster has not.
+
+    effective = the cluster's definition of a name, where there is one that this version can read, else the node's own
+
+A definition that cannot be read here (of a newer release, or with secrets that this node's keyring does not open) is
+left where it is and reported; its models are not served here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from smg_mesh.state.providers import PROVIDER, ROUTE, sealed_in
+from smg_node.core.errors import SmgError
+from smg_node.providers.parsing.spec_parser import parse_providers
+from smg_node.providers.provider_spec import (
+    ProviderSecrets,
+    ProviderSpec,
+    read_secrets,
+    read_spec,
+)
+from smg_node.providers.route_spec import RouteSpec, read_route
+
+CLUSTER: Final = "cluster"
+NODE: Final = "node"
+SEALED: Final = "all"
+"""Under this name stand the sealed secrets of a provider, all in one."""
+
+
+class Shown(Protocol):
+    """A value as the cluster holds it."""
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        ...
+
+    @property
+    def value(self) -> Any:
+        """In JSON types."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """The hybrid time of the write."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """The node it was written on."""
+        ...
+
+    @property
+    def time_ms(self) -> int:
+        """When, by that node's clock."""
+        ...
+
+
+class DefinitionStore(Protocol):
+    """Port to the shared definitions; `smg_mesh.shared.ProvidersView` fits."""
+
+    def get(self, key: str) -> Shown | None:
+        """Return what counts under a key."""
+        ...
+
+    def all(self) -> Sequence[Shown]:
+        """Return all values, sorted by key."""
+        ...
+
+    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Tell of changes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedProvider:
+    """A provider as this node uses it. `trouble` says why it cannot be used here, "" where it can."""
+
+    spec: ProviderSpec
+    secrets: ProviderSecrets = field(default_factory=ProviderSecrets, repr=False)
+    source: str = NODE
+    version: int = 0
+    owner: str = ""
+    time_ms: int = 0
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DefinedRoute:
+    """A route as this node uses it."""
+
+    spec: RouteSpec
+    source: str = NODE
+    version: int = 0
+    owner: str = ""
+    time_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """All of them by name; `unreadable` says by key why one of the cluster's is not followed."""
+
+    providers: Mapping[str, DefinedProvider]
+    routes: Mapping[str, DefinedRoute]
+    unreadable: Mapping[str, str]
+
+
+def read_own(definitions: str) -> Definitions:
+    """Return what a node's own file says, as JSON; INVALID_REQUEST names what is wrong with it."""
+    said = msgspec.json.decode(definitions) if definitions else {}
+    parsed = parse_providers(said.get("providers", {}))
+    routes = {name: read_route(name, one) for name, one in said.get("routes", {}).items()}
+    return Definitions(
+        {one.spec.name: DefinedProvider(one.spec, one.secrets) for one in parsed},
+        {name: DefinedRoute(route) for name, route in routes.items()},
+        {},
+    )
+
+
+def effective(
+    own: Definitions, shared: Sequence[Shown], open_secret: Callable[[bytes], str | None]
+) -> Definitions:
+    """Return what counts here."""
+    providers, routes = dict(own.providers), dict(own.routes)
+    unreadable: dict[str, str] = {}
+    for one in shared:
+        try:
+            if one.key.startswith(PROVIDER):
+                providers[one.key.removeprefix(PROVIDER)] = _provider(one, open_secret)
+            elif one.key.startswith(ROUTE):
+                name = one.key.removeprefix(ROUTE)
+                spec = read_route(name, _member(one.value, "spec"))
+                routes[name] = DefinedRoute(spec, CLUSTER, one.version, one.owner, one.time_ms)
+        except (ValueError, SmgError) as error:
+            unreadable[one.key] = error.message if isinstance(error, SmgError) else str(error)
+    return Definitions(dict(sorted(providers.items())), dict(sorted(routes.items())), unreadable)
+
+
+def _provider(one: Shown, open_secret: Callable[[bytes], str | None]) -> DefinedProvider:
+    spec = read_spec(msgspec.json.encode(_member(one.value, "spec")))
+    if spec.hosting is None:
+        raise ValueError(f"providers of kind {spec.kind[:64]!r} are unknown to this release")
+    sealed = sealed_in(one.value).get(SEALED, b"")
+    secrets, trouble = ProviderSecrets(), ""
+    if sealed:
+        opened = open_secret(sealed)
+        if opened is None:
+            trouble = "its secrets cannot be opened with this node's keyring"
+        else:
+            secrets = read_secrets(opened.encode())
+    return DefinedProvider(spec, secrets, CLUSTER, one.version, one.owner, one.time_ms, trouble)
+
+
+def _member(value: Any, name: str) -> Any:
+    if not isinstance(value, dict) or not isinstance(value.get(name), dict):
+        raise ValueError("it is no definition of a provider or a route")
+    return value[name]

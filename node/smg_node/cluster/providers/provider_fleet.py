@@ -1,0 +1,158 @@
+"""Provider fleet: keeps the fleet's targets in step with the definitions of providers and routes.
+
+    own file + shared definitions ─▶ what counts ─▶ targets ─▶ fleet, and accounts that their calls go by
+
+A node without any definition imports nothing of providers and does nothing here.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from smg_node.config.schema.problems import ConfigurationError, Problem
+from smg_node.config.worker_url import WorkerUrl
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ids import WorkerId
+from smg_node.engines.engine import Engine
+from smg_node.fleet.workers.worker_spec import DeclaredWorker
+
+if TYPE_CHECKING:
+    from smg_node.cluster.providers.definitions import Definitions, DefinitionStore
+    from smg_node.providers.kept_tokens import Spawn
+    from smg_node.providers.provider_book import ProviderBook
+
+LATER_S: Final = 5.0
+"""Secrets that could not be opened are tried again this often: the keyring may have changed."""
+
+_log = logging.getLogger("smg_node.cluster")
+
+
+class ProviderState(Protocol):
+    """Port to the shared state that definitions are in."""
+
+    @property
+    def providers(self) -> "DefinitionStore":
+        """The definitions."""
+        ...
+
+    def open_secret(self, sealed: bytes) -> str | None:
+        """Return what any member sealed; None if this node has not the key."""
+        ...
+
+
+class TargetFleet(Protocol):
+    """Port to the fleet."""
+
+    def apply(self, changes: dict[WorkerId, DeclaredWorker | None]) -> None:
+        """Make these workers what they are declared to be."""
+        ...
+
+
+class ProviderFleet:
+    """Definitions and targets of one process. `own` is what its file says, as JSON, "" without one.
+
+    `make_book` makes the accounts, when there is the first definition.
+    """
+
+    def __init__(
+        self,
+        own: str,
+        shared: ProviderState,
+        make_book: "Callable[[Spawn], ProviderBook]",
+    ) -> None:
+        self._own_text = own
+        self._shared = shared
+        self._make_book = make_book
+        self._book: ProviderBook | None = None
+        self._own: Definitions | None = None
+        self._now: Definitions | None = None
+        self._targets: dict[WorkerId, DeclaredWorker] = {}
+        self._wake = asyncio.Event()
+        self._complained: dict[str, str] = {}
+        shared.providers.watch(self._noted)
+
+    def check(self) -> None:
+        """Read the node's own file. ConfigurationError names what is wrong in it."""
+        if self._own_text:
+            try:
+                self._own_definitions()
+            except SmgError as error:
+                raise ConfigurationError([Problem("providers.file", error.message)]) from error
+
+    @property
+    def definitions(self) -> "Definitions | None":
+        """What counts here; None where there is nothing."""
+        return self._now
+
+    async def run(self, fleet: TargetFleet) -> None:
+        """Keep the fleet in step until cancelled; close all connections at the end."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    self._wake.clear()
+                    self.refresh(fleet, lambda work, name: group.create_task(work, name=name))
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(LATER_S if self._troubled() else None):
+                            await self._wake.wait()
+        finally:
+            if self._book is not None:
+                await self._book.close()
+
+    def refresh(self, fleet: TargetFleet, spawn: "Spawn") -> None:
+        """Apply what counts now; `spawn` starts what makes tokens."""
+        shown = self._shared.providers.all()
+        if not shown and not self._own_text and self._now is None:
+            return
+        # Imported with the first definition: a node without providers has none of it.
+        from smg_node.cluster.providers.definitions import effective
+        from smg_node.cluster.providers.targets import targets_of
+
+        self._now = now = effective(self._own_definitions(), shown, self._shared.open_secret)
+        self._complain(now)
+        if self._book is None:
+            self._book = self._make_book(spawn)
+        self._book.update(
+            {one.spec.name: (one.spec, one.secrets) for one in now.providers.values()}
+        )
+        targets = targets_of(now)
+        changes: dict[WorkerId, DeclaredWorker | None] = {
+            worker_id: declared
+            for worker_id, declared in targets.items()
+            if self._targets.get(worker_id) != declared
+        }
+        changes.update(dict.fromkeys(self._targets.keys() - targets.keys()))
+        self._targets = targets
+        if changes:
+            fleet.apply(changes)
+
+    async def open(self, url: WorkerUrl) -> Engine:
+        """Return the engine of a target; CONFLICT if nothing defines it any more."""
+        from smg_node.cluster.providers.targets import named_in
+
+        provider, model = named_in(url)
+        if self._book is None or not self._book.has(provider):
+            raise SmgError(ErrorKind.CONFLICT, f"no provider is called {provider!r}")
+        return self._book.open(provider, model, public=url.model or model)
+
+    def _noted(self, _keys: Sequence[str]) -> None:
+        self._wake.set()
+
+    def _own_definitions(self) -> "Definitions":
+        if self._own is None:
+            from smg_node.cluster.providers.definitions import read_own
+
+            self._own = read_own(self._own_text)
+        return self._own
+
+    def _troubled(self) -> bool:
+        now = self._now
+        return now is not None and any(one.trouble for one in now.providers.values())
+
+    def _complain(self, now: Any) -> None:
+        """Log what of the cluster's definitions is not followed, once for each reason."""
+        for key, why in now.unreadable.items():
+            if self._complained.get(key) != why:
+                _log.warning("%s is not followed here: %s", key, why)
+        self._complained = dict(now.unreadable)

@@ -1,0 +1,72 @@
+"""Providers knobs: the file that defines accounts at vendors, and routes over their models."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import field_validator
+
+from smg_node.config.schema.declaration import Section, place
+
+_FILE_MAX_BYTES: Final = 4_194_304  # a thousand providers take 500 KiB
+_PARTS: Final = ("providers", "routes")
+
+
+class Providers(Section):
+    """Vendors' models that this node can reach besides engines."""
+
+    file: Path | None = place(
+        None,
+        "YAML or JSON file of `providers` (accounts at OpenAI, Anthropic, Google, AWS, Azure or anybody with such an"
+        " API) and `routes` over their models. What the cluster has under a name goes before it.",
+        short="--providers",
+        metavar="FILE",
+    )
+
+    @property
+    def definitions(self) -> str:
+        """What the file says, as JSON: an object of `providers` and `routes`; "" without a file."""
+        return "" if self.file is None else json.dumps(_read(self.file))
+
+    @field_validator("file")
+    @classmethod
+    def _readable(cls, path: Path | None) -> Path | None:
+        if path is None:
+            return None
+        path = path.expanduser()
+        _read(path)
+        return path
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Return what the file says; ValueError, in an operator's words, for what is no such file."""
+    # Imported here: a node without a file does not pay for it.
+    import yaml
+
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_FILE_MAX_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    if len(raw) > _FILE_MAX_BYTES:
+        raise ValueError(f"{path} is larger than {_FILE_MAX_BYTES} bytes")
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise ValueError(f"{path}: anchors are not understood; write the values out")
+        found = yaml.safe_load(text)
+        json.dumps(found, allow_nan=False)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    except (TypeError, RecursionError):
+        raise ValueError(f"{path} holds what JSON cannot say, or is nested too deeply") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict) or any(name not in _PARTS for name in found):
+        raise ValueError(f"{path} must hold `providers:` and `routes:`, and nothing else")
+    for part in found:
+        if found[part] is not None and not isinstance(found[part], dict):
+            raise ValueError(f"{path}: {part} must be a section, one name a line")
+    return {part: found[part] or {} for part in found}

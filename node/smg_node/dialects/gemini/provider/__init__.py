@@ -1,0 +1,1 @@
+"""generateContent as vendors serve it: writer, listener and judge."""

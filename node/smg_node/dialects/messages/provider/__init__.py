@@ -1,0 +1,1 @@
+"""Provider side of Messages: writer, listener and judge for vendors that speak this API."""

@@ -1,0 +1,122 @@
+"""Vendor side: interface of an HTTP engine that is a model at a vendor: its APIs, URLs, credentials and errors.
+
+An `HttpEngine` has one where it is no server of ours. Whoever calls it asks the vendor side how a request is dressed
+for it, and what an answer that is none means.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+from smg_node.core.errors import SmgError
+from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
+from smg_node.dialects.worker_errors import WorkerError
+
+
+class Undressing(Protocol):
+    """Takes back what a request's dress brought into an answer that passes: another name, a usage nobody asked for."""
+
+    def event(self, data: bytes) -> bytes | None:
+        """Return one event's data for the client, None for an event that it did not ask for."""
+        ...
+
+    def whole(self, body: bytes) -> bytes:
+        """Return a whole body for the client."""
+        ...
+
+
+class Dressed(NamedTuple):
+    """A request as the vendor is sent it: path with query, headers with the credential, body.
+
+    `undress` is for its answer, None where that is translated. `account` is what the vendor side knows it by.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    undress: Undressing | None = None
+    account: object = None
+
+
+class Unframer(Protocol):
+    """Turns the frames of a hosting into the bytes that the API itself has."""
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what the frames that are whole now hold; `WorkerError` for one that is an error."""
+        ...
+
+    def finish(self) -> bytes:
+        """Return the rest; UPSTREAM_FAILED if a frame was cut."""
+        ...
+
+
+class VendorSide(Protocol):
+    """One model of one provider, as its calls see it."""
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The vendor's name of the model."""
+        ...
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the APIs it speaks, the preferred one first."""
+        ...
+
+    def dialect(self, name: str) -> ProviderDialect:
+        """Return one of these."""
+        ...
+
+    def options(self, name: str) -> WriterOptions:
+        """Return what the writer of that API must know."""
+        ...
+
+    def quirks(self) -> frozenset[str]:
+        """Return what this vendor does otherwise."""
+        ...
+
+    async def passed(
+        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+    ) -> Dressed:
+        """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's, `ours` is
+        its name of the model.
+
+        OVERLOADED if there is no credential in time.
+        """
+        ...
+
+    async def written(
+        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+    ) -> Dressed:
+        """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
+        ...
+
+    def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
+        """Return which headers of an answer pass to the client; notes what they tell of the account."""
+        ...
+
+    def unframer(self, name: str) -> Unframer | None:
+        """Return what takes the hosting's frames off a stream in that API; None where it has none."""
+        ...
+
+    def refused(
+        self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
+    ) -> SmgError:
+        """Return the error for an answer whose status is none of success; notes what it says of the account."""
+        ...
+
+    def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
+        """Return the error for one that the vendor told inside an answer; notes what it says of the account."""
+        ...
+
+    def off_s(self, now_s: float) -> float:
+        """Return for how long no request should go there, 0.0 if one may now."""
+        ...
+
+    def off_error(self, now_s: float) -> SmgError:
+        """Return the error for a request that would have to go there while it is off."""
+        ...

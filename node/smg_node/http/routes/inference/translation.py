@@ -1,0 +1,45 @@
+"""Translation: a client's request for a model at a vendor, read only where the vendor does not speak the client's API."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from smg_node.dialects.dialect import Dialect
+from smg_node.dialects.gemini.reader import STREAM, asked_of
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.pipeline.relay.relay_context import Asks, Translation
+
+_GEMINI = "gemini"
+
+
+def model_asked(dialect: str, body: Mapping[str, Any], request: HttpRequest) -> object:
+    """Return the model that a request names: in its path in Google's API, else in its body."""
+    return asked_of(request.values["id"])[0] if dialect == _GEMINI else body.get("model")
+
+
+def streams_asked(dialect: str, body: Mapping[str, Any], request: HttpRequest) -> bool | None:
+    """Return whether a stream is asked for; None where the body says so."""
+    return asked_of(request.values["id"])[1] == STREAM if dialect == _GEMINI else None
+
+
+def asks_of(
+    parts: HttpParts,
+    dialect: Dialect,
+    request: HttpRequest,
+    body: dict[str, Any],
+    *,
+    streamed: bool,
+) -> Asks:
+    """Return where a relayed request comes from."""
+
+    def translate() -> Translation:
+        reading = dialect.read(body, request)
+        return Translation(reading.request, dialect.presenter(reading, request))
+
+    return Asks(
+        dialect.name,
+        streamed,
+        parts.ids.new(""),
+        translate=translate,
+        headers=request.headers,
+    )

@@ -1,0 +1,1 @@
+"""Relayed pairs: one request shared by two HTTP workers."""

@@ -1,0 +1,319 @@
+"""Vendor call: one answer of a vendor's model, passed on as it comes or translated, with its end and its errors known.
+
+    the client speaks an API of the vendor    its bytes, dressed; the answer's bytes, judged as they pass
+    its events are wanted                     a body written for the vendor; the answer's bytes, for who listens
+    neither                                   the same, and here the events become the client's API again
+
+An answer is held back until its first word, and one that is not streamed until it is whole: until then another target
+may give it.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.answer import Collector
+from smg_node.core.generation.events import Begin, Usage
+from smg_node.core.generation.request import ChatPrompt
+from smg_node.dialects.chat.writer import call_ids
+from smg_node.dialects.dialect import Presenter
+from smg_node.dialects.provider_dialect import AnswerListener
+from smg_node.dialects.worker_errors import WorkerError
+from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
+from smg_node.engines.http.response_stream import HttpStream
+from smg_node.engines.http.vendor_side import Dressed, VendorSide
+from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
+from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
+from smg_node.pipeline.relay.relay_context import Asks, Translation
+from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.vendors.native_stream import NativeStream
+
+_OWN_NAMES: Final = {"gemini": "generate_content"}
+"""What vendors' side calls an API whose dialect has another name here."""
+_STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
+IGNORED_HEADER: Final = "x-smg-ignored-params"
+_SSE: Final = "text/event-stream"
+_JSON: Final = "application/json"
+
+
+class VendorCall:
+    """One call. `ours` is the public name of the model; `spoke` is called at the first word."""
+
+    def __init__(
+        self,
+        engine: HttpEngine,
+        side: VendorSide,
+        asked: Relayable,
+        asks: Asks,
+        ours: str,
+        now_ms: Callable[[], int],
+        spoke: Callable[[], None],
+    ) -> None:
+        self.usage = UsageReader()
+        self._engine = engine
+        self._side = side
+        self._asked = asked
+        self._asks = asks
+        self._ours = ours
+        self._now_ms = now_ms
+        self._spoke = spoke
+        self._translation: Translation | None = None
+        self._sent: Dressed | None = None
+        self._ignored: tuple[str, ...] = ()
+        self._api = asked.api.name
+
+    def listen_as(self, begin: Begin, prompt_tokens: int, taken: Collection[str]) -> AnswerListener:
+        """Return the listener of this vendor's answers; only for a call whose events are wanted."""
+        side = self._side
+        return side.dialect(self._preferred()).listen(
+            begin, prompt_tokens=prompt_tokens, taken=taken, quirks=side.quirks()
+        )
+
+    def book(self, used: Usage | None) -> None:
+        """Take what the answer cost, as its listener read it."""
+        if used is None:
+            return
+        usage = self.usage
+        usage.prompt_tokens, usage.completion_tokens = used.prompt_tokens, used.completion_tokens
+        usage.cached_tokens, usage.tells_cached = used.cached_tokens, True
+
+    async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
+        """Yield what the client is to be told of the answer, or what its listener lets out; errors as `pieces`."""
+        listener = self._asks.listen(self.listen_as)
+        async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
+            async for piece in pieces:
+                if listener is None or listener.hear(piece):
+                    yield piece
+        if listener is not None:
+            listener.over()
+            self.book(listener.used)
+
+    async def pieces(
+        self, request: RelayRequest, *, listened: bool
+    ) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the head, then the body. `listened`: the vendor's own bytes are wanted, for a listener.
+
+        SmgError if there is no answer, or it breaks.
+        """
+        side = self._side
+        native = not listened and self._api in side.dialects
+        if not native:
+            translate = self._asks.translate
+            assert translate is not None, "only what can be translated is placed there"
+            self._translation = translate()
+            self._api = self._preferred()
+        dressed = await self._dressed(native=native)
+        self._sent = dressed
+        stream = await self._engine.relay(
+            replace(
+                request,
+                path=dressed.path,
+                body=dressed.body,
+                headers=dressed.headers,
+                streamed=not native or self._asked.streamed,
+            )
+        )
+        try:
+            if not 200 <= stream.status < 300:
+                raise await self._refusal(stream)
+            told = self._native if native else self._listened if listened else self._presented
+            async with aclosing(told(stream, self._head(stream))) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except WorkerError as said:
+            raise side.broken(said, dressed) from said
+        finally:
+            stream.close()
+
+    @property
+    def _dress(self) -> Dressed:
+        assert self._sent is not None, "it was sent"
+        return self._sent
+
+    def _preferred(self) -> str:
+        """Return the API that a translated request is written for: the client's own where the vendor has it."""
+        dialects, dialect = self._side.dialects, self._asks.dialect
+        own = _OWN_NAMES.get(dialect, dialect)
+        return own if own in dialects else dialects[0]
+
+    async def _dressed(self, *, native: bool) -> Dressed:
+        side, headers = self._side, self._asks.headers
+        if native:
+            return await side.passed(
+                self._api,
+                self._asked.raw,
+                ours=self._ours,
+                streamed=self._asked.streamed,
+                headers=headers,
+            )
+        assert self._translation is not None
+        written = side.dialect(self._api).write(self._translation.wish, side.options(self._api))
+        self._ignored = written.ignored
+        return await side.written(self._api, written.fields, headers=headers)
+
+    # ── As it comes ──────────────────────────────────────────────────────────
+
+    async def _native(self, stream: HttpStream, head: Head) -> AsyncGenerator[Head | bytes, None]:
+        judge = self._side.dialect(self._api).judge(self._side.quirks())
+        undress = self._dress.undress
+        assert undress is not None, "what passes was dressed"
+        if head.events != self._asked.streamed:
+            raise _misfit(head)
+        if not head.events:
+            body = await self._whole(stream.read)
+            judge.whole(body)
+            if judge.failure is not None:
+                raise judge.failure
+            self.book(judge.usage)
+            self._spoke()
+            yield replace(head, whole=True)
+            yield undress.whole(body)
+            return
+        passing, said = NativeStream(judge, undress), False
+        read = self._reading(stream)
+        while piece := await read():
+            passed = passing.feed(piece)
+            if passed and not said:
+                said = True
+                self._spoke()
+                yield head
+            if passed:
+                yield passed
+            if passing.failure is not None:
+                raise passing.failure
+        rest = passing.finish()
+        self.book(judge.usage)
+        if passing.failure is not None:
+            raise passing.failure
+        if not said:
+            self._spoke()
+            yield head
+        if rest:
+            yield rest
+
+    # ── Translated ───────────────────────────────────────────────────────────
+
+    async def _listened(self, stream: HttpStream, head: Head) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the vendor's own bytes, without its hosting's frames."""
+        yield head
+        read, said = self._reading(stream), False
+        while piece := await read():
+            if not said:
+                said = True
+                self._spoke()
+            yield piece
+
+    async def _presented(
+        self, stream: HttpStream, head: Head
+    ) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the answer in the client's API."""
+        translation = self._translation
+        assert translation is not None
+        presenter = translation.presenter
+        assert presenter is not None, "who wants events listens"
+        collector = self._collector(translation)
+        collector.hear(head)
+        if self._asked.streamed:
+            told = self._frames(stream, collector, presenter)
+            shown = Head(200, _SSE, head.headers, events=True)
+        else:
+            told = self._body(stream, collector, presenter)
+            shown = Head(200, _JSON, head.headers, whole=True)
+        said = False
+        async with aclosing(told) as pieces:
+            async for piece in pieces:
+                if not said:
+                    said = True
+                    self._spoke()
+                    yield shown
+                yield piece
+
+    def _collector(self, translation: Translation) -> AnswerCollector:
+        wish, asks = translation.wish, self._asks
+        prompt = wish.prompts[0]
+        taken = call_ids(prompt) if isinstance(prompt, ChatPrompt) else frozenset[str]()
+        begin = begin_of(wish, asks.answer, self._now_ms())
+        listener = self.listen_as(begin, self._asked.prompt_tokens, taken)
+        return AnswerCollector(listener, seen=self._asked.streamed)
+
+    async def _frames(
+        self, stream: HttpStream, collector: AnswerCollector, presenter: Presenter
+    ) -> AsyncGenerator[bytes, None]:
+        read = self._reading(stream)
+        while piece := await read():
+            if collector.hear(piece) and (frames := presenter.frames(collector.take())):
+                yield frames
+        collector.over()
+        self.book(collector.used)
+        yield presenter.frames(collector.take())
+
+    async def _body(
+        self, stream: HttpStream, collector: AnswerCollector, presenter: Presenter
+    ) -> AsyncGenerator[bytes, None]:
+        read = self._reading(stream)
+        while piece := await read():
+            collector.hear(piece)
+        collector.over()
+        self.book(collector.used)
+        answer = Collector(1)
+        answer.feed(collector.take())
+        yield presenter.answer(answer.answer())
+
+    # ── Bytes ────────────────────────────────────────────────────────────────
+
+    def _reading(self, stream: HttpStream) -> Callable[[], Awaitable[bytes]]:
+        """Return what reads the stream, without its hosting's frames."""
+        unframer = self._side.unframer(self._api)
+        if unframer is None:
+            return stream.read
+
+        async def read() -> bytes:
+            while piece := await stream.read():
+                if told := unframer.feed(piece):
+                    return told
+            return unframer.finish()
+
+        return read
+
+    async def _whole(self, read: Callable[[], Awaitable[bytes]]) -> bytes:
+        parts, size = list[bytes](), 0
+        while piece := await read():
+            parts.append(piece)
+            size += len(piece)
+            if size > WHOLE_MAX_BYTES:
+                raise SmgError(
+                    ErrorKind.UPSTREAM_FAILED,
+                    f"the vendor's answer has more than {WHOLE_MAX_BYTES} bytes",
+                )
+        return b"".join(parts)
+
+    def _head(self, stream: HttpStream) -> Head:
+        kind = stream.headers.get("content-type", "").lower()
+        events = kind.startswith(_STREAMS)
+        shown = stream.headers.get("content-type", "") if events else _JSON
+        headers = self._side.answer_headers(stream.headers, self._dress)
+        headers.pop("content-type", None)
+        if self._ignored:
+            headers[IGNORED_HEADER] = ", ".join(self._ignored)
+        return Head(200, shown, headers, events=events)
+
+    async def _refusal(self, stream: HttpStream) -> SmgError:
+        """Return the error for an answer whose status is none of success."""
+        parts, size = list[bytes](), 0
+        while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
+            parts.append(piece)
+            size += len(piece)
+        words = b"".join(parts)[:REFUSAL_MAX_BYTES]
+        return self._side.refused(stream.status, stream.headers, words, self._dress)
+
+
+def _misfit(head: Head) -> SmgError:
+    did = (
+        "streamed an answer that was asked for whole"
+        if head.events
+        else "did not stream its answer"
+    )
+    return SmgError(ErrorKind.UPSTREAM_FAILED, f"the vendor {did}")

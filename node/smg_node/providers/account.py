@@ -1,0 +1,249 @@
+"""Provider account: one provider as a process uses it: its definition, its keys, and what its vendor said of them.
+
+Keys are tried in turn; one that is refused, or has nothing left, rests while the others go on. What an answer tells of
+limits is kept for each key, so that load moves before the first refusal.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock
+from smg_node.providers.access_tokens.made_token import MadeToken
+from smg_node.providers.access_tokens.token_keeper import TokenKeeper
+from smg_node.providers.failures.failure_class import FailureClass
+from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
+from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
+from smg_node.providers.rate_limits import RateLimits
+from smg_node.providers.secret import SecretSources
+from smg_node.providers.vendor_errors import OFF_MIN_S, Consequence, VendorFailure
+
+CLOSED_S: Final = 1.0
+"""So long a key rests whose vendor refused it as too fast and did not say for how long."""
+MODEL_OFF_S: Final = 300.0
+"""So long nobody asks for a model that the vendor does not have."""
+TOO_FAST: Final = SmgError(
+    ErrorKind.RATE_LIMITED,
+    "the provider takes no more requests for now; try again after the time in Retry-After",
+    code="upstream_rate_limited",
+)
+CREDENTIAL_CODE: Final = "provider_secret"
+
+
+class Key(msgspec.Struct):
+    """One key: its secret as it was read, and what the vendor said of it. `off_until` is in seconds since the epoch."""
+
+    value: str
+    limits: RateLimits
+    off_until: float = 0.0
+    why: SmgError | None = None
+    """The error that made it rest."""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A call's use of an account: the key, and the call's number in its limits. `token` is what let it in, where that
+    was made for it.
+    """
+
+    key: Key
+    call: int
+    client_key: bool = False
+    token: MadeToken | None = None
+
+
+class KeptTokens(Protocol):
+    """Tokens of one provider, made while it is defined."""
+
+    keeper: TokenKeeper
+
+    def credential(self, token: MadeToken) -> Credential:
+        """Return what lets a call in by that token."""
+        ...
+
+    def stop(self) -> None:
+        """Make no more."""
+        ...
+
+
+KeepTokens: TypeAlias = Callable[[ProviderSpec, ProviderSecrets], KeptTokens | None]
+"""Begins to keep the tokens of a provider; None where its credentials are keys, or none."""
+
+
+class ProviderAccount:
+    """One account. Times are seconds since the epoch."""
+
+    def __init__(
+        self,
+        spec: ProviderSpec,
+        secrets: ProviderSecrets,
+        sources: SecretSources,
+        clock: Clock,
+        keep: KeepTokens,
+    ) -> None:
+        self.spec = spec
+        self._secrets = secrets
+        self._sources = sources
+        self._clock = clock
+        self._keep = keep
+        self._kept = keep(spec, secrets)
+        self._keys: list[Key] | None = None
+        self._next = 0
+        self._models_off: dict[str, tuple[float, SmgError]] = {}
+
+    def update(self, spec: ProviderSpec, secrets: ProviderSecrets) -> None:
+        """Take another definition; keys that stay keep what is known of them."""
+        before = self.spec
+        if (secrets, spec.credentials, spec.region) != (
+            self._secrets,
+            before.credentials,
+            before.region,
+        ):
+            self.close()
+            self._kept = self._keep(spec, secrets)
+        if secrets != self._secrets or spec.kind != before.kind:
+            known = {key.value: key for key in self._keys or ()}
+            self._secrets, self._keys = secrets, None
+            if spec.kind == before.kind:
+                try:
+                    self._keys = [known.get(key.value, key) for key in self._read()]
+                except SmgError:
+                    # Told to whoever calls next.
+                    self._keys = None
+        self.spec = spec
+        self._models_off.clear()
+
+    def close(self) -> None:
+        """Make no more tokens."""
+        if self._kept is not None:
+            self._kept.stop()
+
+    async def use(self, need: Mapping[str, float]) -> tuple[Credential, Use]:
+        """Return the credential of the next call, which will spend about `need`.
+
+        RATE_LIMITED where every key rests; OVERLOADED where there is no token in time.
+        """
+        now = self._now()
+        if self.spec.credentials.kind != "keys":
+            key = self._all()[0]
+            if (wait_s := self._wait_s(key, need, now)) > 0:
+                raise _again(TOO_FAST if key.why is None else key.why, wait_s)
+            kept = self._kept
+            if kept is None:
+                return None, Use(key, key.limits.begin(need, now))
+            token = kept.keeper.current or await kept.keeper.first()
+            return kept.credential(token), Use(key, key.limits.begin(need, now), token=token)
+        keys = self._all()
+        for step in range(len(keys)):
+            key = keys[(self._next + step) % len(keys)]
+            if self._wait_s(key, need, now) <= 0:
+                self._next = (self._next + step + 1) % len(keys)
+                return ApiKey(key.value), Use(key, key.limits.begin(need, now))
+        raise self._resting(need, now)
+
+    def off_s(self, model: str) -> float:
+        """Return for how long no call of that model should be made, 0.0 if one may be now."""
+        now = self._now()
+        off = self._models_off[model][0] - now if model in self._models_off else 0.0
+        try:
+            keys = self._all()
+        except SmgError:
+            return max(off, OFF_MIN_S)
+        return max(0.0, off, min(self._wait_s(key, {}, now) for key in keys))
+
+    def off_error(self, model: str) -> SmgError:
+        """Return the error for a call of that model while it is off."""
+        now = self._now()
+        off_until, why = self._models_off.get(model, (0.0, None))
+        if why is not None and off_until > now:
+            return _again(why, off_until - now)
+        try:
+            self._all()
+        except SmgError as error:
+            return error
+        return self._resting({}, now)
+
+    def _resting(self, need: Mapping[str, float], now: float) -> SmgError:
+        """Return the error where all keys rest: that of the one that is back first."""
+        wait_s, why = min(
+            (
+                (self._wait_s(key, need, now), key.why if key.off_until > now else None)
+                for key in self._all()
+            ),
+            key=lambda one: one[0],
+        )
+        return _again(TOO_FAST if why is None else why, wait_s)
+
+    def answered(self, use: Use, headers: Mapping[str, str]) -> None:
+        """Take in the headers of an answer."""
+        use.key.limits.learn(use.call, headers, self._now())
+
+    def failed(self, use: Use, failure: VendorFailure, model: str) -> None:
+        """Take in what a failure says of the account."""
+        now, key = self._now(), use.key
+        if failure.consequence is Consequence.TARGET_UNLISTED:
+            self._models_off[model] = now + MODEL_OFF_S, failure.error
+        elif use.client_key:
+            return
+        elif failure.consequence is Consequence.PROVIDER_OFF:
+            kept = self._kept
+            denied = failure.failure is FailureClass.NOT_LET_IN
+            if denied and kept is not None and use.token and kept.keeper.refused(use.token):
+                # Another one is being made.
+                return
+            key.off_until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
+            key.why = failure.error
+        elif failure.consequence is Consequence.BUCKET_CLOSED:
+            key.limits.close(CLOSED_S if failure.wait_s is None else failure.wait_s, now)
+
+    @property
+    def secrets(self) -> Sequence[str]:
+        """Every text that no client and no log may see."""
+        keys = [key.value for key in self._keys or ()]
+        kept = self._kept
+        token = None if kept is None else kept.keeper.current
+        if token is not None:
+            made = token.credential
+            keys += (
+                [made.value]
+                if isinstance(made, BearerToken)
+                else [made.access_key_id, made.secret_access_key, made.session_token]
+            )
+        return [text for text in (*keys, *self.spec.accounts) if text]
+
+    def _wait_s(self, key: Key, need: Mapping[str, float], now: float) -> float:
+        return max(key.off_until - now, key.limits.wait_s(need, now))
+
+    def _all(self) -> list[Key]:
+        if self._keys is None:
+            self._keys = self._read()
+        return self._keys
+
+    def _read(self) -> list[Key]:
+        """Read the keys. UPSTREAM_FAILED `provider_secret` for one that is not there."""
+        kind = self.spec.kind
+        values = [secret.read(self._sources) for secret in self._secrets.keys]
+        if not values and self.spec.credentials.kind != "keys":
+            values = [""]
+        if not values:
+            raise SmgError(
+                ErrorKind.UPSTREAM_FAILED,
+                "the provider has no key on this node",
+                code=CREDENTIAL_CODE,
+            )
+        return [Key(value, RateLimits(kind)) for value in values]
+
+    def _now(self) -> float:
+        return self._clock.now_ms() / 1000
+
+
+def _again(why: SmgError, wait_s: float) -> SmgError:
+    """Return an error anew, with the time after which it may be tried again, as far as its kind has one."""
+    waits = why.kind in (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED)
+    return SmgError(
+        why.kind,
+        why.message,
+        code=why.code,
+        retry_after_s=min(wait_s, OFF_MIN_S) if waits else None,
+    )

@@ -1,0 +1,1 @@
+"""Failures of vendors: what a body says of one, and which class it is of."""

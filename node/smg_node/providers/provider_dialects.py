@@ -1,0 +1,27 @@
+"""Provider dialects by name: each is imported with the first provider that speaks it."""
+
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from smg_node.dialects.provider_dialect import ProviderDialect
+from smg_node.providers import hosting
+
+_MODULES: Final = {
+    hosting.CHAT: "smg_node.dialects.chat.provider.dialect",
+    hosting.RESPONSES: "smg_node.dialects.responses.provider.dialect",
+    hosting.MESSAGES: "smg_node.dialects.messages.provider.dialect",
+    hosting.GENERATE_CONTENT: "smg_node.dialects.gemini.provider.dialect",
+    hosting.CONVERSE: "smg_node.dialects.converse.dialect",
+}
+"""Modules, each with a `PROVIDER`."""
+
+
+@cache
+def provider_dialect(name: str, model: str) -> ProviderDialect:
+    """Return the dialect of that name, as the vendor's model speaks it."""
+    module = import_module(_MODULES[name])
+    found: ProviderDialect = (
+        module.converse_provider(model) if name == hosting.CONVERSE else module.PROVIDER
+    )
+    return found

@@ -1,0 +1,254 @@
+"""Target: one model of one provider as an engine of the fleet: never probed, called as its vendor wants it.
+
+It is an `HttpEngine` with a vendor side. What it knows of the account it shares with the provider's other targets.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from smg_node.core.errors import SmgError
+from smg_node.core.ports import Clock
+from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
+from smg_node.dialects.worker_errors import WorkerError
+from smg_node.engines.engine import ModelCard
+from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.http.http_engine import HttpEngine
+from smg_node.engines.http.status_mapping import not_implemented
+from smg_node.engines.http.transport import HttpAnswer, HttpCall
+from smg_node.engines.http.vendor_side import Dressed, Undressing, Unframer
+from smg_node.engines.load import Load
+from smg_node.providers.account import ProviderAccount, Use
+from smg_node.providers.answer_undressing import AnswerUndressing
+from smg_node.providers.issuers import issuer_of
+from smg_node.providers.provider_call import ApiKey, PreparedCall, ProviderCall
+from smg_node.providers.provider_connections import Connections
+from smg_node.providers.provider_dialects import provider_dialect
+from smg_node.providers.provider_headers import to_client
+from smg_node.providers.provider_spec import ProviderSpec
+from smg_node.providers.vendor_errors import VendorFailure, event_failure, vendor_failure
+
+CLIENT_KEY_HEADER: Final = "x-smg-provider-key"
+"""A client's own key for the vendor, where the provider's definition takes it."""
+INVOKE: Final = "bedrock_invoke"
+"""Kind whose streams are AWS's frames around another API's events."""
+OUTPUT_MAX: Final = 4_096
+_TOKENS_PER_BYTE: Final = 0.25
+
+
+class ProviderTarget(HttpEngine):
+    """One target; see `engine.Engine`. `public` is the model's name for clients."""
+
+    def __init__(
+        self,
+        account: ProviderAccount,
+        model: str,
+        *,
+        public: str,
+        options: EngineOptions,
+        connections: Connections,
+        clock: Clock,
+    ) -> None:
+        super().__init__(_Wire(account, connections), options, model=public)
+        self.served_name = model
+        self.vendor = VendorTarget(account, model, public, clock)
+        self._account = account
+        self._public = public
+
+    async def serving(self, timeout_s: float) -> bool:
+        """Return that it may be called: a vendor is not probed."""
+        return True
+
+    async def card(self, timeout_s: float) -> ModelCard:
+        """Return what its definition says."""
+        account = self._account
+        return ModelCard(
+            contract=self.contract,
+            model=self._public,
+            model_path="",
+            context=None,
+            prompt_max=None,
+            vocabulary=None,
+            eos_ids=(),
+            server={"provider": account.spec.name, "kind": account.spec.kind},
+        )
+
+    async def loads(self, timeout_s: float) -> Sequence[Load]:
+        """Raise that vendors do not say."""
+        raise not_implemented("a vendor does not say how busy it is")
+
+
+class _Wire:
+    """Transport of one target: the connections of wherever its account is now; see `HttpTransport`."""
+
+    def __init__(self, account: ProviderAccount, connections: Connections) -> None:
+        self.target = account.spec.name
+        self._account = account
+        self._connections = connections
+
+    async def send(self, call: HttpCall) -> HttpAnswer:
+        """Send a request; see `HttpTransport`."""
+        return await self._connections.of(self._account.spec).send(call)
+
+    async def close(self) -> None:
+        """Do nothing: the connections are all targets'."""
+
+
+class VendorTarget:
+    """Vendor side of one target; see `VendorSide`."""
+
+    def __init__(self, account: ProviderAccount, model: str, public: str, clock: Clock) -> None:
+        self.account = account
+        self._model = model
+        self._public = public
+        self._clock = clock
+        self._prepared_for: ProviderSpec | None = None
+        self._calls: dict[tuple[str, bool], PreparedCall] = {}
+        self._lacks: frozenset[str] = frozenset()
+        """Fields that the vendor said this model does not take."""
+
+    @property
+    def model(self) -> str:
+        """The vendor's name of the model."""
+        return self._model
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider."""
+        return self.account.spec.name
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the APIs it speaks, the preferred one first."""
+        spec = self.account.spec
+        own = spec.model(self.model).dialects
+        hosting = spec.hosting
+        return own or (() if hosting is None else tuple(hosting.dialects))
+
+    def dialect(self, name: str) -> ProviderDialect:
+        """Return one of these."""
+        return provider_dialect(name, self._model)
+
+    def options(self, name: str) -> WriterOptions:
+        """Return what the writer of that API must know."""
+        spec = self.account.spec
+        return WriterOptions(
+            model=self.model,
+            issuer=issuer_of(spec.kind, self.model, spec.name),
+            output_max=spec.model(self.model).output_max or OUTPUT_MAX,
+            quirks=self.quirks(),
+            lacks=self._lacks,
+        )
+
+    def quirks(self) -> frozenset[str]:
+        """Return what this vendor does otherwise."""
+        spec = self.account.spec
+        return frozenset((*spec.quirks, *spec.model(self.model).quirks))
+
+    async def passed(
+        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+    ) -> Dressed:
+        """See `VendorSide`."""
+        call, use = await self._call(name, raw, streamed=streamed, headers=headers)
+        known = "" if ours == self.model else ours
+        undress = AnswerUndressing(name, known, withhold_usage=call.usage_added)
+        return _dressed(call, use, undress)
+
+    async def written(
+        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+    ) -> Dressed:
+        """See `VendorSide`."""
+        kept = {key: value for key, value in fields.items() if key not in self._lacks}
+        # A header of the client's is for the vendor where it speaks the vendor's API; its own key always is.
+        own = {CLIENT_KEY_HEADER: headers.get(CLIENT_KEY_HEADER, "")}
+        call, use = await self._call(name, kept, streamed=True, headers=own)
+        return _dressed(call, use, None)
+
+    async def _call(
+        self,
+        name: str,
+        body: bytes | Mapping[str, object],
+        *,
+        streamed: bool,
+        headers: Mapping[str, str],
+    ) -> tuple[ProviderCall, Use]:
+        account = self.account
+        size = len(body) if isinstance(body, bytes) else 0
+        credential, use = await account.use({"requests": 1.0, "tokens": size * _TOKENS_PER_BYTE})
+        client_key = headers.get(CLIENT_KEY_HEADER, "")
+        if client_key and account.spec.client_keys:
+            credential, use = ApiKey(client_key), Use(use.key, use.call, client_key=True)
+        prepared = self._prepared(name, streamed=streamed)
+        call = prepared.call(body, credential, self._clock.now_ms() / 1000, headers)
+        return call, use
+
+    def _prepared(self, name: str, *, streamed: bool) -> PreparedCall:
+        """Return what calls of one kind have in common, made anew where the definition changed."""
+        spec = self.account.spec
+        if spec is not self._prepared_for:
+            self._prepared_for, self._calls = spec, {}
+        found = self._calls.get((name, streamed))
+        if found is None:
+            found = self._calls[name, streamed] = PreparedCall(
+                spec, name, self.model, streamed=streamed
+            )
+        return found
+
+    def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
+        """See `VendorSide`."""
+        self.account.answered(_use(dressed), headers)
+        return to_client(headers) if dressed.undress is not None else {}
+
+    def unframer(self, name: str) -> Unframer | None:
+        """See `VendorSide`."""
+        if self.account.spec.kind != INVOKE:
+            return None
+        from smg_node.dialects.converse.chunk_frames import ChunkFrames
+
+        return ChunkFrames()
+
+    def refused(
+        self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
+    ) -> SmgError:
+        """See `VendorSide`."""
+        use = _use(dressed)
+        failure = vendor_failure(
+            status,
+            headers,
+            body,
+            kind=self.account.spec.kind,
+            now=self._clock.now_ms() / 1000,
+            secrets=self.account.secrets,
+            client_key=use.client_key,
+        )
+        self.account.answered(use, headers)
+        return self._noted(use, failure)
+
+    def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
+        """See `VendorSide`."""
+        use = _use(dressed)
+        failure = event_failure(said, secrets=self.account.secrets, client_key=use.client_key)
+        return self._noted(use, failure)
+
+    def off_s(self, now_s: float) -> float:
+        """See `VendorSide`."""
+        return self.account.off_s(self.model)
+
+    def off_error(self, now_s: float) -> SmgError:
+        """See `VendorSide`."""
+        return self.account.off_error(self.model)
+
+    def _noted(self, use: Use, failure: VendorFailure) -> SmgError:
+        self.account.failed(use, failure, self.model)
+        if failure.refused_field:
+            self._lacks |= {failure.refused_field.partition(".")[0]}
+        return failure.error
+
+
+def _dressed(call: ProviderCall, use: Use, undress: Undressing | None) -> Dressed:
+    return Dressed(call.url.target, call.headers, call.body, undress, use)
+
+
+def _use(dressed: Dressed) -> Use:
+    use = dressed.account
+    assert isinstance(use, Use), "it was dressed here"
+    return use
