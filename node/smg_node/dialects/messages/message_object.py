@@ -207,7 +207,8 @@ def _content(
         elif block.kind == "call":
             cut = place == last and finish.reason == "length"
             eager = is_eager(block.name, view)
-            shown += _enveloped("next", block.opaque)
+            if block.opaque:
+                shown += _enveloped("next", block.opaque)
             shown.append(_call(block, tool_use_id(begin, calls), eager=eager, cut=cut))
             calls += 1
         else:
@@ -215,8 +216,9 @@ def _content(
             if text.strip(BLANKS):
                 trimmed = trimming and place != last
                 shown.append({"type": "text", "text": text.rstrip(BLANKS) if trimmed else text})
-                shown += _enveloped("last", block.opaque)
-            else:
+                if block.opaque:
+                    shown += _enveloped("last", block.opaque)
+            elif block.opaque:
                 shown += _enveloped("text", block.opaque, block.text)
     return encode_json(shown or [{"type": "text", "text": ""}])
 
@@ -228,11 +230,12 @@ def is_eager(name: str, view: MessagesView) -> bool:
 
 def _thought(block: BlockEnd, signer: Signer) -> list[dict[str, Any]]:
     text = block.text.lstrip(BLANKS)
-    shown = "" if signer.omitted else text
-    redacted = redaction(block)
-    if redacted:
-        return [{"type": "redacted_thinking", "data": redacted}]
-    signature = carried_signature(block, shown)
+    shown, signature = "" if signer.omitted else text, ""
+    if block.opaque:
+        redacted = redaction(block)
+        if redacted:
+            return [{"type": "redacted_thinking", "data": redacted}]
+        signature = carried_signature(block, shown)
     if not (text or signature):
         return []
     signature = signature or signer.signature(text)

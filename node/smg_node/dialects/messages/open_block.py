@@ -155,18 +155,27 @@ class OpenThought(OpenBlock):
 
     def end(self, event: BlockEnd, out: list[bytes]) -> bool:
         """Sign and end it."""
+        if event.opaque:
+            self._end_stated(event, out)
+        elif self.shown:
+            self._sign(self._signer.signature(event.text.lstrip(BLANKS)), out)
+        return super().end(event, out)
+
+    def _end_stated(self, event: BlockEnd, out: list[bytes]) -> None:
+        """Sign with what the vendor of the thought wants back."""
         redacted = redaction(event)
         if redacted:
             self._start(_REDACTED % json_text(redacted), out)
-            return super().end(event, out)
+            return
         text = event.text.lstrip(BLANKS)
         signature = carried_signature(event, "" if self._signer.omitted else text)
         if signature and not self.shown:
             self._start(_THOUGHT, out)
         if self.shown:
-            said = json_text(signature or self._signer.signature(text))
-            out.append(_DELTA % (self.index, _SIGNATURE_DELTA) + said + TAIL)
-        return super().end(event, out)
+            self._sign(signature or self._signer.signature(text), out)
+
+    def _sign(self, signature: str, out: list[bytes]) -> None:
+        out.append(_DELTA % (self.index, _SIGNATURE_DELTA) + json_text(signature) + TAIL)
 
 
 class OmittedThought(OpenThought):

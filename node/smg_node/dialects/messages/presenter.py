@@ -173,8 +173,9 @@ class MessagesPresenter:
             self._refused = self._refused or event.kind == "refusal"
             return OpenText(index, trims=trims(self._request))
         if event.kind == "call":
-            index = self._carry("next", event.opaque, "", out)
             self._stated = event.opaque
+            if event.opaque:
+                index = self._carry("next", event.opaque, "", out)
             call_id = tool_use_id(self._begun, self._calls)
             self._calls += 1
             return OpenCall(index, call_id, event.name, out, eager=is_eager(event.name, view))
