@@ -26,7 +26,7 @@ was not shown.
 """
 
 
-def redacted_data(block: BlockEnd) -> str:
+def redaction(block: BlockEnd) -> str:
     """Return what a thought that is not shown at all has instead; "" for any other block."""
     if len(block.opaque) != 1 or block.text:
         return ""

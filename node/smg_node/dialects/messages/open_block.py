@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from smg_node.core.generation.events import BlockEnd, Delta
 from smg_node.dialects.messages.argument_gate import ArgumentGate
-from smg_node.dialects.messages.carried_state import carried_signature, redacted_data
+from smg_node.dialects.messages.carried_state import carried_signature, redaction
 from smg_node.dialects.messages.message_object import BLANKS, Signer
 from smg_node.dialects.openai.frames import json_text
 
@@ -155,7 +155,7 @@ class OpenThought(OpenBlock):
 
     def end(self, event: BlockEnd, out: list[bytes]) -> bool:
         """Sign and end it."""
-        redacted = redacted_data(event)
+        redacted = redaction(event)
         if redacted:
             self._start(_REDACTED % json_text(redacted), out)
             return super().end(event, out)
@@ -230,7 +230,7 @@ class OpenCall(OpenBlock):
         out.append(_DELTA % (self.index, _CALL_DELTA) + json_text(said) + TAIL)
 
 
-def carrier_frames(index: int, envelope: str) -> tuple[bytes, ...]:
+def envelope_frames(index: int, envelope: str) -> tuple[bytes, ...]:
     """Return the frames of a thought without text that carries the state of another block."""
     signed = _DELTA % (index, _SIGNATURE_DELTA) + json_text(envelope) + TAIL
     return _START % (index, _THOUGHT), signed, _STOP % index

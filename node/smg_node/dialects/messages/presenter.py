@@ -52,7 +52,7 @@ from smg_node.dialects.messages.open_block import (
     OpenCall,
     OpenText,
     OpenThought,
-    carrier_frames,
+    envelope_frames,
 )
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import json_text
@@ -221,7 +221,7 @@ class MessagesPresenter:
         """Show what carries the state of another block, if there is any; return the index of the next block."""
         envelope = envelope_at(place, opaque, text)
         if envelope:
-            out += carrier_frames(self._shown, envelope)
+            out += envelope_frames(self._shown, envelope)
             self._shown += 1
         return self._shown
 
