@@ -67,11 +67,12 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys",
-    "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "ProvidersView", "Report",
-    "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView",
-    "Share", "Shared", "StateError", "Sticky", "Verdict", "Verdicts", "WorkerRecord",
-    "WorkerRegistry", "WorkerSpec", "probers", "sealed_in", "sealed_text",
+    "NOTES", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held", "Hints",
+    "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView",
+    "NamespaceState", "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue",
+    "Running", "SettingValue", "SettingsView", "Share", "Shared", "StateError", "Sticky", "Verdict",
+    "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "probers", "sealed_in",
+    "sealed_text",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
