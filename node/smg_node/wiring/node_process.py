@@ -57,6 +57,7 @@ from smg_node.wiring.serving_parts import (
     build_providers,
     engine_opener,
     model_parts,
+    provider_desk,
 )
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)
+    parts.providers = partial(provider_desk, shared, base.clock, fleet, providers)
     parts.draining = _build_draining(shared, registry, cluster, farewell, control)
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
