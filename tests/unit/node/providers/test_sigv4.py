@@ -1,7 +1,6 @@
 """Signatures of AWS: equal to botocore's, byte for byte, over whatever a request may be."""
 
 import datetime
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 from urllib.parse import quote
@@ -35,7 +34,7 @@ KEYS = Keys("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
 
 
 @pytest.fixture
-def theirs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def theirs(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return what botocore adds to a request at a given time."""
 
     def sign(request: RequestToSign, keys: Keys, service: str, region: str, now_s: float) -> Any:
@@ -50,7 +49,7 @@ def theirs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         added = {name.lower(): value for name, value in asked.headers.items()}
         return {name: value for name, value in added.items() if name not in before}
 
-    yield sign
+    return sign
 
 
 def drawn(rng: Random) -> RequestToSign:

@@ -2,7 +2,9 @@
 
 import struct
 from collections.abc import Iterable
+from contextlib import nullcontext
 from random import Random
+from zlib import crc32
 
 import pytest
 from botocore.eventstream import EventStreamBuffer
@@ -82,10 +84,8 @@ def test_ten_thousand_frames_are_those_that_botocore_reads() -> None:
 def test_a_frame_is_read_as_soon_as_it_is_whole() -> None:
     data = event_frame("a", b"1") + event_frame("b", b"22")
     border = len(event_frame("a", b"1"))
-    reader, seen = FrameReader(), []
-    for at in range(len(data)):
-        if list(reader.feed(data[at : at + 1])):
-            seen.append(at + 1)
+    reader = FrameReader()
+    seen = [at + 1 for at in range(len(data)) if list(reader.feed(data[at : at + 1]))]
     assert seen == [border, len(data)]
 
 
@@ -125,12 +125,11 @@ def test_any_changed_byte_is_an_error_behind_the_frames_before_it() -> None:
         for flip in (0x01, 0x80):
             harmed = bytearray(second)
             harmed[at] ^= flip
-            reader, found = FrameReader(), []
+            frames = FrameReader().feed(first + bytes(harmed) + bytes(64))
+            assert next(frames).payload == b"1"
             with pytest.raises(SmgError) as raised:
-                for frame in reader.feed(first + bytes(harmed) + bytes(64)):
-                    found.append(frame)
+                next(frames)
             assert raised.value.kind is ErrorKind.UPSTREAM_FAILED
-            assert [frame.payload for frame in found] == [b"1"]
 
 
 HEADER = b"\x01a\x07\x00\x01b"
@@ -159,8 +158,6 @@ def test_headers_that_are_none_are_an_error(headers: bytes) -> None:
 
 
 def _sealed(lengths: bytes, rest: bytes) -> bytes:
-    from zlib import crc32
-
     whole = lengths + struct.pack("!I", crc32(lengths)) + rest
     return whole + struct.pack("!I", crc32(whole))
 
@@ -204,12 +201,9 @@ def test_the_largest_headers_are_those_that_botocore_takes(size: int) -> None:
 
 @given(st.lists(st.binary(max_size=80), max_size=4))
 def test_garbage_is_frames_or_our_error(pieces: list[bytes]) -> None:
-    try:
+    # Nobody draws the checksum of a frame: what is not empty is none.
+    with pytest.raises(SmgError) if any(pieces) else nullcontext():
         read(pieces)
-    except SmgError as error:
-        assert error.kind is ErrorKind.UPSTREAM_FAILED
-    else:
-        assert not any(pieces)
 
 
 def test_a_large_frame_is_not_copied_for_every_piece() -> None:
