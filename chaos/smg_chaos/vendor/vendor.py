@@ -206,8 +206,8 @@ class Vendor:
         prompt = conversation.prompt_tokens
         context = self.settings.context or call.traits.context
         if prompt > context:
-            family = "anthropic" if call.operation in _MARKED else self.settings.family()
-            raise VendorError(Reason.TOO_LONG, _too_long(family, prompt, context), path="messages")
+            said = _too_long(_model_family(call), prompt, context)
+            raise VendorError(Reason.TOO_LONG, said, path="messages")
         draft = compose(conversation, self._script)
         if draft.ending == "filter" and "content_filters" in call.quirks:
             said = "The response was filtered due to the prompt triggering the content management policy."
@@ -277,6 +277,12 @@ def _read(api: Api, call: Call) -> Conversation:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         # A field of a type that no check looked at: vendors refuse it too, if in other words.
         raise invalid(f"Invalid request: a field has a wrong type ({error})") from error
+
+
+def _model_family(call: Call) -> Family:
+    """Return in whose words the model itself refuses: behind Vertex and Bedrock it may be Anthropic's."""
+    converse = call.operation in (Operation.CONVERSE, Operation.CONVERSE_STREAM)
+    return "anthropic" if call.operation in _MARKED and not converse else call.hosting.family
 
 
 def _no_model(family: Family, model: str) -> str:

@@ -40,11 +40,12 @@ class _Call:
 
 class AnswerBlocks:
     """Blocks of choice 0. `taken` are ids of earlier tool calls: a call with one of them gets
-    another.
+    another, which begins with `made`, or none if that is "".
     """
 
-    def __init__(self, taken: Collection[str] = ()) -> None:
+    def __init__(self, taken: Collection[str] = (), made: str = "") -> None:
         self._taken = set(taken)
+        self._made = made
         self._next = 0
         self._kind: BlockKind | None = None
         self._texts: list[str] = []
@@ -157,14 +158,23 @@ class AnswerBlocks:
         call = self._queue.pop(0)
         self._name = call.name
         usable = 0 < len(call.call_id) <= CALL_ID_MAX and call.call_id not in self._taken
-        self._call_id = call.call_id if usable else ""
-        self._taken.add(call.call_id)
+        self._call_id = call.call_id if usable else self._made_id()
+        self._taken.add(self._call_id)
         self._start("call", out, tuple(call.opaque))
         call.state = "open"
         self._opaque = call.opaque
         if call.waiting:
             self._delta("".join(call.waiting), out)
             call.waiting = []
+
+    def _made_id(self) -> str:
+        """Return an id for a call that has none of its own."""
+        if not self._made:
+            return ""
+        number = self._next
+        while f"{self._made}{number}" in self._taken:
+            number += 1
+        return f"{self._made}{number}"
 
     def _start(self, kind: BlockKind, out: list[Event], opaque: tuple[Opaque, ...] = ()) -> None:
         if kind != "call":

@@ -24,6 +24,8 @@ _TITLE: Final = re.compile(r"<title[^>]*>([^<]{1,200})</title>", re.IGNORECASE)
 _ACCOUNTS: Final = re.compile(r"\b(?:org-|proj_)[A-Za-z0-9]{6,64}")
 """Accounts at a provider, which are its operator's business and no client's."""
 _STATUS: Final = re.compile(r"[45][0-9][0-9]", re.ASCII)
+_STATUSES: Final = ("code", "status_code", "status")
+"""Where a status stands: Groq has the second, Azure the third, beside a code in words."""
 _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _PARAM: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\[\]-]{0,127}", re.ASCII)
 _PLACES: Final = ("body", "query", "path", "header")
@@ -59,6 +61,8 @@ def error_of(said: object) -> WorkerError | None:
         error = said
     if not error and "choices" not in said and said.get("detail"):
         error = {"message": said["detail"]}
+    if isinstance(error, dict) and "status_code" not in error and "status_code" in said:
+        error = {**error, "status_code": said["status_code"]}
     return _error(error) if error else None
 
 
@@ -97,14 +101,19 @@ def _error(error: object) -> WorkerError:
         error = {"message": error}
     words, param = _words(error.get("message", error.get("detail")))
     code, told = error.get("code"), error.get("param")
-    status = code if isinstance(code, int) and not isinstance(code, bool) else 0
-    if isinstance(code, str) and _STATUS.fullmatch(code):
-        status = int(code)
+    status = next(filter(None, (_status(error.get(name)) for name in _STATUSES)), 0)
     if isinstance(told, str) and _PARAM.fullmatch(told):
         param = told
     return WorkerError(
         status, words, code if isinstance(code, str) and _CODE.fullmatch(code) else "", param
     )
+
+
+def _status(value: object) -> int:
+    """Return a number, or what is spelled like a status; 0 for anything else."""
+    if isinstance(value, str):
+        return int(value) if _STATUS.fullmatch(value) else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _words(message: object) -> tuple[str, str]:

@@ -96,6 +96,12 @@ async def fetch(
             async with session.request(
                 method, url, headers=dict(headers), data=body or None, allow_redirects=False
             ) as answer:
-                return answer.status, await answer.content.read(ANSWER_MAX_BYTES)
+                # `content.read(n)` would give what is there by now, which may be half a token.
+                told = bytearray()
+                async for piece in answer.content.iter_any():
+                    told += piece
+                    if len(told) > ANSWER_MAX_BYTES:
+                        raise OSError("an answer of more than a mebibyte")
+                return answer.status, bytes(told)
         except ClientError as error:
             raise OSError(f"{type(error).__name__}") from error

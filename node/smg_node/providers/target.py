@@ -18,14 +18,14 @@ from smg_node.engines.http.transport import HttpAnswer, HttpCall
 from smg_node.engines.http.vendor_side import Dressed, Undressing, Unframer
 from smg_node.engines.load import Load
 from smg_node.providers.account import ProviderAccount, Use
-from smg_node.providers.answer_undressing import AnswerUndressing
 from smg_node.providers.issuers import issuer_of
 from smg_node.providers.provider_call import ApiKey, PreparedCall, ProviderCall
 from smg_node.providers.provider_connections import Connections
 from smg_node.providers.provider_dialects import provider_dialect
-from smg_node.providers.provider_headers import to_client
 from smg_node.providers.provider_spec import ProviderSpec
 from smg_node.providers.vendor_errors import VendorFailure, event_failure, vendor_failure
+from smg_node.providers.wire.answer_undressing import AnswerUndressing
+from smg_node.providers.wire.provider_headers import to_client
 
 CLIENT_KEY_HEADER: Final = "x-smg-provider-key"
 """A client's own key for the vendor, where the provider's definition takes it."""

@@ -19,6 +19,7 @@ from smg_node.core.generation.request import (
     Tool,
     ToolCall,
     ToolChoice,
+    ToolMode,
     Turn,
     TurnBlock,
 )
@@ -36,7 +37,7 @@ MODELS: Final = (
     "gemini-flash-latest",
 )
 PIXEL: Final = "data:image/png;base64,iVBORw0KGgo="
-NAMES: Final = ("f", "g.h", "look_up")
+NAMES: Final = ("f", "g-h", "look_up")
 WORDS: Final = st.text(st.characters(codec="utf-8"), max_size=6)
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -52,7 +53,7 @@ def wish(*turns: Turn, sampling: Sampling | None = None, **prompt: Any) -> Gener
 
 def written(request: GenerateRequest, model: str = "gemini-2.5-flash", **options: Any) -> Written:
     """Return the body that is written of it."""
-    return API.write(request, WriterOptions(model, "google", **options))
+    return API.write(request, WriterOptions(**{"model": model, "issuer": "google", **options}))
 
 
 signatures = st.sampled_from(
@@ -130,7 +131,7 @@ constraints = st.sampled_from(
 )
 samplings = st.builds(
     Sampling,
-    max_tokens=st.none() | st.integers(1, 100_000),
+    max_tokens=st.none() | st.integers(1, 8_192),
     temperature=st.none() | st.floats(0, 2),
     top_p=st.none() | st.floats(0.01, 1),
     top_k=st.none() | st.integers(-1, 100),
@@ -154,12 +155,20 @@ tools = st.lists(
     ),
     unique_by=lambda tool: tool.name,
 ).map(tuple)
-choices = st.builds(
-    ToolChoice,
-    st.sampled_from(["auto", "none", "required"]),
-    allowed=st.sampled_from([None, ("f",)]),
-    parallel=st.booleans(),
-) | st.just(ToolChoice("named", "f"))
+
+
+@st.composite
+def choices(draw: st.DrawFn, declared: tuple[Tool, ...]) -> ToolChoice:
+    """A choice among these tools."""
+    names = [tool.name for tool in declared]
+    parallel, one, some = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
+    if names and one:
+        return ToolChoice("named", names[0], parallel=parallel)
+    allowed = (names[-1],) if names and some else None
+    modes: list[ToolMode] = ["auto", "none", "required"]
+    return ToolChoice(draw(st.sampled_from(modes)), allowed=allowed, parallel=parallel)
+
+
 thinkings = st.just(NOTHING_SAID) | st.builds(
     Thinking,
     effort=st.sampled_from([None, "none", "minimal", "low", "medium", "high", "xhigh", "max"]),
@@ -172,10 +181,11 @@ thinkings = st.just(NOTHING_SAID) | st.builds(
 @st.composite
 def wishes(draw: st.DrawFn) -> GenerateRequest:
     """Any request that can be written."""
+    declared = draw(tools)
     prompt = ChatPrompt(
         draw(turns()),
-        draw(tools),
-        draw(choices),
+        declared,
+        draw(choices(declared)),
         draw(thinkings),
         continue_final_message=draw(st.booleans()),
         systems_stay=draw(st.booleans()),

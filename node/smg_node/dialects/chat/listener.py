@@ -1,17 +1,19 @@
-"""Listener: incremental reader of a worker's Chat Completions answer: bytes in, events out. Pure.
+"""Listener: incremental reader of a worker's or vendor's Chat Completions answer: bytes in, events out. Pure.
 
 The worker has rendered, sampled and parsed by itself; its text is not parsed again. No event is
 emitted before the first output, so that a worker that fails earlier can be retried. An answer is
 whole when its choice has finished, even if the connection breaks then. A value that cannot be read
 is an error, because dropping it could drop a part of the answer; unknown keys are ignored.
+
+A choice that stops after a call has called, whatever word it says for that: OpenAI says `stop` where the call
+was demanded by name. What a vendor wants back with a thought is kept until the thought is over, and until the
+end of the answer if it comes after a call.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Literal
 
-import msgspec
-
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import (
     Begin,
     End,
@@ -20,11 +22,24 @@ from smg_node.core.generation.events import (
     Finish,
     FinishReason,
     TokenLogprob,
-    TopLogprob,
     Usage,
 )
+from smg_node.core.generation.opaque import SIGNATURE, Opaque
 from smg_node.dialects.answer_blocks import AnswerBlocks
+from smg_node.dialects.chat.state.thought_details import ThoughtDetails, shown_text
 from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
+from smg_node.dialects.openai.provider.answer_values import (
+    arguments_of,
+    broken,
+    logprob_rows,
+    number_of,
+    object_at,
+    object_of,
+    objects,
+    string_at,
+    text_of,
+)
+from smg_node.dialects.openai.provider.quirks import FINISH_OPTIONAL
 from smg_node.dialects.sse_reader import EventLines
 from smg_node.dialects.worker_errors import error_of
 from smg_node.dialects.worker_usage import usage_in, worker_usage
@@ -33,31 +48,45 @@ _DONE: Final = b"[DONE]"
 _REASONS: Final[Mapping[str, FinishReason]] = {
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "content_filter",
 }
 NO_REASONS: Final = frozenset({"abort", "cancelled", "error", "insufficient_system_resource"})
 """What servers say of an answer that they gave up."""
-_decode: Final = msgspec.json.Decoder().decode
-_encode: Final = msgspec.json.Encoder().encode
+_SIGNED: Final = ("extra_content", "google", "thought_signature")
+"""Where Gemini's OpenAI door has the signature of a call or a text."""
+_NO_ROWS: Final[tuple[TokenLogprob, ...]] = ()
 
 
 class ChunkReader:
     """Reads one answer. `begin` is emitted before its first output; `taken` are ids of earlier tool
-    calls.
+    calls; `quirks` are those of its vendor.
 
     `out` of any method takes the events. A method that raises has put in those that came before the
     error.
     """
 
-    def __init__(self, begin: Begin, *, prompt_tokens: int, taken: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        begin: Begin,
+        *,
+        prompt_tokens: int,
+        taken: Collection[str] = (),
+        quirks: Collection[str] = (),
+    ) -> None:
         """Take an estimate of the prompt's tokens, used if the worker gives no usage."""
         self._begin = begin
         self._prompt_tokens = prompt_tokens
         self._lines = EventLines()
-        self._blocks = AnswerBlocks(taken)
+        self._blocks = AnswerBlocks(taken, f"call_{begin.id}_")
+        self._details: ThoughtDetails | None = None
+        self._may_lack_reason = FINISH_OPTIONAL in quirks
         self._begun = False
+        self._chose = False
+        self._called = False
+        self._refused = False
         self._done = False
         self._finish: Finish | None = None
         self._usage: Usage | None = None
@@ -65,7 +94,11 @@ class ChunkReader:
     @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if its usage or the end of the stream is still missing."""
-        return self._finish is not None
+        return self._finish is not None or self._ends_without_reason
+
+    @property
+    def _ends_without_reason(self) -> bool:
+        return self._may_lack_reason and self._done and self._chose
 
     def feed(self, piece: bytes, out: list[Event]) -> None:
         """Take the next bytes of a stream. UPSTREAM_FAILED for bytes that are no answer;
@@ -77,18 +110,28 @@ class ChunkReader:
     def feed_whole(self, body: bytes, out: list[Event]) -> None:
         """Take the whole body of an answer that is not streamed; errors as `feed`."""
         self._hear(body, out)
+        self._done = True
 
     def end(self, out: list[Event]) -> None:
         """End the answer; errors as `feed`, and UPSTREAM_FAILED if the answer is not whole."""
         for event in self._lines.finish():
             self._hear(event, out)
-        finish = self._finish
-        if finish is None:
-            raise _broken("the worker ended its answer without a reason")
+        if not self.finished:
+            raise broken("the worker ended its answer without a reason")
+        finish = self._ending(self._finish or Finish(0, "stop"))
         self._start(out)
+        self._prove(out)
         self._blocks.close(out)
         used = self._usage or Usage(self._prompt_tokens, self._blocks.deltas, 0)
         out += [finish, used, End()]
+
+    def _ending(self, finish: Finish) -> Finish:
+        """Return how the choice ended, all of it in view."""
+        if finish.reason != "stop" or isinstance(finish.matched, str):
+            return finish
+        if self._called:
+            return Finish(0, "tool_calls", finish.matched)
+        return Finish(0, "refusal", finish.matched) if self._refused else finish
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
         """Close open blocks: nothing more comes."""
@@ -103,23 +146,21 @@ class ChunkReader:
         if event.strip() == _DONE:
             self._done = True
             return
-        try:
-            chunk = _decode(event)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise _broken("the worker's answer is no JSON") from error
-        if not isinstance(chunk, dict):
-            raise _broken("the worker's answer is no object of JSON")
+        chunk = object_of(event)
         said = error_of(chunk)
         if said is not None:
             raise said
-        self._usage = _usage(usage_in(chunk)) or self._usage
-        for choice in _objects(chunk.get("choices")):
+        self._usage = usage_of(usage_in(chunk)) or self._usage
+        for choice in objects(chunk.get("choices")):
             if not choice.get("index"):
                 self._choose(choice, out)
 
     def _choose(self, choice: Mapping[str, Any], out: list[Event]) -> None:
+        self._chose = True
         told = choice.get("logprobs")
-        rows = (_rows(told, CONTENT), _rows(told, THOUGHT))
+        rows = (_NO_ROWS, _NO_ROWS)
+        if isinstance(told, dict):
+            rows = (logprob_rows(told.get(CONTENT)), logprob_rows(told.get(THOUGHT)))
         said = choice.get("delta")
         said = choice.get("message") if said is None else said
         if isinstance(said, dict):
@@ -128,7 +169,7 @@ class ChunkReader:
         if not reason:
             return
         if not isinstance(reason, str) or reason in NO_REASONS:
-            raise _broken("the worker gave up in the middle of its answer")
+            raise broken("the worker gave up in the middle of its answer")
         matched = choice.get("stop_reason", choice.get("matched_stop"))
         if not isinstance(matched, str | int) or isinstance(matched, bool):
             matched = None
@@ -140,27 +181,74 @@ class ChunkReader:
         rows: tuple[tuple[TokenLogprob, ...], tuple[TokenLogprob, ...]],
         out: list[Event],
     ) -> None:
-        thought = _text(said.get("reasoning_content")) or _text(said.get("reasoning"))
-        text = _text(said.get("content")) + _text(said.get("refusal"))
-        calls = _objects(said.get("tool_calls"))
-        if thought or text or calls:
-            self._start(out)
+        thought = text_of(said.get("reasoning_content")) or text_of(said.get("reasoning"))
+        details = said.get("reasoning_details")
+        if details:
+            thought = self._detail(details, thought)
+        content = said.get("content")
+        if isinstance(content, list):
+            more, content = _apart(content)
+            thought += more
+        text, refusal = text_of(content), text_of(said.get("refusal"))
         # What a chunk says of both is rare, and most servers have one list for them: then text has it.
         of_text, of_thought = rows
         if thought:
+            self._start(out)
             self._blocks.say("reasoning", thought, out, of_thought or (() if text else of_text))
         if text or not thought:
-            self._blocks.say("text", text, out, of_text)
-        for call in calls:
-            function = call.get("function")
-            function = function if isinstance(function, dict) else {}
-            self._blocks.call(
-                _number(call.get("index")),
-                _text(call.get("id")),
-                _text(function.get("name")),
-                _arguments(function.get("arguments")),
-                out,
-            )
+            self._say("text", text, out, of_text)
+        if refusal:
+            self._refused = True
+            self._say("refusal", refusal, out)
+        if "extra_content" in said and not self._called and (proof := string_at(said, *_SIGNED)):
+            self._start(out)
+            self._blocks.attach("text", Opaque("google", SIGNATURE, proof), out)
+        for call in objects(said.get("tool_calls")):
+            self._call(call, out)
+
+    def _say(
+        self,
+        kind: Literal["text", "refusal"],
+        text: str,
+        out: list[Event],
+        rows: tuple[TokenLogprob, ...] = (),
+    ) -> None:
+        if text:
+            self._start(out)
+            if self._details is not None and not self._called:
+                self._prove(out)
+        self._blocks.say(kind, text, out, rows)
+
+    def _call(self, call: Mapping[str, Any], out: list[Event]) -> None:
+        self._start(out)
+        if self._details is not None and not self._called:
+            self._prove(out)
+        self._called = True
+        function = object_at(call, "function")
+        proof = string_at(call, *_SIGNED) if "extra_content" in call else ""
+        self._blocks.call(
+            number_of(call.get("index")),
+            text_of(call.get("id")),
+            text_of(function.get("name")),
+            arguments_of(function.get("arguments")),
+            out,
+            (Opaque("google", SIGNATURE, proof),) if proof else (),
+        )
+
+    # ── What a vendor wants back with a thought ──────────────────────────────
+
+    def _detail(self, details: object, thought: str) -> str:
+        """Take the details of a thought; return its text, which may be in them alone."""
+        rows = objects(details)
+        if self._details is None:
+            self._details = ThoughtDetails()
+        self._details.add(rows)
+        return thought or "".join(map(shown_text, rows))
+
+    def _prove(self, out: list[Event]) -> None:
+        """Put what came with the thought on its block: the thought is over."""
+        for opaque in self._details.take() if self._details is not None else ():
+            self._blocks.attach("reasoning", opaque, out)
 
     def _start(self, out: list[Event]) -> None:
         if not self._begun:
@@ -168,79 +256,24 @@ class ChunkReader:
             out.append(self._begin)
 
 
-# ── Values, whatever they are ────────────────────────────────────────────────
+def _apart(parts: list[Any]) -> tuple[str, str]:
+    """Return the thought and the text of content in parts, as Mistral sends it."""
+    thoughts, texts = list[str](), list[str]()
+    for part in objects(parts):
+        if part.get("type") == "thinking":
+            thoughts.append(text_of(part.get("thinking")))
+        else:
+            texts.append(text_of(part.get("text")))
+    return "".join(thoughts), "".join(texts)
 
 
-def _objects(value: object) -> Sequence[Mapping[str, Any]]:
-    """Return a list of objects; an empty one for null."""
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise _broken("the worker's answer has something else where a list of objects belongs")
-    return value
-
-
-def _text(value: object) -> str:
-    """Return text, also from a list of parts; "" for null."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    parts = _objects(value) if isinstance(value, list) else None
-    if parts is None:
-        raise _broken("the worker's answer has something else where text belongs")
-    return "".join(_text(part.get("text")) for part in parts)
-
-
-def _arguments(value: object) -> str:
-    """Return arguments as text; some servers send them as an object."""
-    return _encode(value).decode() if isinstance(value, dict) else _text(value)
-
-
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _usage(told: Mapping[str, Any] | None) -> Usage | None:
+def usage_of(told: Mapping[str, Any] | None) -> Usage | None:
+    """Return what an answer says that it cost; None if it says nothing."""
     if told is None:
         return None
     used = worker_usage(told)
     if not (used.prompt or used.answer):
         return None
-    return Usage(used.prompt, used.answer, used.cached, used.thought)
-
-
-def _rows(told: object, name: str) -> tuple[TokenLogprob, ...]:
-    """Return the log probabilities of a list, without token ids, which workers do not send."""
-    content = told.get(name) if isinstance(told, dict) else None
-    if not isinstance(content, list):
-        return ()
-    return tuple(
-        TokenLogprob(
-            0,
-            _text(row.get("token")),
-            _raw(row),
-            _logprob(row),
-            tuple(
-                TopLogprob(0, _text(top.get("token")), _raw(top), _logprob(top))
-                for top in _objects(row.get("top_logprobs"))
-            ),
-        )
-        for row in _objects(content)
+    return Usage(
+        used.prompt, used.answer, used.cached, used.thought, used.written, used.written_long
     )
-
-
-def _raw(row: Mapping[str, Any]) -> bytes:
-    said = row.get("bytes")
-    if isinstance(said, list) and all(type(one) is int and 0 <= one < 256 for one in said):
-        return bytes(said)
-    return _text(row.get("token")).encode()
-
-
-def _logprob(row: Mapping[str, Any]) -> float:
-    value = row.get("logprob")
-    return float(value) if isinstance(value, int | float) else -9999.0
-
-
-def _broken(message: str) -> SmgError:
-    return SmgError(ErrorKind.UPSTREAM_FAILED, message)

@@ -186,11 +186,11 @@ def _audio(part: MediaPart) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": _arguments(call.arguments)}
+    function = {"name": call.name, "arguments": object_text(call.arguments)}
     return {"id": call.call_id, "type": "function", "function": function}
 
 
-def _arguments(text: str) -> str:
+def object_text(text: str) -> str:
     """Return the text of an object; servers fail on anything else, which a truncated call has.
 
     What is no strict JSON is written anew, and what is no object is put into one.

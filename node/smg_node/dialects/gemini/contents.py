@@ -8,10 +8,10 @@ that stands on an empty text belongs to the text before it.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from smg_node.core.generation.opaque import Opaque
-from smg_node.core.generation.request import Part, TextPart, ToolCall, Turn, TurnBlock
+from smg_node.core.generation.request import Part, TextPart, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.gemini.parts import (
     EXECUTED,
@@ -22,6 +22,7 @@ from smg_node.dialects.gemini.parts import (
 )
 from smg_node.dialects.gemini.signatures import State, state_in
 from smg_node.dialects.gemini.spelling import spelled
+from smg_node.dialects.gemini.turn_blocks import TurnBlocks
 from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
 
@@ -74,7 +75,8 @@ class _Reader:
         self._calls: list[ToolCall] = []
         self._thoughts: list[str] = []
         self._thought: list[str] = []
-        self._blocks = _Blocks(self._texts)
+        self._blocks: TurnBlocks | None = None
+        """Those of a turn that has more than texts."""
 
     def turns(self) -> tuple[Turn, ...]:
         """Return all turns so far."""
@@ -162,11 +164,14 @@ class _Reader:
         kind = kind_of_part(part)
         is_thought = part.flag("thought")
         signature = part.text(spelled(part, "thoughtSignature"))
+        blocks = self._blocks
+        if blocks is None:
+            blocks = self._blocks = TurnBlocks(self._texts)
         call: ToolCall | None = None
         if kind == "text":
             text = part.text("text") or ""
             if is_thought:
-                self._blocks.think(text)
+                blocks.think(text)
                 self._thought.append(text)
             else:
                 self._texts.append(text)
@@ -179,13 +184,13 @@ class _Reader:
         elif kind:
             # No template here shows what a model drew, spoke or ran, and what signs it signs nothing else.
             part.ignore(spelled(part, kind))
-        opaque = self._sign(signature) if signature else ()
+        opaque = self._sign(signature, blocks) if signature else ()
         if call is not None:
-            self._blocks.call(call, opaque)
+            blocks.call(call, opaque)
         elif opaque and kind in ("", "text"):
-            self._blocks.sign("reasoning" if is_thought else "text", opaque)
+            blocks.sign("reasoning" if is_thought else "text", opaque)
 
-    def _sign(self, signature: str) -> tuple[Opaque, ...]:
+    def _sign(self, signature: str, blocks: TurnBlocks) -> tuple[Opaque, ...]:
         """End a thought: its text if the client has it, else what the signature carries; return the rest of that."""
         carried, state = self._opened(signature), State(())
         if carried is None:
@@ -194,7 +199,7 @@ class _Reader:
         shown = "".join(self._thought)
         if not shown and carried:
             shown = carried
-            self._blocks.remember(carried)
+            blocks.remember(carried)
         if shown:
             self._thoughts.append(shown)
         self._thought = []
@@ -207,70 +212,13 @@ class _Reader:
         thoughts = [*self._thoughts, rest] if rest else self._thoughts
         if text or calls:
             reasoning = _BETWEEN_THOUGHTS.join(thoughts) if thoughts else None
-            blocks = self._blocks.all()
+            blocks = () if self._blocks is None else self._blocks.all()
             self._turns.append(
                 Turn("assistant", text or None, reasoning=reasoning, calls=calls, blocks=blocks)
             )
         self._unanswered += calls
         self._texts, self._calls, self._thoughts, self._thought = [], [], [], []
-        self._blocks = _Blocks(self._texts)
-
-
-class _Blocks:
-    """Blocks of a model's turn, in the order of its parts. `texts` are its texts, which others append to."""
-
-    def __init__(self, texts: list[str]) -> None:
-        self._texts = texts
-        self._told = 0
-        """So many of them are in blocks."""
-        self._thought: list[str] = []
-        """A thought that is not in a block yet; what is in no block of the texts came after it."""
-        self._found: list[TurnBlock] = []
-        self._signed = False
-
-    def think(self, text: str) -> None:
-        """Take more of a thought."""
-        if self._told < len(self._texts):
-            self._flush()
-        self._thought.append(text)
-
-    def remember(self, thought: str) -> None:
-        """Take a thought that led to what is in no block yet."""
-        self._thought.append(thought)
-
-    def call(self, call: ToolCall, opaque: tuple[Opaque, ...]) -> None:
-        """Take a call."""
-        self._flush()
-        self._add(TurnBlock("call", call.arguments, call.name, call.call_id, opaque))
-
-    def sign(self, kind: Literal["text", "reasoning"], opaque: tuple[Opaque, ...]) -> None:
-        """Take opaque state of the thought or text that comes to its end."""
-        if kind == "text":
-            self._flush(opaque)
-            return
-        thought, self._thought = "".join(self._thought), []
-        self._flush()
-        self._add(TurnBlock("reasoning", thought, opaque=opaque))
-
-    def all(self) -> tuple[TurnBlock, ...]:
-        """Return all blocks; none where no opaque state makes them needed."""
-        if not self._signed:
-            return ()
-        self._flush()
-        return tuple(self._found)
-
-    def _flush(self, opaque: tuple[Opaque, ...] = ()) -> None:
-        """Put a thought and a text into blocks, where there are some; the opaque state is the text's."""
-        thought, text = "".join(self._thought), "".join(self._texts[self._told :])
-        self._thought, self._told = [], len(self._texts)
-        if thought:
-            self._add(TurnBlock("reasoning", thought))
-        if text or opaque:
-            self._add(TurnBlock("text", text, opaque=opaque))
-
-    def _add(self, block: TurnBlock) -> None:
-        self._found.append(block)
-        self._signed = self._signed or block.opaque != ()
+        self._blocks = None
 
 
 def _is_text(value: Any) -> bool:

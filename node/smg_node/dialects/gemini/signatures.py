@@ -1,38 +1,25 @@
 """Signatures as `thoughtSignature`: Google's own, those that carry a thought, those that carry other vendors' state.
 
 The API's clients hold a signature as bytes and write it in either alphabet of base64, with or without padding. So all
-are bytes in standard base64: the prefix of our seals, which is no base64, stays here, and what carries the state of
-other vendors is encoded as a whole.
+are bytes in standard base64: the prefixes of our seals and envelopes, which are none, stay here.
 
     a seal           carries a thought that its client was not shown
     an envelope      carries opaque state, and perhaps a seal
     anything else    is Google's own
 """
 
-import base64
-import binascii
+import re
 from typing import Final, NamedTuple
 
-import msgspec
-
 from smg_node.core.generation.opaque import SIGNATURE, Opaque
+from smg_node.dialects.opaque_envelope import PREFIX, pack, unpack
 from smg_node.dialects.thought_seals import SEALED, ThoughtSeals
 
 ISSUER: Final = "google"
 STAND_IN: Final = "skip_thought_signature_validator"
 """What Google takes for the signature of a call that another model made, or whose signature was lost."""
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/]*={0,2}", re.ASCII)
 _STANDARD: Final = str.maketrans("-_", "+/")
-_ENVELOPE: Final = b"smgo1."
-"""How an envelope begins; no message of Google's protocol does."""
-
-
-class _Contents(msgspec.Struct, frozen=True, array_like=True):
-    opaque: tuple[Opaque, ...]
-    seal: str
-
-
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder(_Contents).decode
 
 
 def signature_of(thought: str, seals: ThoughtSeals, *, tenant: str, model: str) -> str:
@@ -66,25 +53,18 @@ def is_googles(state: State) -> bool:
 
 
 def signature_with(state: State) -> str:
-    """Return the signature that carries this state: Google's own where there is nothing else."""
+    """Return the signature that carries this state: Google's own where there is nothing else, "" for too much of it."""
     if is_googles(state):
         return state.opaque[0].data
-    return base64.b64encode(_ENVELOPE + _encode(_Contents(*state))).decode()
+    return pack(state.opaque, state.seal).removeprefix(PREFIX)
 
 
 def state_in(signature: str) -> State:
-    """Return the state that a signature carries, which is no seal; none for one that says to skip it."""
+    """Return the state that a signature carries, which is no seal; none for one that says to skip it, or is no base64."""
     digits = standard(signature)
-    if digits == standard(STAND_IN):
+    if digits == standard(STAND_IN) or not _BASE64.fullmatch(digits):
         return State(())
-    try:
-        raw = base64.b64decode(digits, validate=True)
-    except (binascii.Error, ValueError):
-        return State((Opaque(ISSUER, SIGNATURE, signature),))
-    if raw.startswith(_ENVELOPE):
-        try:
-            found = _decode(raw[len(_ENVELOPE) :])
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return State(())
-        return State(found.opaque, found.seal)
+    envelope = unpack(PREFIX + digits)
+    if envelope is not None:
+        return State(envelope.opaque, envelope.thought)
     return State((Opaque(ISSUER, SIGNATURE, digits),))

@@ -26,7 +26,7 @@ was not shown.
 """
 
 
-def redacted_data(block: BlockEnd) -> str:
+def redaction(block: BlockEnd) -> str:
     """Return what a thought that is not shown at all has instead; "" for any other block."""
     if len(block.opaque) != 1 or block.text:
         return ""
@@ -37,11 +37,7 @@ def redacted_data(block: BlockEnd) -> str:
 
 
 def carried_signature(block: BlockEnd, shown: str) -> str:
-    """Return the signature that carries the state of a thought of which so much was `shown`; "" for no state, or too
-    much of it.
-    """
-    if not block.opaque:
-        return ""
+    """Return the signature that carries the state of a thought of which so much was `shown`; "" for too much of it."""
     if len(block.opaque) == 1 and shown == block.text:
         [opaque] = block.opaque
         own = (opaque.issuer, opaque.kind, opaque.label) == (ISSUER, SIGNATURE, "")
@@ -51,5 +47,5 @@ def carried_signature(block: BlockEnd, shown: str) -> str:
 
 
 def envelope_at(place: Place, opaque: tuple[Opaque, ...], text: str = "") -> str:
-    """Return an envelope with the state of another block; "" without any, or too much of it."""
-    return pack(opaque, text, place) if opaque else ""
+    """Return an envelope with the state of another block; "" for too much of it."""
+    return pack(opaque, text, place)

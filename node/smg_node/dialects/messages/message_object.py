@@ -18,7 +18,7 @@ from smg_node.dialects.messages.carried_state import (
     Place,
     carried_signature,
     envelope_at,
-    redacted_data,
+    redaction,
 )
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import encode_json, json_line, json_text
@@ -207,7 +207,8 @@ def _content(
         elif block.kind == "call":
             cut = place == last and finish.reason == "length"
             eager = is_eager(block.name, view)
-            shown += _carrier("next", block.opaque)
+            if block.opaque:
+                shown += _enveloped("next", block.opaque)
             shown.append(_call(block, tool_use_id(begin, calls), eager=eager, cut=cut))
             calls += 1
         else:
@@ -215,9 +216,10 @@ def _content(
             if text.strip(BLANKS):
                 trimmed = trimming and place != last
                 shown.append({"type": "text", "text": text.rstrip(BLANKS) if trimmed else text})
-                shown += _carrier("last", block.opaque)
-            else:
-                shown += _carrier("text", block.opaque, block.text)
+                if block.opaque:
+                    shown += _enveloped("last", block.opaque)
+            elif block.opaque:
+                shown += _enveloped("text", block.opaque, block.text)
     return encode_json(shown or [{"type": "text", "text": ""}])
 
 
@@ -228,18 +230,19 @@ def is_eager(name: str, view: MessagesView) -> bool:
 
 def _thought(block: BlockEnd, signer: Signer) -> list[dict[str, Any]]:
     text = block.text.lstrip(BLANKS)
-    shown = "" if signer.omitted else text
-    redacted = redacted_data(block)
-    if redacted:
-        return [{"type": "redacted_thinking", "data": redacted}]
-    signature = carried_signature(block, shown)
+    shown, signature = "" if signer.omitted else text, ""
+    if block.opaque:
+        redacted = redaction(block)
+        if redacted:
+            return [{"type": "redacted_thinking", "data": redacted}]
+        signature = carried_signature(block, shown)
     if not (text or signature):
         return []
     signature = signature or signer.signature(text)
     return [{"type": "thinking", "thinking": shown, "signature": signature}]
 
 
-def _carrier(place: Place, opaque: tuple[Opaque, ...], text: str = "") -> list[dict[str, Any]]:
+def _enveloped(place: Place, opaque: tuple[Opaque, ...], text: str = "") -> list[dict[str, Any]]:
     """Return the thought that carries the state of another block, if there is any."""
     envelope = envelope_at(place, opaque, text)
     return [{"type": "thinking", "thinking": "", "signature": envelope}] if envelope else []

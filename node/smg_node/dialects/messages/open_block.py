@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from smg_node.core.generation.events import BlockEnd, Delta
 from smg_node.dialects.messages.argument_gate import ArgumentGate
-from smg_node.dialects.messages.carried_state import carried_signature, redacted_data
+from smg_node.dialects.messages.carried_state import carried_signature, redaction
 from smg_node.dialects.messages.message_object import BLANKS, Signer
 from smg_node.dialects.openai.frames import json_text
 
@@ -155,18 +155,27 @@ class OpenThought(OpenBlock):
 
     def end(self, event: BlockEnd, out: list[bytes]) -> bool:
         """Sign and end it."""
-        redacted = redacted_data(event)
+        if event.opaque:
+            self._end_stated(event, out)
+        elif self.shown:
+            self._sign(self._signer.signature(event.text.lstrip(BLANKS)), out)
+        return super().end(event, out)
+
+    def _end_stated(self, event: BlockEnd, out: list[bytes]) -> None:
+        """Sign with what the vendor of the thought wants back."""
+        redacted = redaction(event)
         if redacted:
             self._start(_REDACTED % json_text(redacted), out)
-            return super().end(event, out)
+            return
         text = event.text.lstrip(BLANKS)
         signature = carried_signature(event, "" if self._signer.omitted else text)
         if signature and not self.shown:
             self._start(_THOUGHT, out)
         if self.shown:
-            said = json_text(signature or self._signer.signature(text))
-            out.append(_DELTA % (self.index, _SIGNATURE_DELTA) + said + TAIL)
-        return super().end(event, out)
+            self._sign(signature or self._signer.signature(text), out)
+
+    def _sign(self, signature: str, out: list[bytes]) -> None:
+        out.append(_DELTA % (self.index, _SIGNATURE_DELTA) + json_text(signature) + TAIL)
 
 
 class OmittedThought(OpenThought):
@@ -230,7 +239,7 @@ class OpenCall(OpenBlock):
         out.append(_DELTA % (self.index, _CALL_DELTA) + json_text(said) + TAIL)
 
 
-def carrier_frames(index: int, envelope: str) -> tuple[bytes, ...]:
+def envelope_frames(index: int, envelope: str) -> tuple[bytes, ...]:
     """Return the frames of a thought without text that carries the state of another block."""
     signed = _DELTA % (index, _SIGNATURE_DELTA) + json_text(envelope) + TAIL
     return _START % (index, _THOUGHT), signed, _STOP % index

@@ -52,7 +52,7 @@ from smg_node.dialects.messages.open_block import (
     OpenCall,
     OpenText,
     OpenThought,
-    carrier_frames,
+    envelope_frames,
 )
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import json_text
@@ -173,8 +173,9 @@ class MessagesPresenter:
             self._refused = self._refused or event.kind == "refusal"
             return OpenText(index, trims=trims(self._request))
         if event.kind == "call":
-            index = self._carry("next", event.opaque, "", out)
             self._stated = event.opaque
+            if event.opaque:
+                index = self._carry("next", event.opaque, "", out)
             call_id = tool_use_id(self._begun, self._calls)
             self._calls += 1
             return OpenCall(index, call_id, event.name, out, eager=is_eager(event.name, view))
@@ -221,7 +222,7 @@ class MessagesPresenter:
         """Show what carries the state of another block, if there is any; return the index of the next block."""
         envelope = envelope_at(place, opaque, text)
         if envelope:
-            out += carrier_frames(self._shown, envelope)
+            out += envelope_frames(self._shown, envelope)
             self._shown += 1
         return self._shown
 

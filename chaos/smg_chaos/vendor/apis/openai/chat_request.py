@@ -96,7 +96,7 @@ def _check_fields(call: Call) -> None:
         raise VendorError(Reason.UNKNOWN_FIELD, said, path=unknown)
     if not body.get("messages"):
         raise invalid("Missing required parameter: 'messages'.", "messages")
-    if body.get("stream_options") is not None and not body.get("stream"):
+    if typed(body, "stream_options", dict) is not None and not body.get("stream"):
         said = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise invalid(said, "stream_options")
     count = typed(body, "n", int)

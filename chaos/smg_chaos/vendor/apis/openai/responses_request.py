@@ -101,6 +101,7 @@ def read_responses(call: Call, store: ResponseStore) -> Conversation:
 
 def _check_numbers(call: Call) -> None:
     body, traits = call.body, call.traits
+    typed(body, "include", list)
     most = typed(body, "max_output_tokens", int)
     if most is not None and most < _LEAST_OUTPUT and call.kind != "openai_like":
         raise invalid(

@@ -32,7 +32,7 @@ class Checkpoints:
         self._every_s = every_ms / 1_000
         self._now_s = now_s
         self._drains = drains
-        self._marked_s = float("-inf")
+        self._due_s = float("-inf")
         self._told = -1
         """The number of the last event that was told; -1 before any."""
         self._over = False
@@ -48,10 +48,10 @@ class Checkpoints:
         self._told = last.sequence
         self.leaves = self._drains()
         now_s = self._now_s()
-        due = now_s - self._marked_s >= self._every_s
-        if not (due or self.leaves) and _FIRST.isdisjoint([one.type for one in told]):
+        early = now_s < self._due_s and not self.leaves
+        if early and _FIRST.isdisjoint([one.type for one in told]):
             return b""
-        self._marked_s = now_s
+        self._due_s = now_s + self._every_s
         return self._frame(last.sequence, self.leaves)
 
     def can_leave(self) -> bool:

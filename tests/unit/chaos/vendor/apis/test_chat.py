@@ -219,7 +219,10 @@ REFUSED: list[tuple[Any, str]] = [
     ({"stop": ["a", "b", "c", "d", "e"]}, "array too long"),
     ({"messages": [{"role": "assistant", "tool_calls": 5}]}, "valid list of objects"),
     ({"messages": [{"role": "assistant", "content": 5}]}, "valid list of objects"),
-    ({"tools": [{"type": "function", "function": {"name": "a", "parameters": 5}}], **user("call a")}, "wrong type"),
+    ({"tools": [{"type": "function", "function": {"name": "a", "parameters": 5}}]}, "tools[0].function.parameters"),
+    ({"tools": [{"type": "function", "function": 5}]}, "Invalid value for 'tools[0]'"),
+    ({"tools": TOOLS, "tool_choice": {"function": 5}}, "a field has a wrong type"),
+    ({"stream_options": 5, "stream": True}, "stream_options: Input should be a valid dict"),
 ]  # fmt: skip
 
 

@@ -115,9 +115,9 @@ def test_both_names_of_thoughts_are_known_and_said_twice_they_count_once() -> No
     assert blocks(told) == ["reasoning hm!"]
 
 
-def test_a_refusal_is_said_as_text() -> None:
+def test_a_refusal_is_kept_apart_from_text() -> None:
     assert blocks(read([chunk(refusal="I "), chunk(refusal="won't."), chunk("stop")])) == [
-        "text I won't."
+        "refusal I won't."
     ]
 
 
@@ -192,7 +192,7 @@ def test_arguments_may_come_before_the_name_and_as_an_object() -> None:
     assert blocks(read([calls(whole), chunk("stop")])) == ['call f({"a":1})']
 
 
-def test_an_id_that_is_taken_or_no_name_at_all_is_left_to_be_made_here() -> None:
+def test_an_id_that_is_taken_or_no_name_at_all_is_made_here() -> None:
     told = read(
         [
             calls(call(0, "{}", name="a", call_id="call_0")),
@@ -202,7 +202,7 @@ def test_an_id_that_is_taken_or_no_name_at_all_is_left_to_be_made_here() -> None
         ],
         taken=["call_0"],
     )
-    assert [one.call_id for one in told if isinstance(one, BlockStart)] == ["", "", "call_1"]
+    assert [one.call_id for one in told if isinstance(one, BlockStart)] == ["call_1_0", "call_1_1", "call_1"]
 
 
 def test_a_cut_call_is_told_as_far_as_it_came() -> None:

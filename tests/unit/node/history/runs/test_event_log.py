@@ -1,4 +1,4 @@
-"""The event log wakes whoever waits for it, and nobody twice for nothing."""
+"""The event log wakes whoever waits for it, and lets runs wait while too much is not in the store."""
 
 import asyncio
 from collections.abc import Sequence
@@ -132,3 +132,26 @@ async def test_room_is_waited_for_only_where_there_is_none() -> None:
         await waiting
         assert logged.log.has_room
         keeping.cancel()
+
+
+# ── Of all runs together ─────────────────────────────────────────────────────
+
+
+async def test_there_is_room_as_long_as_less_is_held_than_may_be() -> None:
+    held = UnsavedBytes(100)
+    held.add(99)
+    assert held.has_room
+    await held.room()
+    held.add(1)
+    assert not held.has_room
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(held.room())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        held.remove(1)
+    assert held.bytes == 99
+
+
+async def test_what_was_never_held_cannot_be_given_back() -> None:
+    with pytest.raises(AssertionError):
+        UnsavedBytes(100).remove(1)

@@ -1,0 +1,1 @@
+"""Chat Completions as vendors serve it: writer, listener and judge."""

@@ -1,0 +1,1 @@
+"""Opaque state in the messages of Chat Completions."""

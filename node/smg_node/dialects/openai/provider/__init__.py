@@ -1,0 +1,1 @@
+"""Common parts of OpenAI's two generation APIs as vendors serve them."""

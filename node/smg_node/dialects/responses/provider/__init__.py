@@ -1,0 +1,1 @@
+"""Responses as vendors serve it: writer, listener and judge."""
