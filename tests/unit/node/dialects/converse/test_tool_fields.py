@@ -8,7 +8,7 @@ import pytest
 from smg_node.core.generation.request import Constraint, Sampling, Tool, ToolChoice
 from smg_node.dialects.converse.vendor_answer import SCHEMA_TOOL
 from smg_node.dialects.provider_dialect import WriterOptions
-from support.providers.converse_bodies import SPEC, TOOL, fields, written
+from support.providers.converse_bodies import BY_TOOL, FOUND_OUT, SPEC, TOOL, fields, written
 from support.providers.converse_requests import SCHEMA
 
 
