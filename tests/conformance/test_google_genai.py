@@ -28,7 +28,8 @@ from smg_node.core.generation.events import (
     Finish,
     Usage,
 )
-from smg_node.core.generation.request import ChatPrompt, Turn
+from smg_node.core.generation.opaque import SIGNATURE, Opaque
+from smg_node.core.generation.request import ChatPrompt, Turn, TurnBlock
 from support.history.fake_runs import FakeRun, Script
 from support.http.http_node import Node, node
 
@@ -133,6 +134,34 @@ async def test_a_chat_keeps_what_was_said_and_thought(streamed: bool) -> None:
         answer,
         Turn("user", "three"),
     )
+
+
+SIGNED: tuple[tuple[BlockKind, str, Opaque], ...] = (
+    ("reasoning", "hm", Opaque("anthropic", SIGNATURE, "RXJr/+==")),
+    ("text", "Yes", Opaque("google", SIGNATURE, "c2ln//4=")),
+)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_chat_keeps_the_state_of_vendors_on_its_parts(streamed: bool) -> None:
+    async def script(run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+        yield [Begin("f" * 32, run.request.model, 1, 3)]
+        for at, (kind, text, opaque) in enumerate(SIGNED):
+            yield [BlockStart(0, at, kind), Delta(0, at, text, 1)]
+            yield [BlockEnd(0, at, kind, text, opaque=(opaque,))]
+        yield [Finish(0, "stop"), Usage(3, 2, 0), End()]
+
+    async with asking(script) as (served, client):
+        chat = client.chats.create(model="m")
+        for question in ("one", "two"):
+            if streamed:
+                async for _ in await chat.send_message_stream(question):
+                    pass
+            else:
+                await chat.send_message(question)
+        answer = turns_of(served)[1]
+    blocks = tuple(TurnBlock(kind, text, opaque=(opaque,)) for kind, text, opaque in SIGNED)  # type: ignore[arg-type]
+    assert answer == Turn("assistant", "Yes", reasoning="hm", blocks=blocks)
 
 
 async def test_a_chat_keeps_its_turn_though_the_stream_fell_silent() -> None:

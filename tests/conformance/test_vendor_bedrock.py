@@ -146,7 +146,7 @@ def test_cache_points_are_written_once_and_read_afterwards() -> None:
         assert first["totalTokens"] == first["inputTokens"] + written + first["outputTokens"]
 
 
-REFUSED: Final = (
+REFUSED: Final[Any] = (
     ({"secret": "wrong"}, {}, "InvalidSignatureException"),
     ({"keys": ("another",)}, {}, "UnrecognizedClientException"),
     ({}, {"modelId": "amazon.nothing-v1:0"}, "ValidationException"),

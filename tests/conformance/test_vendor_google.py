@@ -27,7 +27,7 @@ SCHEMA: Final = {
     "properties": {"city": {"type": "string"}},
     "required": ["city"],
 }
-TOOLS: Final = [
+TOOLS: Final[Any] = [
     types.Tool(
         function_declarations=[
             types.FunctionDeclaration(name=name, parameters_json_schema=SCHEMA)

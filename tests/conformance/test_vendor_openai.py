@@ -91,7 +91,8 @@ async def test_chat_calls_go_around(model: str) -> None:
                 pass
             answer = (await stream.get_final_completion()).choices[0]
         assert answer.finish_reason == "tool_calls"
-        [call] = answer.message.tool_calls or ()
+        assert answer.message.tool_calls is not None
+        [call] = answer.message.tool_calls
         assert json.loads(call.function.arguments) == {"city": "Paris", "days": 3}
         messages += [
             {
@@ -216,7 +217,7 @@ async def test_small_apis_answer() -> None:
         assert (text.choices[0].text, text.choices[0].finish_reason) == ("You said:", "length")
 
 
-ERRORS: Final = (
+ERRORS: Final[Any] = (
     ("sk-wrong", {}, openai.AuthenticationError, "invalid_api_key"),
     (KEY, {"model": "gpt-9"}, openai.NotFoundError, "model_not_found"),
     (KEY, {"model": "gpt-5.6", "max_tokens": 5}, openai.BadRequestError, "unsupported_parameter"),

@@ -15,6 +15,10 @@ _NEVER: Final = 1e9
 _BREAKING: Final = frozenset(("cut", "stall", "garbage", "error", "no-end", "pause"))
 
 
+class _CutError(Exception):
+    """The connection was broken off on purpose."""
+
+
 class Delivery:
     """One reply on its way. `sent_tokens` and `whole` say what came of it."""
 
@@ -27,7 +31,13 @@ class Delivery:
         self.whole = False
 
     async def send(self) -> web.StreamResponse:
-        """Send it; ConnectionResetError if it is cut on purpose."""
+        """Send it, or as much of it as its fault leaves."""
+        try:
+            return await self._send()
+        except _CutError:
+            return web.Response()  # which finds no connection
+
+    async def _send(self) -> web.StreamResponse:
         reply, fault = self._reply, self._reply.fault
         name = "" if fault is None else fault.name
         if fault is not None and name == "delay":
@@ -61,7 +71,7 @@ class Delivery:
         """Break the connection off."""
         if self._request.transport is not None:
             self._request.transport.abort()
-        raise ConnectionResetError("cut on purpose")
+        raise _CutError
 
     async def _paced(self, response: web.StreamResponse, frames: Sequence[Frame]) -> None:
         if not self._itl_s:
@@ -114,7 +124,7 @@ class Delivery:
         """Send a body in one piece; what breaks streams breaks it in the middle."""
         reply, charge = self._reply, self._reply.charge
         tokens = charge.cost.answer if charge is not None else 0
-        if self._itl_s and tokens:
+        if charge is not None and (self._ttft_s or self._itl_s):
             await asyncio.sleep(self._ttft_s + self._itl_s * tokens)
         if fault is None or fault.name not in (*_BREAKING, "length", "drip"):
             self.sent_tokens, self.whole = tokens, True

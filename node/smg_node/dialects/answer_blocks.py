@@ -160,7 +160,7 @@ class AnswerBlocks:
         usable = 0 < len(call.call_id) <= CALL_ID_MAX and call.call_id not in self._taken
         self._call_id = call.call_id if usable else self._made_id()
         self._taken.add(self._call_id)
-        self._start("call", out)
+        self._start("call", out, tuple(call.opaque))
         call.state = "open"
         self._opaque = call.opaque
         if call.waiting:
@@ -176,10 +176,10 @@ class AnswerBlocks:
             number += 1
         return f"{self._made}{number}"
 
-    def _start(self, kind: BlockKind, out: list[Event]) -> None:
+    def _start(self, kind: BlockKind, out: list[Event], opaque: tuple[Opaque, ...] = ()) -> None:
         if kind != "call":
             self._name = self._call_id = ""
-        out.append(BlockStart(0, self._next, kind, self._name, self._call_id))
+        out.append(BlockStart(0, self._next, kind, self._name, self._call_id, opaque))
         self._kind = kind
         self._next += 1
 

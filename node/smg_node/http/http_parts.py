@@ -40,6 +40,7 @@ from smg_node.telemetry.traces.tracer import Tracer
 if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before.
     from smg_node.http.ports.history import History
+    from smg_node.http.ports.providers import ProviderService
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class HttpParts:
     """Generates on HTTP workers as well, for dialects that those do not have."""
     numbers: MetricsService | None = None
     """Tells what the whole cluster counts; in the process that answers such questions."""
+    providers: "Callable[[], ProviderService] | None" = None
+    """Returns what tells of models at vendors, and defines them; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

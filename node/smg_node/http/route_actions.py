@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from smg_node.http.routes.cluster.drain_status import DrainRoutes
     from smg_node.http.routes.cluster.events import EventRoutes
     from smg_node.http.routes.cluster.explain import ExplainRoutes
+    from smg_node.http.routes.cluster.providers import ProviderRoutes
     from smg_node.http.routes.cluster.settings import SettingsRoutes
     from smg_node.http.routes.cluster.shared_state import StateRoutes
     from smg_node.http.routes.inference.embeddings import EmbeddingRoutes
@@ -65,6 +66,7 @@ def build_actions(
         **_for_members(parts, bodies),
         **_of_what_happens(parts, pulse, inflight),
         **_of_settings(parts, bodies),
+        **_of_providers(parts, bodies),
         **_of_keys_and_limits(parts, bodies),
         **_of_shared_state(parts),
         **_about_the_node(parts, drain, probers),
@@ -304,6 +306,27 @@ def _of_settings(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
         "settings_history": lambda request: settings().history(request),
         "validate_settings": lambda request: settings().validate(request),
         "rollback_settings": lambda request: settings().rollback(request),
+    }
+
+
+def _of_providers(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
+    @cache
+    def providers() -> "ProviderRoutes":
+        from smg_node.http.routes.cluster.providers import ProviderRoutes
+
+        assert parts.providers is not None, "the process that has this route has the desk"
+        return ProviderRoutes(parts, parts.providers(), bodies)
+
+    return {
+        "providers": lambda request: providers().providers(request),
+        "provider": lambda request: providers().provider(request),
+        "put_provider": lambda request: providers().put_provider(request),
+        "remove_provider": lambda request: providers().remove_provider(request),
+        "explain_targets": lambda request: providers().explain(request),
+        "routes": lambda request: providers().routes(request),
+        "route": lambda request: providers().route(request),
+        "put_route": lambda request: providers().put_route(request),
+        "remove_route": lambda request: providers().remove_route(request),
     }
 
 

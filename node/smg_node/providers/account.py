@@ -164,6 +164,14 @@ class ProviderAccount:
             return error
         return self._resting({}, now)
 
+    def rests(self) -> Sequence[tuple[float, SmgError | None]]:
+        """Return for how long each key rests, 0.0 for one that does not, with its error; none before they were read."""
+        now = self._now()
+        return [
+            (max(0.0, self._wait_s(key, {}, now)), key.why if key.off_until > now else None)
+            for key in self._keys or ()
+        ]
+
     def _resting(self, need: Mapping[str, float], now: float) -> SmgError:
         """Return the error where all keys rest: that of the one that is back first."""
         wait_s, why = min(

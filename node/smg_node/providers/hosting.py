@@ -33,25 +33,21 @@ class Auth(Enum):
     """How a caller says who it is. The named header of `KEY_HEADERS`; a token is a Bearer one everywhere."""
 
     BEARER = "bearer"
-    X_API_KEY = "x-api-key"
     X_GOOG_API_KEY = "x-goog-api-key"
     API_KEY = "api-key"
     BOTH_API_KEYS = "x-api-key and api-key"
     OAUTH = "oauth"
     SIGV4 = "sigv4"
-    SIGV4_OR_X_API_KEY = "sigv4, or x-api-key"
 
 
 KEY_HEADERS: Final[Mapping[Auth, Sequence[str]]] = MappingProxyType(
     {
         Auth.BEARER: (),
-        Auth.X_API_KEY: ("x-api-key",),
         Auth.X_GOOG_API_KEY: ("x-goog-api-key",),
         Auth.API_KEY: ("api-key",),
         Auth.BOTH_API_KEYS: ("x-api-key", "api-key"),
         Auth.OAUTH: (),
         Auth.SIGV4: (),
-        Auth.SIGV4_OR_X_API_KEY: ("x-api-key",),
     }
 )
 """Headers that a key stands in as it is; where there are none it is a Bearer token."""
@@ -167,7 +163,7 @@ _ROWS: Final = (
         Auth.BEARER,
         account=(("organization", "openai-organization"), ("project", "openai-project")),
     ),
-    Hosting("anthropic", "https://api.anthropic.com", _claude(), Auth.X_API_KEY),
+    Hosting("anthropic", "https://api.anthropic.com", _claude(), Auth.BEARER),
     Hosting(
         "gemini",
         "https://generativelanguage.googleapis.com",
@@ -278,7 +274,7 @@ _ROWS: Final = (
         "claude_aws",
         "https://aws-external-anthropic.{region}.api.aws",
         _claude(),
-        Auth.SIGV4_OR_X_API_KEY,
+        Auth.SIGV4,
         needs=("region", "workspace"),
         service="aws-external-anthropic",
         account=(("workspace", "anthropic-workspace-id"),),

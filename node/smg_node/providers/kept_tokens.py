@@ -13,7 +13,7 @@ from smg_node.providers.access_tokens.token_keeper import TokenKeeper
 from smg_node.providers.provider_call import Credential, Signer
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import SecretSources
-from smg_node.providers.sigv4 import AwsCredential, RequestToSign, SigV4Signer
+from smg_node.providers.sigv4 import RequestToSign, SigV4Signer
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 """Starts a task of that name."""
@@ -64,16 +64,15 @@ def signer_of(spec: ProviderSpec, keys: AwsKeys) -> Signer:
     """Return what signs the calls of a provider with these keys."""
     hosting = spec.hosting
     assert hosting is not None, "it has a kind"
-    credential = AwsCredential(keys.access_key_id, keys.secret_access_key, keys.session_token)
-    return _Signing(SigV4Signer(hosting.service, spec.region), credential)
+    return _Signing(SigV4Signer(hosting.service, spec.region), keys)
 
 
 class _Signing:
     """Signs with one account's keys; see `Signer`."""
 
-    def __init__(self, signer: SigV4Signer, credential: AwsCredential) -> None:
+    def __init__(self, signer: SigV4Signer, keys: AwsKeys) -> None:
         self._signer = signer
-        self._credential = credential
+        self._keys = keys
 
     def sign(
         self,
@@ -85,7 +84,7 @@ class _Signing:
         now: float,
     ) -> Mapping[str, str]:
         request = RequestToSign(method, headers["host"], url_path, query, headers, body)
-        return self._signer.headers(request, self._credential, now_s=now)
+        return self._signer.headers(request, self._keys, now_s=now)
 
 
 async def fetch(
@@ -97,6 +96,12 @@ async def fetch(
             async with session.request(
                 method, url, headers=dict(headers), data=body or None, allow_redirects=False
             ) as answer:
-                return answer.status, await answer.content.read(ANSWER_MAX_BYTES)
+                # `content.read(n)` would give what is there by now, which may be half a token.
+                told = bytearray()
+                async for piece in answer.content.iter_any():
+                    told += piece
+                    if len(told) > ANSWER_MAX_BYTES:
+                        raise OSError("an answer of more than a mebibyte")
+                return answer.status, bytes(told)
         except ClientError as error:
             raise OSError(f"{type(error).__name__}") from error

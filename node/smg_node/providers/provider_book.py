@@ -64,6 +64,10 @@ class ProviderBook:
         """Whether a provider of that name is defined."""
         return name in self._accounts
 
+    def accounts(self) -> Mapping[str, ProviderAccount]:
+        """Return the accounts by their providers' names."""
+        return self._accounts
+
     def open(self, name: str, model: str, *, public: str) -> ProviderTarget:
         """Return a new target of a provider that is defined."""
         account = self._accounts[name]

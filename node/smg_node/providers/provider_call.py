@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.providers.dressing import Dressed, dress_native, dress_written
 from smg_node.providers.hosting import KEY_HEADERS, Auth, Dress, Hosting, Route, Version
-from smg_node.providers.provider_headers import to_vendor
 from smg_node.providers.provider_spec import ProviderSpec
+from smg_node.providers.wire.dressing import Dressed, dress_native, dress_written
+from smg_node.providers.wire.provider_headers import to_vendor
 from smg_node.providers.wire.provider_url import ProviderUrl, provider_url
 
 NO_STREAM_OPTIONS: Final = "no_stream_options"
@@ -159,7 +159,7 @@ class PreparedCall:
             own = self._spec.key_header
             names = (own,) if own else KEY_HEADERS[auth]
             return dict.fromkeys(names, value) if names else {"authorization": f"Bearer {value}"}
-        assert auth in (Auth.SIGV4, Auth.SIGV4_OR_X_API_KEY)
+        assert auth is Auth.SIGV4
         return credential.sign("POST", self.url.path, self.url.query, headers, body, now)
 
 

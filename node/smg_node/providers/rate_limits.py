@@ -132,7 +132,7 @@ class RateLimits:
     def learn(self, call: int, headers: Mapping[str, str], now: float) -> None:
         """Take over what the headers of the answer to `call` say; their names are in lower case."""
         self._open.pop(call, None)
-        for name, bucket in told_buckets(self._kind, headers, now=now).items():
+        for name, bucket in header_buckets(self._kind, headers, now=now).items():
             later = sum(need.get(name, 0.0) for begun, need in self._open.items() if begun > call)
             self._buckets[name] = bucket.lowered(later, now) if later else bucket
 
@@ -157,7 +157,7 @@ class RateLimits:
         return 0.5 if now - bucket.seen > STALE_S else 1.0
 
 
-def told_buckets(kind: str, headers: Mapping[str, str], *, now: float) -> Mapping[str, Bucket]:
+def header_buckets(kind: str, headers: Mapping[str, str], *, now: float) -> Mapping[str, Bucket]:
     """Return the buckets that an answer's headers tell of; what is no number is passed over.
 
     `kind` is the provider's: Azure spells times its own way. Names of `headers` are in lower case.
@@ -172,7 +172,7 @@ def told_buckets(kind: str, headers: Mapping[str, str], *, now: float) -> Mappin
 
 def reset_s(kind: str, headers: Mapping[str, str], *, now: float) -> float | None:
     """Return the seconds until the buckets that are empty hold something again; None if none is empty."""
-    empty = [one for one in told_buckets(kind, headers, now=now).values() if one.remaining < 1]
+    empty = [one for one in header_buckets(kind, headers, now=now).values() if one.remaining < 1]
     return max((one.wait_s(min(1.0, one.limit), now) for one in empty), default=None)
 
 

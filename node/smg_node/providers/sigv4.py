@@ -10,7 +10,7 @@ import hmac
 import time
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote
 
 import msgspec
@@ -42,15 +42,23 @@ _UNSIGNED: Final = frozenset(
 """Headers that others on the way may change."""
 
 
-class AwsCredential(msgspec.Struct, frozen=True):
+class SigningKeys(Protocol):
     """Who signs. `session_token` is "" for keys that do not expire."""
 
-    access_key_id: str
-    secret_access_key: str
-    session_token: str = ""
+    @property
+    def access_key_id(self) -> str:
+        """Which is no secret: it stands in every request."""
+        ...
 
-    def __repr__(self) -> str:
-        return f"AwsCredential({self.access_key_id!r}, …)"
+    @property
+    def secret_access_key(self) -> str:
+        """The key."""
+        ...
+
+    @property
+    def session_token(self) -> str:
+        """The session that the key is of."""
+        ...
 
 
 class RequestToSign(msgspec.Struct, frozen=True):
@@ -72,27 +80,25 @@ class SigV4Signer:
         self._region = region
         self._keys: dict[tuple[str, str], bytes] = {}
 
-    def headers(
-        self, request: RequestToSign, credential: AwsCredential, *, now_s: float
-    ) -> dict[str, str]:
+    def headers(self, request: RequestToSign, keys: SigningKeys, *, now_s: float) -> dict[str, str]:
         """Return the headers that make it a signed request, to be added to its own."""
         at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now_s))
         added = {"x-amz-date": at}
-        if credential.session_token:
-            added["x-amz-security-token"] = credential.session_token
+        if keys.session_token:
+            added["x-amz-security-token"] = keys.session_token
         canonical, signed = _canonical(request, added)
         scope = f"{at[:8]}/{self._region}/{self._service}/{_REQUEST}"
         digest = sha256(canonical.encode()).hexdigest()
         said = f"{_ALGORITHM}\n{at}\n{scope}\n{digest}"
-        signature = hmac.digest(self._key(credential, at[:8]), said.encode(), "sha256").hex()
+        signature = hmac.digest(self._key(keys, at[:8]), said.encode(), "sha256").hex()
         added["authorization"] = (
-            f"{_ALGORITHM} Credential={credential.access_key_id}/{scope}, "
+            f"{_ALGORITHM} Credential={keys.access_key_id}/{scope}, "
             f"SignedHeaders={signed}, Signature={signature}"
         )
         return added
 
-    def _key(self, credential: AwsCredential, day: str) -> bytes:
-        secret = credential.secret_access_key
+    def _key(self, keys: SigningKeys, day: str) -> bytes:
+        secret = keys.secret_access_key
         key = self._keys.get((secret, day))
         if key is None:
             key = f"AWS4{secret}".encode()

@@ -24,9 +24,9 @@ import msgspec
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.providers.failures.failure_class import FailureClass, failure_class
+from smg_node.providers.failures.retry_after import retry_after_s, should_retry
 from smg_node.providers.failures.vendor_words import VendorWords, scrubbed, vendor_words
 from smg_node.providers.rate_limits import reset_s
-from smg_node.providers.retry_after import retry_after_s, should_retry
 
 OFF_MIN_S: Final = 60.0
 """A provider whose account has nothing left is asked again after a minute at the earliest."""

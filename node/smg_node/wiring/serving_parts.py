@@ -23,6 +23,7 @@ from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
 from smg_node.config.worker_url import PROVIDER, WorkerUrl
+from smg_node.core.ports import Clock
 from smg_node.dialects.registry import Dialects
 from smg_node.dialects.thought_seals import ThoughtSeals, Vault
 from smg_node.engines.engine import Engine
@@ -72,6 +73,8 @@ from smg_node.wiring.live_updates import (
 )
 
 if TYPE_CHECKING:
+    from smg_mesh.shared import Shared
+    from smg_node.cluster.providers.provider_service import ClusterProviders
     from smg_node.fleet.models.model_assembly import Assembly
     from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
@@ -130,6 +133,15 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
     providers = ProviderFleet(settings.providers.definitions, shared, make_book)
     providers.check()
     return providers
+
+
+def provider_access(
+    shared: "Shared", clock: Clock, fleet: Fleet, providers: ProviderFleet
+) -> "ClusterProviders":
+    """Return the service of definitions; its first request imports what it needs."""
+    from smg_node.cluster.providers.provider_service import ClusterProviders
+
+    return ClusterProviders(providers, shared.providers, shared.seal, fleet, clock.monotonic_s)
 
 
 # ── Models ───────────────────────────────────────────────────────────────────

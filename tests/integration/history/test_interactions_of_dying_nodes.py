@@ -80,12 +80,14 @@ def listening(url: str, hearing: Hearing, model: str) -> None:
 def test_a_stream_that_goes_on_at_another_node_is_not_cancelled_where_it_is_made(
     place: Place,
 ) -> None:
+    before = resumed(place, "cut")
     with cutting_proxy(*place.ports("a", "b", "c")) as proxy, client_of(proxy.url) as client:
         proxy.ending = "between writes"
         proxy.cuts = [1_500]
         told = heard(client, model="steady", input="Hi")
         assert proxy.broken == 1
     assert (told.broke, told.text, told.status) == (None, SAYS, "completed")
+    assert resumed(place, "cut") == before + 1
 
 
 @pytest.mark.timeout(120)
@@ -164,6 +166,7 @@ def test_a_node_that_drains_sends_its_streams_elsewhere_whole(place: Place) -> N
             awaits(lambda hearing=hearing: bool(hearing.text))  # type: ignore[misc]  # bound now
         watched = place.threads.submit(left_by, place.trio["c"])
         awaits(lambda: runs_at(place.trio["c"]) == len(users) + 1)
+        before = resumed(place, "drain")
         process = place.trio["c"].process
         process.signal(signal.SIGTERM)
         asked_s = time.monotonic()
@@ -176,11 +179,20 @@ def test_a_node_that_drains_sends_its_streams_elsewhere_whole(place: Place) -> N
             assert (hearing.broke, hearing.errors) == (None, [])
             assert (hearing.text, hearing.status) == (SAYS, "completed")
     assert place.trio.stop("c") == 0
+    assert resumed(place, "drain") == before + len(users)
 
 
 def runs_at(node: MeshNode) -> float:
     """Return how many answers a node makes that go on without their client."""
     return node.node.metric("smg_node_registered_runs")
+
+
+def resumed(place: Place, cause: str) -> float:
+    """Return how many streams of interactions living nodes have told the rest of, for this cause."""
+    labels = {"api": "interactions", "cause": cause, "ending": "whole"}
+    return sum(
+        node.node.metric("smg_node_streams_resumed_total", **labels) for node in place.trio.living
+    )
 
 
 def left_by(node: MeshNode) -> tuple[float, list[dict[str, Any]]]:

@@ -24,11 +24,13 @@ from smg_node.core.request_context import RequestContext
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.history.peers.peer_interface import NoPeers
 from smg_node.history.ports import Direct, HistoryOptions, Keeper, Kept, Measure
 from smg_node.history.runs.background_run import Pace
 from smg_node.history.runs.run_registry import RegisteredRuns
 from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.service.history_service import HistoryService
+from smg_node.history.service.resumed_streams import ResumedStreams
 from smg_node.history.turns.quotas import Quotas
 from smg_node.history.turns.response_run import ResponseRun
 from smg_node.pipeline.generation.run_interface import Generations
@@ -207,6 +209,7 @@ class HistoryWorld:
     desks: HistoryService
     vault: PlainVault
     runs: RegisteredRuns
+    resumed: ResumedStreams
     access: Access = field(default_factory=lambda: Access(tenant="acme"))
 
     def prompt(self, number: int = -1) -> list[str]:
@@ -263,6 +266,7 @@ def history_world(
     keeper: Keeper = kept
     chosen = HistoryOptions() if options is None else options
     runs = RegisteredRuns(keeper, chosen, owner="n1/0000000a", clock=clock, rng=rng, pace=pace)
+    resumed = ResumedStreams(runs.owner, NoPeers().known)
     parts = HistoryParts(
         keeper=keeper,
         generations=made if generations is None else generations,
@@ -272,11 +276,12 @@ def history_world(
         rng=rng,
         options=chosen,
         runs=runs,
+        resumed=resumed,
         quotas=Quotas(keeper, now_s=clock.monotonic_s, options=chosen),
         chain_depth=chain_depth,
         named=named,
     )
-    return HistoryWorld(kept, made, measures, HistoryService(parts), vault, runs)
+    return HistoryWorld(kept, made, measures, HistoryService(parts), vault, runs, resumed)
 
 
 class CountingStore:

@@ -13,12 +13,14 @@ import msgspec
 from smg_node.core.generation.events import BlockEnd, BlockStart, Delta, Event
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
+from smg_node.history.peers.peer_interface import NoPeers
 from smg_node.history.ports import Direct, HistoryOptions, Keeper
 from smg_node.history.runs.background_run import Pace, RegisteredRun
 from smg_node.history.runs.event_codec import terminal, unpacked
 from smg_node.history.runs.run_registry import RegisteredRuns
 from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.service.history_service import HistoryService
+from smg_node.history.service.resumed_streams import ResumedStreams
 from smg_node.history.store.hooked_store import HookedKeeper
 from smg_node.history.turns.quotas import Quotas
 from smg_node.system_clock import SystemClock
@@ -216,6 +218,7 @@ def still_world(
             rng=rng,
             options=chosen,
             runs=runs,
+            resumed=ResumedStreams(runs.owner, NoPeers().known),
             quotas=Quotas(keeper, now_s=clock.monotonic_s, options=chosen),
         )
     )

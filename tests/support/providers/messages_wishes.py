@@ -17,10 +17,12 @@ from smg_node.core.generation.request import (
     Tool,
     ToolCall,
     ToolChoice,
+    ToolMode,
     Turn,
     TurnBlock,
 )
 
+_MODES: tuple[ToolMode, ...] = ("auto", "none", "required", "named")
 NAMES = ("f", "look_up")
 PICTURE = "data:image/png;base64,aGk="
 _texts = st.sampled_from(("", " ", "\n", "Hi", "So it is. ", "é😀"))
@@ -114,7 +116,7 @@ def wishes(draw: st.DrawFn) -> GenerateRequest:
     tools = draw(st.sampled_from(((), tools)))
     choice = ToolChoice()
     if tools:
-        mode = draw(st.sampled_from(("auto", "none", "required", "named")))
+        mode = draw(st.sampled_from(_MODES))
         allowed = draw(st.sampled_from((None, ("f",))))
         choice = ToolChoice(mode, "f" if mode == "named" else "", allowed, draw(st.booleans()))
     last = draw(st.booleans())

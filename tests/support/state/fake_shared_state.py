@@ -11,6 +11,7 @@ from smg_mesh.escrow.audit.report import Report
 from smg_mesh.escrow.book_rows import Row
 from smg_mesh.state.api_keys import Keys
 from smg_mesh.state.limits.limits_view import LimitsView
+from smg_mesh.state.providers import ProvidersView
 from smg_mesh.state.settings import SettingsView
 from smg_node.cluster.membership.mesh_port import Answer
 from smg_node.cluster.service_factory import SharedServices, build_services
@@ -169,6 +170,8 @@ class FakeShared:
         self.rights = FakeBook()
         self.audit = FakeAuditStore(name, world.rows)
         self.running = FakeRunning(name, world.running)
+        self.providers = ProvidersView(world.providers[name], name)
+        self.keyring = "k1"
         self.held = True
         self.states = {
             "settings": FakeNamespaceState("00ff"),
@@ -178,6 +181,13 @@ class FakeShared:
 
     def state(self) -> Mapping[str, FakeNamespaceState]:
         return self.states
+
+    def seal(self, secret: str) -> bytes:
+        return f"{self.keyring}|{secret[::-1]}".encode()
+
+    def open_secret(self, sealed: bytes) -> str | None:
+        key, _, secret = sealed.decode().partition("|")
+        return secret[::-1] if key == self.keyring else None
 
     def digest(self) -> str:
         return "0123456789abcdef"
@@ -193,6 +203,7 @@ class SharedWorld:
         self.settings = FakeNamespaces(*names, name="settings")
         self.keys = FakeNamespaces(*names, name="keys")
         self.limits = FakeNamespaces(*names, name="limits")
+        self.providers = FakeNamespaces(*names, name="providers")
         self.wall_ms = EPOCH_MS
         self.rows: list[FakeRow] = []
         self.running: dict[str, dict[str, str]] = {}

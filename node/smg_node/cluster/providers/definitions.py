@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from smg_mesh.state.providers import PROVIDER, ROUTE, sealed_in
+from smg_mesh.shared import PROVIDER, ROUTE, sealed_in
 from smg_node.core.errors import SmgError
 from smg_node.providers.parsing.spec_parser import parse_providers
 from smg_node.providers.provider_spec import (

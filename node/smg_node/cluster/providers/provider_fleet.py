@@ -7,7 +7,7 @@ A node without any definition imports nothing of providers and does nothing here
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -20,6 +20,7 @@ from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 if TYPE_CHECKING:
     from smg_node.cluster.providers.definitions import Definitions, DefinitionStore
+    from smg_node.providers.account import ProviderAccount
     from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
 
@@ -85,6 +86,18 @@ class ProviderFleet:
     def definitions(self) -> "Definitions | None":
         """What counts here; None where there is nothing."""
         return self._now
+
+    def read(self) -> "Definitions":
+        """Return what counts by what is shared now, applied or not."""
+        from smg_node.cluster.providers.definitions import effective
+
+        return effective(
+            self._own_definitions(), self._shared.providers.all(), self._shared.open_secret
+        )
+
+    def accounts(self) -> "Mapping[str, ProviderAccount]":
+        """Return the accounts of this process by their providers' names."""
+        return {} if self._book is None else self._book.accounts()
 
     async def run(self, fleet: TargetFleet) -> None:
         """Keep the fleet in step until cancelled; close all connections at the end."""

@@ -71,13 +71,17 @@ class Begin(msgspec.Struct, frozen=True, gc=False):
 
 
 class BlockStart(msgspec.Struct, frozen=True, gc=False):
-    """A block of one kind starts in a choice; `block` counts up from 0 within the choice."""
+    """A block of one kind starts in a choice; `block` counts up from 0 within the choice.
+
+    `opaque` is what its vendor wants back with it, as far as that is known already.
+    """
 
     choice: int
     block: int
     kind: BlockKind
     name: str = ""
     call_id: str = ""
+    opaque: tuple[Opaque, ...] = ()
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):

@@ -30,6 +30,8 @@ from smg_node.core.generation.request import (
     blocks_of,
 )
 from smg_node.dialects.converse.media_blocks import media_block
+from smg_node.dialects.converse.redacted_thoughts import write_redacted
+from smg_node.dialects.converse.vendor_answer import ANTHROPIC
 
 Block = dict[str, Any]
 NO_RESULT: Final = "There is no result of this call: it was not executed, or its result was lost."
@@ -81,7 +83,7 @@ def conversation_of(
         else:
             writer.add_words(turn)
     said = writer.finished()
-    _check(said.messages, prompt)
+    _check(said.messages, prompt, issuer)
     return said
 
 
@@ -119,11 +121,14 @@ class _Messages:
         """Take what the assistant said and called."""
         spoken: list[Block] = []
         calls: list[_Call] = []
-        for block in blocks_of(turn):
+        blocks = blocks_of(turn)
+        # A thought is signed together with the calls behind it.
+        retold = self._calls_as_text and any(block.kind == "call" for block in blocks)
+        for block in blocks:
             if block.kind == "text":
                 spoken += _texts((block.text,))
             elif block.kind == "reasoning":
-                spoken += [] if self._calls_as_text else _thoughts(block, self._issuer)
+                spoken += [] if retold else _thoughts(block, self._issuer)
             else:
                 call = _Call(block.call_id, self._fresh_id(block.call_id), called_name(block.name))
                 calls.append(call)
@@ -239,16 +244,18 @@ def _thoughts(block: TurnBlock, issuer: str) -> list[Block]:
             shown = {"text": block.text, "signature": opaque.data}
             found.append({_THOUGHT: {"reasoningText": shown}})
         elif opaque.kind == REDACTED:
-            found.append({_THOUGHT: {"redactedContent": opaque.data}})
+            found.append({_THOUGHT: {"redactedContent": write_redacted(opaque.data, issuer)}})
     return found
 
 
-def _check(messages: Sequence[Block], prompt: ChatPrompt) -> None:
-    """Refuse what no model of Bedrock takes; trim what the answer goes on from."""
+def _check(messages: Sequence[Block], prompt: ChatPrompt, issuer: str) -> None:
+    """Refuse what the models do not take; trim what the answer goes on from."""
     if not messages:
         raise invalid("Bedrock is sent no empty conversation", prompt.where)
-    if messages[0]["role"] != "user":
-        raise unsupported("at Bedrock a conversation begins with a user's message", prompt.where)
+    if messages[0]["role"] != "user" and issuer != ANTHROPIC:
+        raise unsupported(
+            "for this model of Bedrock a conversation begins with a user's message", prompt.where
+        )
     if messages[-1]["role"] != "assistant":
         return
     if not prompt.continue_final_message:

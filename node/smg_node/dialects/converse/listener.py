@@ -6,8 +6,6 @@ tools that Bedrock runs by itself and pictures, which no dialect here has a word
 `messageStop`; what it cost comes behind that.
 """
 
-import base64
-import binascii
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +17,7 @@ from smg_node.core.generation.opaque import REDACTED, SIGNATURE, Opaque
 from smg_node.dialects.answer_blocks import AnswerBlocks
 from smg_node.dialects.converse.aws_frames import Frame, FrameReader
 from smg_node.dialects.converse.frame_errors import error_in, exception_named
+from smg_node.dialects.converse.redacted_thoughts import read_redacted
 from smg_node.dialects.converse.vendor_answer import (
     BEDROCK,
     SCHEMA_TOOL,
@@ -231,7 +230,8 @@ class ConverseListener:
         """Put the opaque state of the block at hand on it."""
         if not (self._signature or self._redacted):
             return
-        signature, redacted = "".join(self._signature), _joined(self._redacted)
+        signature = "".join(self._signature)
+        redacted = read_redacted(self._redacted, self._issuer)
         self._signature, self._redacted = [], []
         for kind, data in ((SIGNATURE, signature), (REDACTED, redacted)):
             if data:
@@ -267,15 +267,3 @@ def _number(value: object) -> int | None:
 def _arguments(value: object) -> str:
     """Return arguments as text; a whole answer has them as an object."""
     return _encode(value).decode() if isinstance(value, dict) else text_of(value)
-
-
-def _joined(pieces: list[str]) -> str:
-    """Return base64 of all bytes that the pieces, each in base64, stand for."""
-    said = [piece for piece in pieces if piece]
-    if len(said) < 2:
-        return said[0] if said else ""
-    try:
-        whole = b"".join(base64.b64decode(piece, validate=True) for piece in said)
-    except (binascii.Error, ValueError) as error:
-        raise broken("the vendor's answer has something else where base64 belongs") from error
-    return base64.b64encode(whole).decode()

@@ -3,6 +3,8 @@
     Claude    off                        additionalModelRequestFields.thinking disabled
               a budget                   enabled, with a budget below the answer's length
               an effort, or just on      adaptive, with outputConfig.effort
+    OpenAI    an effort                  additionalModelRequestFields.reasoning_effort
+    Qwen      an effort                  additionalModelRequestFields.reasoning_config
     others    an effort                  outputConfig.effort
 
 Claude refuses to think where a call is forced, where the answer goes on from given text, and, with a budget, where the
@@ -10,6 +12,7 @@ loop of calls that is under way began without a signed thought. There the wish i
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from smg_node.core.generation.request import ChatPrompt, Effort, Thinking
@@ -33,18 +36,30 @@ _USUAL: Final = 8_192
 """The budget of who says only that it should think."""
 
 
+_OWN_EFFORTS: Final[Mapping[str, str]] = {
+    "openai.": "reasoning_effort",
+    "qwen.": "reasoning_config",
+}
+"""Models that have the effort among their own fields, by a part of their names; of three levels."""
+_LEVELS: Final = ("low", "medium", "high")
+
+
 class ThinkingFields(NamedTuple):
-    """What a body says of thinking. `max_tokens` is the answer's length, None where nobody needs one."""
+    """What a body says of thinking. `max_tokens` is the answer's length, None where nobody needs one.
+
+    `own` are fields that only the model itself knows.
+    """
 
     max_tokens: int | None
-    thinking: dict[str, Any] | None = None
+    own: Mapping[str, Any] = MappingProxyType({})
     effort: str | None = None
     ignored: tuple[str, ...] = ()
 
     @property
     def on(self) -> bool:
-        """Whether thinking is asked for."""
-        return self.thinking is not None and self.thinking["type"] != "disabled"
+        """Whether Claude's thinking is asked for."""
+        thinking = self.own.get("thinking")
+        return thinking is not None and thinking["type"] != "disabled"
 
 
 def thinking_fields(
@@ -64,9 +79,10 @@ def thinking_fields(
     effort = None if off or BUDGETS_ONLY in options.quirks else _effort(wish)
     if options.issuer != ANTHROPIC:
         heard = effort is not None and wish.budget is None
-        return ThinkingFields(max_tokens, None, effort, ignored if heard else (wish.where,))
+        told = ignored if heard else (wish.where,)
+        return _of_others(max_tokens, effort, told, options.model)
     if off:
-        return ThinkingFields(max_tokens, {"type": "disabled"}, None, ignored)
+        return ThinkingFields(max_tokens, _thinking("disabled"), None, ignored)
     budget = _budget(wish, options)
     if budget is None and wish.on is None and not wish.adaptive and effort is None:
         return ThinkingFields(max_tokens, ignored=ignored)
@@ -76,12 +92,26 @@ def thinking_fields(
     barred = forced or messages[-1]["role"] == "assistant"
     small = room is not None and room <= BUDGET_MIN
     if barred or (budget is not None and (small or _lacks_thought(messages))):
-        return ThinkingFields(max_tokens, None, effort, (*ignored, wish.where))
+        return ThinkingFields(max_tokens, {}, effort, (*ignored, wish.where))
     if budget is None or room is None:
         dropped = () if wish.budget is None else (wish.where,)
-        return ThinkingFields(max_tokens, {"type": "adaptive"}, effort, (*ignored, *dropped))
+        return ThinkingFields(max_tokens, _thinking("adaptive"), effort, (*ignored, *dropped))
     tokens = max(BUDGET_MIN, min(budget, room - 1))
-    return ThinkingFields(room, {"type": "enabled", "budget_tokens": tokens}, effort, ignored)
+    return ThinkingFields(room, _thinking("enabled", budget_tokens=tokens), effort, ignored)
+
+
+def _thinking(kind: str, **said: int) -> dict[str, Any]:
+    return {"thinking": {"type": kind, **said}}
+
+
+def _of_others(
+    max_tokens: int | None, effort: str | None, ignored: tuple[str, ...], model: str
+) -> ThinkingFields:
+    own = next((field for name, field in _OWN_EFFORTS.items() if name in model), None)
+    if own is None or effort is None:
+        return ThinkingFields(max_tokens, {}, effort, ignored)
+    level = effort if effort in _LEVELS else _LEVELS[-1]
+    return ThinkingFields(max_tokens, {own: level}, None, ignored)
 
 
 def _effort(wish: Thinking) -> str | None:

@@ -156,9 +156,7 @@ def _own_fields(
     sampling: Sampling, thinking: ThinkingFields, options: WriterOptions, ignored: list[str]
 ) -> dict[str, Any]:
     """Return the fields that only the model itself knows."""
-    fields: dict[str, Any] = {}
-    if thinking.thinking is not None:
-        fields["thinking"] = thinking.thinking
+    fields: dict[str, Any] = dict(thinking.own)
     top_k = sampling.top_k
     if top_k is None or top_k <= 0:
         return fields
@@ -226,6 +224,8 @@ _WISHES: Final[Mapping[str, tuple[str, str]]] = {
     "maxTokens": ("inferenceConfig.maxTokens", "max_tokens"),
     "top_k": ("additionalModelRequestFields.top_k", "top_k"),
     "thinking": ("additionalModelRequestFields.thinking", ""),
+    "reasoning_effort": ("additionalModelRequestFields.reasoning_effort", ""),
+    "reasoning_config": ("additionalModelRequestFields.reasoning_config", ""),
     "effort": ("outputConfig.effort", ""),
 }
 """Fields that may be left out, and the names of their wishes; "" is how much to think."""

@@ -12,7 +12,11 @@ FINISH: Final[Mapping[FinishReason, str]] = {
     "tool_calls": "STOP",
     "length": "MAX_TOKENS",
     "content_filter": "SAFETY",
+    "refusal": "SAFETY",
+    "pause": "STOP",
+    "context_window": "MAX_TOKENS",
 }
+"""A model that refuses is told as one whose words were held back: clients know of no other way."""
 
 
 def call_part(name: str, call_id: str, arguments: str, signature: str = "") -> dict[str, Any]:

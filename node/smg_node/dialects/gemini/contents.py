@@ -3,12 +3,14 @@
 Neighbouring contents of the model are one turn: chats of official clients keep each frame of a stream as
 a content of its own. A turn's thought is made of its `thought` texts up to a signature; where a client
 returns the signature alone, it is what the signature carries. A result without an id answers the first
-unanswered call of its name.
+unanswered call of its name. A turn with opaque state of a vendor also has its blocks, each with its own; the state
+that stands on an empty text belongs to the text before it.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from smg_node.core.generation.opaque import Opaque
 from smg_node.core.generation.request import Part, TextPart, ToolCall, Turn
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.gemini.parts import (
@@ -18,7 +20,9 @@ from smg_node.dialects.gemini.parts import (
     read_media,
     read_result,
 )
+from smg_node.dialects.gemini.signatures import State, state_in
 from smg_node.dialects.gemini.spelling import spelled
+from smg_node.dialects.gemini.turn_blocks import TurnBlocks
 from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
 
@@ -71,6 +75,8 @@ class _Reader:
         self._calls: list[ToolCall] = []
         self._thoughts: list[str] = []
         self._thought: list[str] = []
+        self._blocks: TurnBlocks | None = None
+        """Those of a turn that has more than texts."""
 
     def turns(self) -> tuple[Turn, ...]:
         """Return all turns so far."""
@@ -157,9 +163,18 @@ class _Reader:
         """Take a part of the model's."""
         kind = kind_of_part(part)
         is_thought = part.flag("thought")
+        signature = part.text(spelled(part, "thoughtSignature"))
+        blocks = self._blocks
+        if blocks is None:
+            blocks = self._blocks = TurnBlocks(self._texts)
+        call: ToolCall | None = None
         if kind == "text":
             text = part.text("text") or ""
-            (self._thought if is_thought else self._texts).append(text)
+            if is_thought:
+                blocks.think(text)
+                self._thought.append(text)
+            else:
+                self._texts.append(text)
         elif kind == "functionCall":
             call = read_call(part, f"call_{len(self._turns)}_{len(self._calls)}")
             if call is not None:
@@ -167,18 +182,28 @@ class _Reader:
         elif kind == "functionResponse":
             part.problem(spelled(part, kind), "only a content of role 'user' may answer a call")
         elif kind:
-            # No template here shows what a model drew, spoke or ran.
+            # No template here shows what a model drew, spoke or ran, and what signs it signs nothing else.
             part.ignore(spelled(part, kind))
-        signature = part.text(spelled(part, "thoughtSignature"))
-        if signature:
-            self._sign(signature)
+        opaque = self._sign(signature, blocks) if signature else ()
+        if call is not None:
+            blocks.call(call, opaque)
+        elif opaque and kind in ("", "text"):
+            blocks.sign("reasoning" if is_thought else "text", opaque)
 
-    def _sign(self, signature: str) -> None:
-        """End a thought: its text if the client has it, else what the signature carries."""
-        shown = "".join(self._thought) or self._opened(signature)
+    def _sign(self, signature: str, blocks: TurnBlocks) -> tuple[Opaque, ...]:
+        """End a thought: its text if the client has it, else what the signature carries; return the rest of that."""
+        carried, state = self._opened(signature), State(())
+        if carried is None:
+            state = state_in(signature)
+            carried = self._opened(state.seal) if state.seal else None
+        shown = "".join(self._thought)
+        if not shown and carried:
+            shown = carried
+            blocks.remember(carried)
         if shown:
             self._thoughts.append(shown)
         self._thought = []
+        return state.opaque
 
     def _close(self) -> None:
         """End the model's turn, if there is one. A thought that led to nothing is not shown."""
@@ -187,9 +212,13 @@ class _Reader:
         thoughts = [*self._thoughts, rest] if rest else self._thoughts
         if text or calls:
             reasoning = _BETWEEN_THOUGHTS.join(thoughts) if thoughts else None
-            self._turns.append(Turn("assistant", text or None, reasoning=reasoning, calls=calls))
+            blocks = () if self._blocks is None else self._blocks.all()
+            self._turns.append(
+                Turn("assistant", text or None, reasoning=reasoning, calls=calls, blocks=blocks)
+            )
         self._unanswered += calls
         self._texts, self._calls, self._thoughts, self._thought = [], [], [], []
+        self._blocks = None
 
 
 def _is_text(value: Any) -> bool:

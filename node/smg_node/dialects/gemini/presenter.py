@@ -5,6 +5,9 @@ by CR and LF, or an element of one JSON array. A call is one part. Thoughts are 
 for; what a thought said is always carried in a signature, on the part of the call it led to, else on an
 empty text behind everything. The last choice's last frame waits for the usage that it has.
 
+A vendor's opaque state stands on the part it belongs to; for text and thoughts, which have left by then, on an empty
+one behind them. Google's own signature is what that vendor made it, and needs no thought beside it.
+
     data: {"candidates":[{"content":{"role":"model","parts":[{"text":"Hi"}]},"index":0}],"modelVersion":…
 
 Official clients take a comment, an event's name or `[DONE]` for a broken answer, and do not keep a turn in
@@ -37,6 +40,7 @@ from smg_node.dialects.gemini.answer_objects import (
     logprobs_object,
     usage_object,
 )
+from smg_node.dialects.gemini.signatures import State, is_googles, signature_with
 from smg_node.dialects.gemini.view import GeminiView
 from smg_node.dialects.google_errors import error_body
 from smg_node.dialects.openai.frames import encode_json, json_line, json_text
@@ -70,6 +74,7 @@ class GeminiPresenter:
         self._kinds = [""] * choices
         self._thoughts = [""] * choices
         """What each choice thought since its last signature."""
+        self._refused = [False] * choices
         self._last: dict[str, Any] = {}
 
     # ── Streamed ─────────────────────────────────────────────────────────────
@@ -115,7 +120,7 @@ class GeminiPresenter:
 
     def _marks(self, kind: str) -> bytes | None:
         """Return what stands before the text of a block of this kind; None for one that is not shown as it comes."""
-        if kind == "text":
+        if kind in ("text", "refusal"):
             return b""
         return _THOUGHT if kind == "reasoning" and self._view.thoughts else None
 
@@ -130,12 +135,29 @@ class GeminiPresenter:
     def _end(self, event: BlockEnd, out: list[bytes]) -> None:
         choice = event.choice
         self._frames[choice] = None
-        if event.kind == "reasoning":
-            self._thoughts[choice] += event.text
-        elif event.kind == "call":
-            signature = self._signature(choice)
+        if event.kind == "refusal":
+            self._refused[choice] = True
+        signature = self._signed(event)
+        if event.kind == "call":
             part = call_part(event.name, event.call_id, event.text, signature)
             out.append(self._frame(_candidate(choice, [part])))
+        elif signature:
+            part = {"thought": True} if event.kind == "reasoning" else {}
+            part |= {"text": "", "thoughtSignature": signature}
+            out.append(self._frame(_candidate(choice, [part])))
+
+    def _signed(self, block: BlockEnd) -> str:
+        """Return the signature of the part that a block is, "" for none; a thought without one is kept for the next."""
+        choice, opaque = block.choice, block.opaque
+        is_thought = block.kind == "reasoning"
+        if is_thought:
+            self._thoughts[choice] += block.text
+        if not opaque:
+            return self._signature(choice) if block.kind == "call" else ""
+        if is_googles(State(opaque)) or (is_thought and self._view.thoughts):
+            # What its vendor keeps, or its client has, needs no seal.
+            self._thoughts[choice] = ""
+        return signature_with(State(opaque, self._signature(choice)))
 
     def _signature(self, choice: int) -> str:
         """Return the signature of what was thought since the last one, "" for nothing."""
@@ -145,12 +167,16 @@ class GeminiPresenter:
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         signature = self._signature(event.choice)
         part = {"text": "", "thoughtSignature": signature} if signature else {"text": ""}
-        candidate = _candidate(event.choice, [part], FINISH[event.reason])
+        candidate = _candidate(event.choice, [part], self._reason(event))
         self._unfinished -= 1
         if self._unfinished:
             out.append(self._frame(candidate))
         else:
             self._last = candidate
+
+    def _reason(self, event: Finish) -> str:
+        refused = self._refused[event.choice] and event.reason == "stop"
+        return FINISH["refusal" if refused else event.reason]
 
     def _usage(self, event: Usage, out: list[bytes]) -> None:
         usage = b',"usageMetadata":%b}' % encode_json(usage_object(event))
@@ -189,20 +215,12 @@ class GeminiPresenter:
         assert choice.finish is not None, "a whole answer has finished"
         parts: list[dict[str, Any]] = []
         for block in choice.blocks:
-            if block.kind == "call":
-                signature = self._signature(index)
-                parts.append(call_part(block.name, block.call_id, block.text, signature))
-                continue
-            if block.kind == "reasoning":
-                self._thoughts[index] += block.text
-                if self._view.thoughts and block.text:
-                    parts.append({"thought": True, "text": block.text})
-            elif block.text:
-                parts.append({"text": block.text})
+            self._refused[index] = self._refused[index] or block.kind == "refusal"
+            parts += self._part(block)
         signature = self._signature(index)
         if signature:
             _last_text(parts)["thoughtSignature"] = signature
-        candidate = _candidate(index, parts or [{"text": ""}], FINISH[choice.finish.reason])
+        candidate = _candidate(index, parts or [{"text": ""}], self._reason(choice.finish))
         if self._logprobs and choice.logprobs:
             shown = ("text", "reasoning") if self._view.thoughts else ("text",)
             rows = choice.logprobs_of(*shown)
@@ -211,10 +229,22 @@ class GeminiPresenter:
             )
         return candidate
 
+    def _part(self, block: BlockEnd) -> list[dict[str, Any]]:
+        """Return the part of a block; none for one that is not shown and has no signature."""
+        signature = self._signed(block)
+        if block.kind == "call":
+            return [call_part(block.name, block.call_id, block.text, signature)]
+        thought = block.kind == "reasoning"
+        text = "" if thought and not self._view.thoughts else block.text
+        part: dict[str, Any] = {"thought": True, "text": text} if thought else {"text": text}
+        if signature:
+            part["thoughtSignature"] = signature
+        return [part] if text or signature else []
+
 
 def _last_text(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the last part if it is a text that answers; else an empty one, which is the last then."""
-    if not parts or "text" not in parts[-1] or "thought" in parts[-1]:
+    """Return the last part if it is an unsigned text that answers; else an empty one, which is the last then."""
+    if not parts or "text" not in parts[-1] or {"thought", "thoughtSignature"} & parts[-1].keys():
         parts.append({"text": ""})
     return parts[-1]
 

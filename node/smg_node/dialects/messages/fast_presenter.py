@@ -26,6 +26,7 @@ from smg_node.dialects.dialect import Caller, ParsedBody
 from smg_node.dialects.messages.message_object import (
     BLANKS,
     MESSAGE,
+    NONE_CREATED,
     NULL,
     Signer,
     ending_of,
@@ -36,6 +37,7 @@ from smg_node.dialects.messages.presenter import (
     MESSAGE_DELTA,
     MESSAGE_START,
     MESSAGE_STOP,
+    NONE_CREATED_SINCE,
     MessagesPresenter,
 )
 from smg_node.dialects.messages.view import MessagesView
@@ -94,10 +96,16 @@ class PlainPresenter(MessagesPresenter):
         """Return the JSON body of an unstreamed answer."""
         (first,) = answer.choices
         blocks, finish = first.blocks, first.finish
-        if len(blocks) != 1 or blocks[0].kind != "text" or finish is None:
+        begin, usage, view = answer.begin, answer.usage, self._view
+        if (
+            len(blocks) != 1
+            or not _is_plain_text(blocks[0])
+            or finish is None
+            or usage.cache_write_tokens
+        ):
             self._takes_over()
             return super().answer(answer)
-        begin, usage, view, text = answer.begin, answer.usage, self._view, blocks[0].text
+        text = blocks[0].text
         prompt, cached = usage.prompt_tokens, min(usage.cached_tokens, usage.prompt_tokens)
         return _whole(view.model, view.service_tier) % (
             message_id(begin).encode(),
@@ -125,11 +133,15 @@ class PlainPresenter(MessagesPresenter):
         return b"".join((opening, _TEXT_START, _HEAD, json_text(text), _TAIL))
 
     def _last(self, events: Sequence[Any]) -> bytes:
+        if events[0].opaque:
+            return self._long_way(events)
         self._last_shown = events
         self._finished = events[-1]
         return _STOP
 
     def _more_and_last(self, events: Sequence[Any]) -> bytes:
+        if events[1].opaque:
+            return self._long_way(events)
         return self.frames(events[:1]) + self._last(events[1:])
 
     def _all(self, events: Sequence[Any]) -> bytes:
@@ -138,13 +150,14 @@ class PlainPresenter(MessagesPresenter):
 
     def _totals(self, events: Sequence[Any]) -> bytes:
         usage, finished = events[0], self._finished
-        if finished is None:
+        if finished is None or usage.cache_write_tokens:
             return self._long_way(events)
         self._over = True
         prompt, cached = usage.prompt_tokens, min(usage.cached_tokens, usage.prompt_tokens)
         told = MESSAGE_DELTA % (
             *ending_of(finished, self._begun, usage, self._request),
             prompt - cached,
+            NONE_CREATED_SINCE,
             cached,
             usage.completion_tokens,
             usage.reasoning_tokens,
@@ -166,6 +179,10 @@ class PlainPresenter(MessagesPresenter):
         super().__init__(ParsedBody(request, self._view), caller.request_id, signer)
 
 
+def _is_plain_text(block: BlockEnd) -> bool:
+    return block.kind == "text" and not block.opaque
+
+
 # By all their types at once: what an answer begins with, goes on with and ends with.
 _BATCHES: Final[Mapping[tuple[type, ...], Callable[[PlainPresenter, Sequence[Any]], bytes]]] = {
     (Begin, BlockStart, Delta): PlainPresenter._first,
@@ -179,14 +196,16 @@ _BATCHES: Final[Mapping[tuple[type, ...], Callable[[PlainPresenter, Sequence[Any
 @lru_cache(maxsize=256)
 def _start(model: str, tier: str) -> bytes:
     """Return the first frame of a model's plain streams, with places for id and prompt tokens."""
-    return _filled(MESSAGE_START, json_text(model), b"[]", (NULL,) * 3, (b"%d", *(b"0",) * 3), tier)
+    counts = (b"%d", NONE_CREATED, *(b"0",) * 3)
+    return _filled(MESSAGE_START, json_text(model), b"[]", (NULL,) * 3, counts, tier)
 
 
 @lru_cache(maxsize=256)
 def _whole(model: str, tier: str) -> bytes:
     """Return a model's plain answer, with places for id, text, ending and counts."""
     content = b'[{"type":"text","text":%b}]'
-    return _filled(MESSAGE, encode_json(model), content, (b"%b",) * 3, (b"%d",) * 4, tier)
+    counts = (b"%d", NONE_CREATED, *(b"%d",) * 3)
+    return _filled(MESSAGE, encode_json(model), content, (b"%b",) * 3, counts, tier)
 
 
 def _filled(

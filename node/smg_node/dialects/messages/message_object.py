@@ -11,8 +11,15 @@ import msgspec
 
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.events import Begin, BlockEnd, Finish, FinishReason, Usage
+from smg_node.core.generation.opaque import Opaque
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.dialects.messages.argument_gate import ArgumentGate
+from smg_node.dialects.messages.carried_state import (
+    Place,
+    carried_signature,
+    envelope_at,
+    redaction,
+)
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import encode_json, json_line, json_text
 from smg_node.dialects.thought_seals import ThoughtSeals
@@ -26,20 +33,23 @@ _REASONS: Final[dict[FinishReason, bytes]] = {
     "length": b"max_tokens",
     "tool_calls": b"tool_use",
     "content_filter": b"refusal",
+    "refusal": b"refusal",
+    "pause": b"pause_turn",
+    "context_window": b"model_context_window_exceeded",
 }
 _REFUSED: Final = b'{"type":"refusal","category":null,"explanation":null}'
 _UNDIAGNOSED: Final = b',"diagnostics":{"cache_miss_reason":{"type":"unavailable"}}'
 
-# No engine's figure of what it newly cached is known, so that is never told as more than nothing.
-CREATED: Final = (
-    b'"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0},'
-    b'"cache_creation_input_tokens":0'
+_CREATED: Final = (
+    b'"cache_creation":{"ephemeral_5m_input_tokens":%d,"ephemeral_1h_input_tokens":%d},'
+    b'"cache_creation_input_tokens":%d'
 )
+NONE_CREATED: Final = _CREATED % (0, 0, 0)
+"""What an answer says of tokens newly cached where none are known: no engine's figure is, only vendors' are."""
 MESSAGE: Final = (
     b'{"id":"%b","type":"message","role":"assistant","model":%b,"content":%b,"stop_reason":%b,'
-    b'"stop_sequence":%b,"stop_details":%b,"container":null,"usage":{"input_tokens":%d,'
-    + CREATED
-    + b',"cache_read_input_tokens":%d,"output_tokens":%d,'
+    b'"stop_sequence":%b,"stop_details":%b,"container":null,"usage":{"input_tokens":%d,%b,'
+    b'"cache_read_input_tokens":%d,"output_tokens":%d,'
     b'"output_tokens_details":{"thinking_tokens":%d},'
     b'"service_tier":%b,"inference_geo":"not_available"}%b}'
 )
@@ -56,9 +66,12 @@ class Ending(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Tokens of an answer as clients are told of them: `input` are those that no cache had."""
+    """Tokens of an answer as clients are told of them: `input` are those that no cache had or got, `created` says in
+    JSON which ones a cache got.
+    """
 
     input: int
+    created: bytes
     cached: int
     output: int
     thinking: int
@@ -93,32 +106,39 @@ def tool_use_id(begin: Begin, call: int) -> str:
 
 
 _ENDINGS: Final = {
-    reason: Ending(b'"%b"' % word, NULL, _REFUSED if reason == "content_filter" else NULL)
+    reason: Ending(b'"%b"' % word, NULL, _REFUSED if word == b"refusal" else NULL)
     for reason, word in _REASONS.items()
 }
 _OUT_OF_CONTEXT: Final = Ending(b'"model_context_window_exceeded"', NULL, NULL)
 
 
-def ending_of(finish: Finish, begin: Begin, usage: Usage, request: GenerateRequest) -> Ending:
-    """Return how an answer ended."""
+def ending_of(
+    finish: Finish, begin: Begin, usage: Usage, request: GenerateRequest, *, refused: bool = False
+) -> Ending:
+    """Return how an answer ended; `refused`: a text of it declines to answer, whatever ended it then."""
     reason, matched = finish.reason, finish.matched
     if matched is not None and reason == "stop" and matched in request.sampling.stop:
         assert isinstance(matched, str), "stop strings are strings"
         return Ending(b'"stop_sequence"', json_text(matched), NULL)
     if begin.room is not None and reason == "length" and usage.completion_tokens >= begin.room:
         return _OUT_OF_CONTEXT
-    return _ENDINGS[reason]
+    return _ENDINGS["refusal" if refused and reason == "stop" else reason]
 
 
 SILENT_ENDING: Final = Ending(b'"max_tokens"', NULL, NULL)
 
 
-def counts_of(usage: Usage, view: MessagesView) -> Counts:
+def counts_of(usage: Usage, view: MessagesView, none_created: bytes = NONE_CREATED) -> Counts:
     """Return the tokens of an answer."""
     prompt, cached = usage.prompt_tokens, min(usage.cached_tokens, usage.prompt_tokens)
+    written, created = min(usage.cache_write_tokens, prompt - cached), none_created
+    if written:
+        long = min(usage.cache_write_long_tokens, written)
+        created = _CREATED % (written - long, long, written)
+    new = prompt - cached - written
     if view.silent:
-        return Counts(prompt - cached, cached, 0, 0)
-    return Counts(prompt - cached, cached, usage.completion_tokens, usage.reasoning_tokens)
+        return Counts(new, created, cached, 0, 0)
+    return Counts(new, created, cached, usage.completion_tokens, usage.reasoning_tokens)
 
 
 def edits_of(view: MessagesView) -> bytes:
@@ -154,7 +174,8 @@ def whole_message(
         content, ending = b"[]", SILENT_ENDING
     else:
         content = _content(choice.blocks, choice.finish, begin, request, view, signer)
-        ending = ending_of(choice.finish, begin, usage, request)
+        refused = any(block.kind == "refusal" for block in choice.blocks)
+        ending = ending_of(choice.finish, begin, usage, request, refused=refused)
     return MESSAGE % (
         message_id(begin).encode(),
         encode_json(view.model),
@@ -174,26 +195,31 @@ def _content(
     view: MessagesView,
     signer: Signer,
 ) -> bytes:
-    if len(blocks) == 1 and blocks[0].kind == "text":
+    if len(blocks) == 1 and blocks[0].kind == "text" and not blocks[0].opaque:
         text = blocks[0].text
         return _TEXT % (encode_json(text) if text.strip(BLANKS) else b'""')
     shown: list[dict[str, Any]] = []
     calls, last = 0, len(blocks) - 1
     trimming = trims(request)
     for place, block in enumerate(blocks):
-        if block.kind == "call":
+        if block.kind == "reasoning":
+            shown += _thought(block, signer)
+        elif block.kind == "call":
             cut = place == last and finish.reason == "length"
             eager = is_eager(block.name, view)
+            if block.opaque:
+                shown += _enveloped("next", block.opaque)
             shown.append(_call(block, tool_use_id(begin, calls), eager=eager, cut=cut))
             calls += 1
-            continue
-        text = block.text.lstrip(BLANKS) if shown or block.kind == "reasoning" else block.text
-        if block.kind == "reasoning":
-            if text:
-                shown.append(_thought(text, signer))
-        elif text.strip(BLANKS):
-            trimmed = trimming and place != last
-            shown.append({"type": "text", "text": text.rstrip(BLANKS) if trimmed else text})
+        else:
+            text = block.text.lstrip(BLANKS) if shown else block.text
+            if text.strip(BLANKS):
+                trimmed = trimming and place != last
+                shown.append({"type": "text", "text": text.rstrip(BLANKS) if trimmed else text})
+                if block.opaque:
+                    shown += _enveloped("last", block.opaque)
+            elif block.opaque:
+                shown += _enveloped("text", block.opaque, block.text)
     return encode_json(shown or [{"type": "text", "text": ""}])
 
 
@@ -202,9 +228,24 @@ def is_eager(name: str, view: MessagesView) -> bool:
     return view.eager_all or name in view.eager_tools
 
 
-def _thought(text: str, signer: Signer) -> dict[str, Any]:
-    shown = "" if signer.omitted else text
-    return {"type": "thinking", "thinking": shown, "signature": signer.signature(text)}
+def _thought(block: BlockEnd, signer: Signer) -> list[dict[str, Any]]:
+    text = block.text.lstrip(BLANKS)
+    shown, signature = "" if signer.omitted else text, ""
+    if block.opaque:
+        redacted = redaction(block)
+        if redacted:
+            return [{"type": "redacted_thinking", "data": redacted}]
+        signature = carried_signature(block, shown)
+    if not (text or signature):
+        return []
+    signature = signature or signer.signature(text)
+    return [{"type": "thinking", "thinking": shown, "signature": signature}]
+
+
+def _enveloped(place: Place, opaque: tuple[Opaque, ...], text: str = "") -> list[dict[str, Any]]:
+    """Return the thought that carries the state of another block, if there is any."""
+    envelope = envelope_at(place, opaque, text)
+    return [{"type": "thinking", "thinking": "", "signature": envelope}] if envelope else []
 
 
 def _call(block: BlockEnd, call_id: str, *, eager: bool, cut: bool) -> dict[str, Any]:

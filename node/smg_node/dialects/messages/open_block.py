@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from smg_node.core.generation.events import BlockEnd, Delta
 from smg_node.dialects.messages.argument_gate import ArgumentGate
+from smg_node.dialects.messages.carried_state import carried_signature, redaction
 from smg_node.dialects.messages.message_object import BLANKS, Signer
 from smg_node.dialects.openai.frames import json_text
 
@@ -25,6 +26,7 @@ _DELTA: Final = (
 _STOP: Final = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 _TEXT: Final = b'"text","text":""'
 _TEXT_DELTA: Final = b'"text_delta","text"'
+_REDACTED: Final = b'"redacted_thinking","data":%b'
 _THOUGHT: Final = b'"thinking","thinking":"","signature":""'
 _THOUGHT_DELTA: Final = b'"thinking_delta","thinking"'
 _SIGNATURE_DELTA: Final = b'"signature_delta","signature"'
@@ -153,10 +155,27 @@ class OpenThought(OpenBlock):
 
     def end(self, event: BlockEnd, out: list[bytes]) -> bool:
         """Sign and end it."""
-        if self.shown:
-            signature = json_text(self._signer.signature(event.text.lstrip(BLANKS)))
-            out.append(_DELTA % (self.index, _SIGNATURE_DELTA) + signature + TAIL)
+        if event.opaque:
+            self._end_stated(event, out)
+        elif self.shown:
+            self._sign(self._signer.signature(event.text.lstrip(BLANKS)), out)
         return super().end(event, out)
+
+    def _end_stated(self, event: BlockEnd, out: list[bytes]) -> None:
+        """Sign with what the vendor of the thought wants back."""
+        redacted = redaction(event)
+        if redacted:
+            self._start(_REDACTED % json_text(redacted), out)
+            return
+        text = event.text.lstrip(BLANKS)
+        signature = carried_signature(event, "" if self._signer.omitted else text)
+        if signature and not self.shown:
+            self._start(_THOUGHT, out)
+        if self.shown:
+            self._sign(signature or self._signer.signature(text), out)
+
+    def _sign(self, signature: str, out: list[bytes]) -> None:
+        out.append(_DELTA % (self.index, _SIGNATURE_DELTA) + json_text(signature) + TAIL)
 
 
 class OmittedThought(OpenThought):
@@ -218,6 +237,12 @@ class OpenCall(OpenBlock):
     def _show(self, said: str, out: list[bytes]) -> None:
         self._said = True
         out.append(_DELTA % (self.index, _CALL_DELTA) + json_text(said) + TAIL)
+
+
+def envelope_frames(index: int, envelope: str) -> tuple[bytes, ...]:
+    """Return the frames of a thought without text that carries the state of another block."""
+    signed = _DELTA % (index, _SIGNATURE_DELTA) + json_text(envelope) + TAIL
+    return _START % (index, _THOUGHT), signed, _STOP % index
 
 
 EMPTY_TEXT: Final = (_START % (0, _TEXT), _STOP % 0)

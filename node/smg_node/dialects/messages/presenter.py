@@ -25,10 +25,13 @@ from smg_node.core.generation.events import (
     PromptEcho,
     Usage,
 )
+from smg_node.core.generation.opaque import Opaque
 from smg_node.dialects.dialect import ParsedBody
+from smg_node.dialects.messages.carried_state import Place, envelope_at
 from smg_node.dialects.messages.errors import error_frame
 from smg_node.dialects.messages.message_object import (
     MESSAGE,
+    NONE_CREATED,
     NULL,
     SILENT_ENDING,
     Signer,
@@ -49,6 +52,7 @@ from smg_node.dialects.messages.open_block import (
     OpenCall,
     OpenText,
     OpenThought,
+    envelope_frames,
 )
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import json_text
@@ -58,9 +62,11 @@ MESSAGE_START: Final = (
 )
 MESSAGE_DELTA: Final = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":%b,"stop_sequence":%b,'
-    b'"stop_details":%b,"container":null},"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,'
+    b'"stop_details":%b,"container":null},"usage":{"input_tokens":%d,%b,'
     b'"cache_read_input_tokens":%d,"output_tokens":%d,"output_tokens_details":{"thinking_tokens":%d}}%b}\n\n'
 )
+NONE_CREATED_SINCE: Final = b'"cache_creation_input_tokens":0'
+"""What `message_delta` says of tokens newly cached where none are."""
 MESSAGE_STOP: Final = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 
 
@@ -76,6 +82,12 @@ class MessagesPresenter:
     _calls = 0
     _over = False
     _finished: Finish | None = None
+    _refused = False
+    """Whether a text of the answer declines to answer."""
+    _stated: tuple[Opaque, ...] = ()
+    """State of the block that is open, as far as it was carried before it."""
+    _late: tuple[Opaque, ...] = ()
+    _ended_text = ""
     # Set when a stream begins.
     _begun: Begin
 
@@ -136,6 +148,7 @@ class MessagesPresenter:
                 NULL,
                 NULL,
                 event.prompt_tokens,
+                NONE_CREATED,
                 0,
                 0,
                 0,
@@ -156,9 +169,13 @@ class MessagesPresenter:
         view, index = self._view, self._shown
         if view.silent:
             return OpenBlock(index)
-        if event.kind == "text":
+        if event.kind in ("text", "refusal"):
+            self._refused = self._refused or event.kind == "refusal"
             return OpenText(index, trims=trims(self._request))
         if event.kind == "call":
+            self._stated = event.opaque
+            if event.opaque:
+                index = self._carry("next", event.opaque, "", out)
             call_id = tool_use_id(self._begun, self._calls)
             self._calls += 1
             return OpenCall(index, call_id, event.name, out, eager=is_eager(event.name, view))
@@ -171,8 +188,12 @@ class MessagesPresenter:
         assert block is not None, "only an open block can end"
         # No text may come past a block that waits for what follows it.
         block.head = None
+        if event.opaque and event.kind != "reasoning" and not self._view.silent:
+            stated = self._stated if event.kind == "call" else ()
+            self._late = tuple(one for one in event.opaque if one not in stated)
+            self._ended_text = event.text
         if block.end(event, out):
-            self._close(block)
+            self._close(block, out)
         else:
             self._ended = True
 
@@ -183,13 +204,27 @@ class MessagesPresenter:
             return
         assert self._ended, "a block ends before anything follows it"
         block.settle(out, followed=followed, cut=cut)
-        self._close(block)
+        self._close(block, out)
         if block.broken:
             self._fail(Fail(_broken()), out)
 
-    def _close(self, block: OpenBlock) -> None:
+    def _close(self, block: OpenBlock, out: list[bytes]) -> None:
         self._open, self._ended = None, False
         self._shown += block.shown
+        if self._late:
+            late, self._late = self._late, ()
+            if block.shown:
+                self._carry("last", late, "", out)
+            else:
+                self._carry("text", late, self._ended_text, out)
+
+    def _carry(self, place: Place, opaque: tuple[Opaque, ...], text: str, out: list[bytes]) -> int:
+        """Show what carries the state of another block, if there is any; return the index of the next block."""
+        envelope = envelope_at(place, opaque, text)
+        if envelope:
+            out += envelope_frames(self._shown, envelope)
+            self._shown += 1
+        return self._shown
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
         self._settle(out, followed=False, cut=event.reason == "length")
@@ -202,8 +237,9 @@ class MessagesPresenter:
         assert finished is not None, "an answer finishes before its usage is told"
         ending = SILENT_ENDING
         if not view.silent:
-            ending = ending_of(finished, self._begun, event, self._request)
-        out.append(MESSAGE_DELTA % (*ending, *counts_of(event, view), edits_of(view)))
+            ending = ending_of(finished, self._begun, event, self._request, refused=self._refused)
+        counts = counts_of(event, view, NONE_CREATED_SINCE)
+        out.append(MESSAGE_DELTA % (*ending, *counts, edits_of(view)))
 
     def _stop(self, _event: End, out: list[bytes]) -> None:
         self._over = True

@@ -160,28 +160,21 @@ class RegisteredRun:
         """Return when its end is durable, or it has another owner."""
         await self._ended.wait()
 
-    async def follow(self, after: int) -> AsyncGenerator[Sequence[NumberedEvent], None]:
+    def follow(self, after: int) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield its events with larger numbers, each once it is durable, and the terminal one last.
 
         Without the terminal event if another node makes it now, or it was deleted. SmgError: the
         log cannot be read.
         """
-        async with self._presence(), aclosing(self.log.follow(after)) as batches:
-            async for told in batches:
-                yield told
+        return self.log.follow(after, came=self._came, left=self._left)
 
-    async def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
+    def attend(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield all of its events at once, and the terminal one when its end is durable: for its
         own client.
 
         Without the terminal event if it is made elsewhere now, or deleted.
         """
-        async with self._presence(), aclosing(self.log.follow(-1, at_once=True)) as batches:
-            async for told in batches:
-                yield told
-
-    def _presence(self) -> "_Presence":
-        return _Presence(self._came, self._left)
+        return self.log.follow(-1, at_once=True, came=self._came, left=self._left)
 
     def _came(self) -> None:
         self._present += 1
@@ -220,7 +213,8 @@ class RegisteredRun:
             async with aclosing(self.made.generated()) as batches:
                 async for told in batches:
                     self.log.say(told)
-                    await self.log.room()
+                    if not self.log.has_room:
+                        await self.log.room()
         except Exception:
             # A door: a mistake of ours must not leave a response that nobody ends.
             _log.exception("a response broke because of a mistake of ours: %s", self.id)
@@ -365,20 +359,6 @@ class RegisteredRun:
             self.log.finish(None)
         self.made.over = True
         self._ended.set()
-
-
-class _Presence:
-    """Counts the clients that are connected to a run."""
-
-    def __init__(self, came: Callable[[], None], left: Callable[[], None]) -> None:
-        self._came: Final = came
-        self._left: Final = left
-
-    async def __aenter__(self) -> None:
-        self._came()
-
-    async def __aexit__(self, *error: object) -> None:
-        self._left()
 
 
 def _shutting_down() -> SmgError:

@@ -17,6 +17,11 @@ from smg_storage.records import EventBlob
 
 LEVEL: Final = 1
 """Events repeat themselves so much that more effort gains next to nothing."""
+_SMALL_BYTES: Final = 32 << 10
+"""A flush of one stream is a few KB. For more than this the usual window pays."""
+_SMALL_WINDOW_BITS: Final = 13
+_SMALL_MEMORY_LEVEL: Final = 6
+"""48 KB of tables instead of 260: what is asked for and given back at every flush costs more than packing does."""
 UNPACKED_BYTES_MAX: Final = 64 << 20
 """More in one blob is a damaged one, or none of ours."""
 
@@ -53,7 +58,7 @@ def packed(events: Sequence[NumberedEvent]) -> EventBlob:
     first, last = events[0].sequence, events[-1].sequence
     assert last - first + 1 == len(events), "events of a blob follow one another"
     lines = b"\n".join([event.data for event in events])
-    return EventBlob(first=first, last=last, payload=zlib.compress(lines, LEVEL))
+    return EventBlob(first=first, last=last, payload=_deflated(lines))
 
 
 def unpacked(blob: EventBlob) -> list[NumberedEvent]:
@@ -85,6 +90,14 @@ def terminal(response: bytes, sequence: int) -> NumberedEvent:
         return last_event(response, sequence)
     fields = {"type": kind, "sequence_number": sequence, "response": msgspec.Raw(response)}
     return NumberedEvent(sequence, kind, json_line(fields))
+
+
+def _deflated(lines: bytes) -> bytes:
+    """Return a stream that any inflater reads, whatever window it was made with."""
+    if len(lines) > _SMALL_BYTES:
+        return zlib.compress(lines, LEVEL)
+    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, _SMALL_WINDOW_BITS, _SMALL_MEMORY_LEVEL)
+    return packer.compress(lines) + packer.flush()
 
 
 def _inflated(payload: bytes) -> bytes:

@@ -41,6 +41,7 @@ _NUMBER_MAX: Final = (1 << 31) - 2
 """Stores count events in 32 bits; no stream has as many."""
 
 Events = AsyncGenerator[Sequence[NumberedEvent], None]
+Seen = Callable[[StoredResponse], None]
 
 
 class Followed(Protocol):
@@ -92,8 +93,16 @@ class Following:
 
     # ── Events ───────────────────────────────────────────────────────────────
 
-    async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
-        """Return the events with larger numbers than `after` (None: all), up to the end.
+    async def follow(
+        self,
+        access: Access,
+        response_id: str,
+        after: int | None,
+        *,
+        seen: Seen = lambda record: None,
+    ) -> Events:
+        """Return the events with larger numbers than `after` (None: all), up to the end; `seen` is told
+        of each row that is read for them.
 
         NOT_FOUND; INVALID_REQUEST `stream_expired` where the log is gone; OVERLOADED
         `store_unavailable`. The events raise SmgError where the stream cannot go on, as they do
@@ -102,11 +111,14 @@ class Following:
         after = None if after is None else min(after, _NUMBER_MAX)
         run = self._find(access.tenant, response_id)
         if run is not None:
-            return self._onward(run, access, response_id, -1 if after is None else after)
-        record = await self._record(access, response_id)
-        return await self._from_store(record, access, after)
+            first = -1 if after is None else after
+            return self._onward(run, access, response_id, first, seen)
+        record = await self._record(access, response_id, seen)
+        return await self._from_store(record, access, after, seen)
 
-    async def _onward(self, run: Followed, access: Access, response_id: str, after: int) -> Events:
+    async def _onward(
+        self, run: Followed, access: Access, response_id: str, after: int, seen: Seen
+    ) -> Events:
         """Yield the events of a run of this process, and continue from the store if another node
         takes over.
         """
@@ -116,14 +128,14 @@ class Following:
                 after = told[-1].sequence
                 if told[-1].type in LAST_EVENTS:
                     return
-        record = await self._record(access, response_id)
-        seen = None if after < 0 else after
-        async with aclosing(await self._from_store(record, access, seen)) as batches:
+        record = await self._record(access, response_id, seen)
+        told_to = None if after < 0 else after
+        async with aclosing(await self._from_store(record, access, told_to, seen)) as batches:
             async for told in batches:
                 yield told
 
     async def _from_store(
-        self, record: StoredResponse, access: Access, after: int | None
+        self, record: StoredResponse, access: Access, after: int | None, seen: Seen
     ) -> Events:
         log = self._log(access, record.id, -1 if after is None else after)
         first = await log.more()
@@ -131,7 +143,7 @@ class Following:
             raise corrupt(f"log of response {record.id}, whose beginning is gone")
         if record.status.is_final and not log.found:
             return await self._without_log(record, log, after)
-        return self._told(record, access, log, first)
+        return self._told(record, access, log, first, seen)
 
     async def _without_log(
         self, record: StoredResponse, log: LogReader, after: int | None
@@ -144,7 +156,12 @@ class Following:
         return _all_of([])
 
     async def _told(
-        self, record: StoredResponse, access: Access, log: LogReader, told: Sequence[NumberedEvent]
+        self,
+        record: StoredResponse,
+        access: Access,
+        log: LogReader,
+        told: Sequence[NumberedEvent],
+        seen: Seen,
     ) -> Events:
         wait_s, looks = POLL_FIRST_S, True
         notice = self._notice(record, access)
@@ -165,7 +182,7 @@ class Following:
             if not told:
                 if looks:
                     # Final or not, the log is read once more after this: it may have grown in between.
-                    record = await self._record(access, record.id)
+                    record = await self._record(access, record.id, seen)
                     told = await log.more() if record.status.is_final else ()
                 looks = not looks
         for last in await self._end(record, log):
@@ -222,13 +239,14 @@ class Following:
     def _log(self, access: Access, response_id: str, after: int) -> LogReader:
         return LogReader(self._keeper.store, access, response_id, after=after)
 
-    async def _record(self, access: Access, response_id: str) -> StoredResponse:
+    async def _record(self, access: Access, response_id: str, seen: Seen) -> StoredResponse:
         if not is_id(response_id):
             raise response_not_found(response_id)
         with asking_store():
             record = await self._keeper.store.get_response(access, response_id)
         if record is None:
             raise response_not_found(response_id)
+        seen(record)
         return record
 
     async def _retold(self, record: StoredResponse) -> Sequence[NumberedEvent]:

@@ -81,7 +81,7 @@ class RunLog:
         self._hurried = False
         self._over = False
         self._prod: Final = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def next(self) -> int:
@@ -95,10 +95,15 @@ class RunLog:
 
     # ── Said ─────────────────────────────────────────────────────────────────
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more events now."""
+        return self._tail.new_bytes < NEW_BYTES_MAX and self._held.has_room
+
     async def room(self) -> None:
         """Return when there is room for more events."""
         while self._tail.new_bytes >= NEW_BYTES_MAX and self.refused is None:
-            await self._changed.wait()
+            await self._news()
         await self._held.room()
 
     def say(self, events: Sequence[NumberedEvent]) -> None:
@@ -142,7 +147,7 @@ class RunLog:
         self._hurried = True
         self._prod.set()
         while self._tail.new_bytes and self.refused is None:
-            await self._changed.wait()
+            await self._news()
 
     def finish(self, end: NumberedEvent | None, *, unwritten: bool = False) -> None:
         """Record that the run is over, with its terminal event: None if another owner sends that.
@@ -182,42 +187,63 @@ class RunLog:
 
     def _tell(self) -> None:
         """Wake all waiters of this log."""
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+        if not self._waiting:
+            return
+        for waiter in self._waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiting.clear()
+
+    def _news(self) -> "asyncio.Future[None]":
+        """Return what is done when something of this log has changed."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        return waiter
 
     # ── Followed ─────────────────────────────────────────────────────────────
 
     async def follow(
-        self, after: int, *, at_once: bool = False
+        self,
+        after: int,
+        *,
+        at_once: bool = False,
+        came: Callable[[], None] = lambda: None,
+        left: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield events with larger numbers, each once it is in the log, and the terminal one last.
+        `came` and `left` are called when the follower does.
 
         `at_once` also those that are not, as long as no other node can own the response. Without
         the terminal event if another node makes it now. SmgError: events that are not in memory any
         more cannot be read.
         """
-        reader = self._tail.join(after, waits=not at_once)
+        tail = self._tail
+        came()
+        reader = tail.join(after, waits=not at_once)
         self._prod.set()
         try:
             while True:
-                changed = self._changed
-                upto = self._tail.last if at_once and self._is_ours() else self._tail.durable
-                told = self._tail.since(reader.at, upto=upto)
+                upto = tail.last
+                if upto > reader.at and not (at_once and self._is_ours()):
+                    upto = tail.durable
+                if upto <= reader.at:
+                    if self._over:
+                        break
+                    await self._news()
+                    continue
+                told = tail.since(reader.at, upto=upto)
                 if told is None:
                     async with aclosing(self._from_store(reader)) as batches:
                         async for told in batches:
                             yield told
-                elif told:
+                else:
                     reader.at = told[-1].sequence
                     yield told
-                elif self._over:
-                    break
-                else:
-                    await changed.wait()
             if self.end is not None and self.end.sequence > reader.at:
                 yield [self.end]
         finally:
-            self._tail.leave(reader)
+            tail.leave(reader)
+            left()
 
     async def _from_store(self, reader: Reader) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield events that are in the log but not in memory, for a follower that is far behind."""

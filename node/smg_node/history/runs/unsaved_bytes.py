@@ -29,6 +29,11 @@ class UnsavedBytes:
         if self.bytes < self._bytes_max:
             self._room.set()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room for more now."""
+        return self.bytes < self._bytes_max
+
     async def room(self) -> None:
         """Return when there is room for more."""
         await self._room.wait()

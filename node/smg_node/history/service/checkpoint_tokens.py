@@ -1,7 +1,7 @@
 """Checkpoint tokens: where a stream stood, sealed for the client that may go on from there.
 
-A token names its interaction, the number of an event, its tenant, and when it was made. It is no secret:
-what it opens, its tenant may read anyway. Ten minutes old, it is refused: the log may be gone.
+A token names its interaction, the number of an event, its tenant, when it was made, and whether its
+node drained. It is no secret: what it opens, its tenant may read anyway. Ten minutes old, it is refused: the log may be gone.
 """
 
 import base64
@@ -26,6 +26,7 @@ class _Sealed(msgspec.Struct, frozen=True, array_like=True, tag="checkpoint"):
     interaction_id: str
     number: int
     made_ms: int
+    leaving: bool = False
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -33,6 +34,8 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
     interaction_id: str
     number: int
+    leaving: bool = False
+    """Whether its node drained, and ended the stream with it."""
 
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -47,7 +50,8 @@ class CheckpointTokens:
 
     def issue(self, place: Checkpoint, *, tenant: str, now_ms: int) -> str:
         """Return the token of a place."""
-        said = _encode(_Sealed(tenant, place.interaction_id, place.number, now_ms)).decode()
+        sealed = _Sealed(tenant, place.interaction_id, place.number, now_ms, place.leaving)
+        said = _encode(sealed).decode()
         return base64.urlsafe_b64encode(self._vault.seal(said)).decode().rstrip("=")
 
     def opened(self, token: str, *, tenant: str, now_ms: int) -> Checkpoint:
@@ -60,7 +64,7 @@ class CheckpointTokens:
         if not -_AHEAD_MS <= now_ms - found.made_ms <= LIFE_MS:
             why = "this token is too old; the interaction itself may still be asked for"
             raise invalid(why, _WHERE, "stream_expired")
-        return Checkpoint(found.interaction_id, found.number)
+        return Checkpoint(found.interaction_id, found.number, found.leaving)
 
     def _read(self, token: str) -> _Sealed | None:
         if not token.isascii() or len(token) > _CHARACTERS_MAX:

@@ -12,6 +12,7 @@ from smg_node.history.runs.orphan_finalizer import OrphanFinalizer
 from smg_node.history.runs.orphan_recovery import OrphanRecovery
 from smg_node.history.runs.predecessors import Predecessors
 from smg_node.history.runs.run_registry import RegisteredRuns
+from smg_node.history.service.resumed_streams import ResumedStreams
 from smg_node.history.spool.spool import Spool, SpoolLimits
 from smg_node.history.spool.spool_format import SALT_BYTES
 from smg_node.history.store.open_store import open_history
@@ -100,6 +101,13 @@ def build_runs(
     meters.watch(run_metrics.RUN_LOG_APPENDS, lambda: {(): runs.appends})
     meters.watch(run_metrics.RUN_LOG_WAITING_BYTES, lambda: {(): runs.held_bytes})
     return runs
+
+
+def build_resumed_streams(owner: str, *, peers: Peers, meters: Meters) -> ResumedStreams:
+    """Return the counts of streams that clients go on with, with their metric."""
+    resumed = ResumedStreams(owner, peers.known)
+    meters.watch(run_metrics.STREAMS_RESUMED, resumed.readings)
+    return resumed
 
 
 def build_adopter(

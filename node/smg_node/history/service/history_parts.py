@@ -7,6 +7,7 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.history.peers.peer_interface import NoPeers, Peers
 from smg_node.history.ports import HistoryOptions, Keeper, Measures, Threads, Vault
 from smg_node.history.runs.run_registry import RegisteredRuns
+from smg_node.history.service.resumed_streams import ResumedStreams
 from smg_node.history.turns.quotas import Quotas
 from smg_node.pipeline.generation.run_interface import Generations
 
@@ -24,6 +25,8 @@ class HistoryParts:
     options: HistoryOptions
     runs: RegisteredRuns
     quotas: Quotas
+    resumed: ResumedStreams
+    """Counts streams that clients go on with."""
     chain_depth: Callable[[int], None] = lambda depth: None
     """Told how many responses one goes on from that does so."""
     named: Callable[[str, str], None] = lambda response_id, request_id: None

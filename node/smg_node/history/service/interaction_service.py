@@ -31,6 +31,7 @@ from smg_node.history.runs.event_following import Attended, Events
 from smg_node.history.service.checkpoint_tokens import Checkpoint, CheckpointTokens
 from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.service.response_service import ResponseService
+from smg_node.history.service.resumed_streams import ResumedStream
 from smg_node.history.turns.api_ids import is_interaction
 from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.records import Access
@@ -50,6 +51,7 @@ class InteractionService:
         self._seals: Final = ThoughtSeals(parts.vault)
         self._tokens: Final = CheckpointTokens(parts.vault)
         self._options: Final = parts.options
+        self._resumed: Final = parts.resumed
         self._now_ms: Final = parts.clock.now_ms
 
     def reader(self, options: ReaderOptions) -> InteractionsReader:
@@ -108,9 +110,13 @@ class InteractionService:
         """How often a stream has a checkpoint at most; -1 for never."""
         return self._options.checkpoint_ms
 
-    def checkpoint(self, access: Access, interaction_id: str, number: int) -> bytes:
-        """Return the frame of a checkpoint behind event `number`."""
-        place = Checkpoint(interaction_id, number)
+    def checkpoint(
+        self, access: Access, interaction_id: str, number: int, *, leaving: bool
+    ) -> bytes:
+        """Return the frame of a checkpoint behind event `number`; `leaving`: the node drains, and the
+        stream ends with it.
+        """
+        place = Checkpoint(interaction_id, number, leaving)
         token = self._tokens.issue(place, tenant=access.tenant, now_ms=self._now_ms())
         return checkpoint_frame(interaction_id, number, token)
 
@@ -126,11 +132,14 @@ class InteractionService:
         its error, whose number the client has seen of something else.
         """
         after = None if place.number < 0 else place.number
+        resumed = self._resumed.of(place.interaction_id, drained=place.leaving)
         with _asking(place.interaction_id):
-            events = await self._desk.follow(access, place.interaction_id, after)
-        return self._never_nothing(access, place, events)
+            events = await self._desk.follow(access, place.interaction_id, after, resumed=resumed)
+        return resumed.told(self._never_nothing(access, place, events, resumed))
 
-    async def _never_nothing(self, access: Access, place: Checkpoint, events: Events) -> Events:
+    async def _never_nothing(
+        self, access: Access, place: Checkpoint, events: Events, resumed: ResumedStream
+    ) -> Events:
         following, explained = place.number + 1, False
         async with aclosing(events) as batches:
             async for told in batches:
@@ -144,6 +153,7 @@ class InteractionService:
                     yield before
                     following = before[-1].sequence + 1
         kept = await self._desk.retrieve(access, place.interaction_id)
+        resumed.lost()
         yield cut_short(kept, following)
 
     # ── Shown again ──────────────────────────────────────────────────────────
@@ -160,9 +170,13 @@ class InteractionService:
         INVALID_REQUEST where the log is gone. They raise SmgError where they break off, and
         INVALID_REQUEST instead of an end where the stream turns out to have no event `after`.
         """
+        if after is None:
+            with _asking(interaction_id):
+                return await self._desk.follow(access, interaction_id, None)
+        resumed = self._resumed.of(interaction_id)
         with _asking(interaction_id):
-            events = await self._desk.follow(access, interaction_id, after)
-        return events if after is None else self._behind(access, interaction_id, after, events)
+            events = await self._desk.follow(access, interaction_id, after, resumed=resumed)
+        return resumed.told(self._behind(access, interaction_id, after, events))
 
     async def _behind(
         self, access: Access, interaction_id: str, after: int, events: Events

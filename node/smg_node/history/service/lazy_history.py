@@ -224,9 +224,11 @@ class LazyHistory:
         @cache
         def build() -> "HistoryService":
             from smg_node.history.context.prompt_length import ModelMeasures
+            from smg_node.history.service.factory import build_resumed_streams
             from smg_node.history.service.history_parts import HistoryParts
             from smg_node.history.service.history_service import HistoryService
 
+            runs = self.runs()
             return HistoryService(
                 HistoryParts(
                     keeper=self._keeper(),
@@ -237,7 +239,10 @@ class LazyHistory:
                     rng=self._rng,
                     options=self.options(),
                     threads=self._many.threads(),
-                    runs=self.runs(),
+                    runs=runs,
+                    resumed=build_resumed_streams(
+                        runs.owner, peers=self._peers, meters=self._meters
+                    ),
                     peers=self._peers,
                     quotas=self.quotas(),
                     chain_depth=self._meters.chain_depth,

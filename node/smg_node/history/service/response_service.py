@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import structs
 
-from smg_node.core.errors import SmgError, invalid
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
@@ -31,6 +31,7 @@ from smg_node.history.runs.cancellation import Cancelling, not_cancellable
 from smg_node.history.runs.event_following import Attended, Events, Following, attended
 from smg_node.history.service.history_parts import HistoryParts
 from smg_node.history.service.presenters import presenter_of
+from smg_node.history.service.resumed_streams import ResumedStream
 from smg_node.history.turns.api_ids import PREFIXES
 from smg_node.history.turns.idempotency import HeldKey, IdempotencyService
 from smg_node.history.turns.response_reservation import ResponseReservation
@@ -258,13 +259,36 @@ class ResponseService:
             return run.body()
         return await self._following.snapshot(access, await self._record(access, response_id))
 
-    async def follow(self, access: Access, response_id: str, after: int | None) -> Events:
+    async def follow(
+        self,
+        access: Access,
+        response_id: str,
+        after: int | None,
+        *,
+        resumed: ResumedStream | None = None,
+    ) -> Events:
         """Return the events of a response after number `after` (None: all), up to its end.
         NOT_FOUND; INVALID_REQUEST where the log is gone. They raise SmgError where they break off.
+
+        `resumed` is told whose the answer is, and counted where it is refused.
         """
         if (access.tenant, response_id) in self._live:
             raise _unlogged(response_id)
-        return await self._following.follow(access, response_id, after)
+        if resumed is None:
+            return await self._following.follow(access, response_id, after)
+        try:
+            return await self._following.follow(access, response_id, after, seen=resumed.seen)
+        except SmgError as error:
+            if error.kind is not ErrorKind.NOT_FOUND:
+                resumed.refused()
+            raise
+
+    async def resume(self, access: Access, response_id: str, after: int) -> Events:
+        """Return the events of a response after number `after`, as `follow` does, for a client that goes
+        on with a stream that broke.
+        """
+        resumed = self._parts.resumed.of(response_id)
+        return resumed.told(await self.follow(access, response_id, after, resumed=resumed))
 
     def attend(self, run: Attended) -> Events:
         """Return the events of a registered response for its own client, a foreground one."""

@@ -18,7 +18,7 @@ from smg_node.http.message.head_findings import NO_HEADERS
 from smg_node.http.message.http_request import Headers
 from smg_node.http.message.reply import Reply
 from smg_node.http.ports.limits import StaleLimitError
-from smg_node.http.ports.shared_state import StaleSettingError
+from smg_node.http.ports.shared_state import StaleSettingError, StaleValueError
 from smg_node.http.route_table import BY_CLIENT, Route, WrongMethodError
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ RETRY_AFTER_MAX_S: Final = 60.0
 _RETRY_DEFAULT_S: Final = 1.0
 _HOPELESS: Final = frozenset({"storage_quota"})
 """Codes of errors that only somebody's doing ends: asking again does not."""
+_STALE: Final = (StaleSettingError, StaleLimitError, StaleValueError)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -53,7 +54,7 @@ def error_reply(
     if name == BY_CLIENT:
         name = dialect_of_client(headers or NO_HEADERS)
     dialect = _envelope(name, dialects)
-    if isinstance(error, StaleSettingError | StaleLimitError):
+    if isinstance(error, _STALE):
         body = _encode({"error": openai_errors.error_object(error), "current": error.current})
     elif dialect is None:
         body = openai_errors.error_body(error)
@@ -61,7 +62,7 @@ def error_reply(
         body = dialect.error_body(error, request_id)
     status = error.status if dialect is None else dialect.error_status(error)
     told = {"x-smg-error-code": error.code, **_retry_headers(error)}
-    if isinstance(error, StaleSettingError | StaleLimitError):
+    if isinstance(error, _STALE):
         told["etag"] = f'"{error.version}"'
     if isinstance(error, LimitedError):
         told.update(error.headers(family_of(route)))

@@ -9,6 +9,7 @@ from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
 from smg_node.http.openapi.keys import KEY_SCHEMAS
 from smg_node.http.openapi.limits import LIMIT_SCHEMAS
+from smg_node.http.openapi.providers import PROVIDER_SCHEMAS
 from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
 from smg_node.http.openapi.requests.gemini import GEMINI_SCHEMAS
 from smg_node.http.openapi.usage import USAGE_SCHEMAS
@@ -182,6 +183,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **HISTORY_SCHEMAS,
     **KEY_SCHEMAS,
     **LIMIT_SCHEMAS,
+    **PROVIDER_SCHEMAS,
     **USAGE_SCHEMAS,
     **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,

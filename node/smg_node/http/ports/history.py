@@ -201,6 +201,12 @@ class Responses(Protocol):
         """
         ...
 
+    async def resume(
+        self, access: Access, response_id: str, after: int
+    ) -> AsyncIterator[Sequence[NumberedEvent]]:
+        """Return the events with larger numbers, as `follow` does, and count the stream as resumed."""
+        ...
+
     async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
         """Return the number of tokens of its prompt."""
         ...
@@ -279,8 +285,10 @@ class Interactions(Protocol):
         """How often a stream has a checkpoint at most; -1 for never."""
         ...
 
-    def checkpoint(self, access: Access, interaction_id: str, number: int) -> bytes:
-        """Return the frame of a checkpoint behind event `number`."""
+    def checkpoint(
+        self, access: Access, interaction_id: str, number: int, *, leaving: bool
+    ) -> bytes:
+        """Return the frame of a checkpoint behind event `number`; `leaving`: the stream ends with it."""
         ...
 
     def place_of(self, access: Access, token: str) -> "Checkpoint":

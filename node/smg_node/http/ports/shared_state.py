@@ -81,6 +81,18 @@ class StaleSettingError(SmgError):
         )
 
 
+class StaleValueError(SmgError):
+    """The same of a provider or route; `current` is its view, None where there is none."""
+
+    def __init__(self, subject: str, version: str, current: Any) -> None:
+        self.current: Final = current
+        self.version: Final = version
+        now = "not defined" if version == "0" else f"version {version}"
+        super().__init__(
+            ErrorKind.CONFLICT, f"{subject} is {now} by now", where="if-match", code="stale"
+        )
+
+
 class SettingDifference(msgspec.Struct, frozen=True):
     """One setting for which two sides differ: their values, and the source of each."""
 

@@ -36,13 +36,11 @@ _SOURCES: Final[Mapping[str, Sequence[str]]] = {
 }
 _BY_AUTH: Final[Mapping[Auth, Sequence[str]]] = {
     Auth.BEARER: ("keys", "none"),
-    Auth.X_API_KEY: ("keys", "none"),
     Auth.X_GOOG_API_KEY: ("keys", "none"),
     Auth.API_KEY: ("keys", "entra", "none"),
     Auth.BOTH_API_KEYS: ("keys", "entra", "none"),
     Auth.OAUTH: ("gcp", "none"),
     Auth.SIGV4: ("aws", "keys", "none"),
-    Auth.SIGV4_OR_X_API_KEY: ("aws", "keys", "none"),
 }
 """Kinds of credentials that a hosting takes; the first is what nobody need say."""
 

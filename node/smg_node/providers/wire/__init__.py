@@ -1,1 +1,1 @@
-"""What goes on the wire to vendors, byte for byte: URLs, and the members of JSON objects."""
+"""Wire forms of calls to vendors and of their answers: URLs, bodies, the headers that pass, places in JSON."""

@@ -72,7 +72,7 @@ def call(
             KEY,
             {
                 "host": "api.anthropic.com",
-                "x-api-key": "k-1",
+                "authorization": "Bearer k-1",
                 "anthropic-version": "2026-10-21",
             },
         ),
@@ -135,10 +135,16 @@ def call(
             KEY,
             {
                 "host": "aws-external-anthropic.us-east-1.api.aws",
-                "x-api-key": "k-1",
+                "authorization": "Bearer k-1",
                 "anthropic-version": "2026-10-21",
                 "anthropic-workspace-id": "w-1",
             },
+        ),
+        (
+            spec("anthropic", base="http://127.0.0.1:9", key_header="x-api-key"),
+            hosting.MESSAGES,
+            KEY,
+            {"host": "127.0.0.1:9", "x-api-key": "k-1", "anthropic-version": "2026-10-21"},
         ),
         (
             spec("openai_like", base="http://127.0.0.1:9/v1", key_header="x-own-key"),

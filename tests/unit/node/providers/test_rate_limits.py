@@ -8,8 +8,8 @@ from smg_node.providers.rate_limits import (
     Bucket,
     RateLimits,
     duration_s,
+    header_buckets,
     reset_s,
-    told_buckets,
 )
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
@@ -146,7 +146,7 @@ def test_a_reset_is_read_as_its_vendor_spells_it(
 def test_buckets_are_read_from_headers(
     kind: str, headers: dict[str, str], buckets: dict[str, Bucket]
 ) -> None:
-    assert told_buckets(kind, headers, now=NOW) == buckets
+    assert header_buckets(kind, headers, now=NOW) == buckets
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ VALUES = (
 def test_any_headers_give_buckets_that_can_be_reckoned_with(
     said: dict[str, str], kind: str, need: float, later: float
 ) -> None:
-    for bucket in told_buckets(kind, said, now=NOW).values():
+    for bucket in header_buckets(kind, said, now=NOW).values():
         assert bucket.limit > 0
         assert bucket.remaining <= bucket.limit
         assert bucket.wait_s(need, NOW + later) >= 0

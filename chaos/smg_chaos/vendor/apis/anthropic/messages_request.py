@@ -11,10 +11,41 @@ from smg_chaos.vendor.hostings.operations import Operation
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    ["cache_control", "container", "diagnostics", "inference_geo", "max_tokens", "messages", "metadata", "model", "output_config", "service_tier", "speed", "stop_sequences", "stream", "system", "temperature", "thinking", "tool_choice", "tools", "top_k", "top_p", "user_profile_id", "workspace_id"]
+    [
+        "cache_control",
+        "container",
+        "diagnostics",
+        "inference_geo",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "model",
+        "output_config",
+        "service_tier",
+        "speed",
+        "stop_sequences",
+        "stream",
+        "system",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_p",
+        "user_profile_id",
+        "workspace_id",
+    ]
 )
 _BETA: Final = frozenset(
-    ["billing_policy", "compaction", "context_management", "fallback_credit_token", "fallbacks", "mcp_servers", "thread"]
+    [
+        "billing_policy",
+        "compaction",
+        "context_management",
+        "fallback_credit_token",
+        "fallbacks",
+        "mcp_servers",
+        "thread",
+    ]
 )
 _RAW: Final = (Operation.RAW_PREDICT, Operation.STREAM_RAW_PREDICT, Operation.COUNT_RAW)
 _INVOKED: Final = (Operation.INVOKE, Operation.INVOKE_STREAM)

@@ -12,7 +12,20 @@ from smg_chaos.vendor.wire.sse import encode
 
 _MINUTES_5_S: Final = 300
 _HOUR_S: Final = 3_600
-_KINDS: Final = ["text", "image", "document", "video", "audio", "toolUse", "toolResult", "guardContent", "cachePoint", "reasoningContent", "citationsContent", "searchResult"]
+_KINDS: Final = [
+    "text",
+    "image",
+    "document",
+    "video",
+    "audio",
+    "toolUse",
+    "toolResult",
+    "guardContent",
+    "cachePoint",
+    "reasoningContent",
+    "citationsContent",
+    "searchResult",
+]
 _ALTERNATE: Final = (
     "A conversation must alternate between user and assistant roles. Make sure the conversation alternates between "
     "user and assistant roles and try again."

@@ -14,7 +14,22 @@ from smg_chaos.vendor.wire.sse import encode
 
 _SNAKE: Final = re.compile(r"_([a-z])")
 _FIELDS: Final = frozenset(
-    ["text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode", "codeExecutionResult", "thought", "thoughtSignature", "videoMetadata", "toolCall", "toolResponse", "partMetadata", "mediaResolution"]
+    [
+        "text",
+        "inlineData",
+        "fileData",
+        "functionCall",
+        "functionResponse",
+        "executableCode",
+        "codeExecutionResult",
+        "thought",
+        "thoughtSignature",
+        "videoMetadata",
+        "toolCall",
+        "toolResponse",
+        "partMetadata",
+        "mediaResolution",
+    ]
 )
 _SAID: Final = _FIELDS - {
     "thought",

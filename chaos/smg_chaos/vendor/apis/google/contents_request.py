@@ -13,10 +13,49 @@ from smg_chaos.vendor.hostings.operations import Operation
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    ["contents", "systemInstruction", "tools", "toolConfig", "safetySettings", "generationConfig", "cachedContent", "labels", "model", "serviceTier", "store", "modelArmorConfig"]
+    [
+        "contents",
+        "systemInstruction",
+        "tools",
+        "toolConfig",
+        "safetySettings",
+        "generationConfig",
+        "cachedContent",
+        "labels",
+        "model",
+        "serviceTier",
+        "store",
+        "modelArmorConfig",
+    ]
 )
 _KNOWN_CONFIG: Final = frozenset(
-    ["audioTimestamp", "candidateCount", "enableAffectiveDialog", "enableEnhancedCivicAnswers", "frequencyPenalty", "logprobs", "maxOutputTokens", "mediaResolution", "modelSelectionConfig", "presencePenalty", "responseFormat", "responseJsonSchema", "responseLogprobs", "responseMimeType", "responseModalities", "responseSchema", "routingConfig", "seed", "speechConfig", "stopSequences", "temperature", "thinkingConfig", "topK", "topP", "imageConfig"]
+    [
+        "audioTimestamp",
+        "candidateCount",
+        "enableAffectiveDialog",
+        "enableEnhancedCivicAnswers",
+        "frequencyPenalty",
+        "logprobs",
+        "maxOutputTokens",
+        "mediaResolution",
+        "modelSelectionConfig",
+        "presencePenalty",
+        "responseFormat",
+        "responseJsonSchema",
+        "responseLogprobs",
+        "responseMimeType",
+        "responseModalities",
+        "responseSchema",
+        "routingConfig",
+        "seed",
+        "speechConfig",
+        "stopSequences",
+        "temperature",
+        "thinkingConfig",
+        "topK",
+        "topP",
+        "imageConfig",
+    ]
 )
 _KNOWN_COUNT: Final = _KNOWN | {"generateContentRequest", "instances"}
 _STOPS_MAX: Final = 5

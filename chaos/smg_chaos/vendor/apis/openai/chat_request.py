@@ -18,7 +18,45 @@ from smg_chaos.vendor.hostings.models import Traits
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    ["audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model", "moderation", "n", "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning_effort", "response_format", "safety_identifier", "seed", "service_tier", "stop", "store", "stream", "stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user", "verbosity", "web_search_options"]
+    [
+        "audio",
+        "frequency_penalty",
+        "function_call",
+        "functions",
+        "logit_bias",
+        "logprobs",
+        "max_completion_tokens",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "modalities",
+        "model",
+        "moderation",
+        "n",
+        "parallel_tool_calls",
+        "prediction",
+        "presence_penalty",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning_effort",
+        "response_format",
+        "safety_identifier",
+        "seed",
+        "service_tier",
+        "stop",
+        "store",
+        "stream",
+        "stream_options",
+        "temperature",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "user",
+        "verbosity",
+        "web_search_options",
+    ]
 )
 _ROLES: Final = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
 _FIXED: Final = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
@@ -58,7 +96,7 @@ def _check_fields(call: Call) -> None:
         raise VendorError(Reason.UNKNOWN_FIELD, said, path=unknown)
     if not body.get("messages"):
         raise invalid("Missing required parameter: 'messages'.", "messages")
-    if body.get("stream_options") is not None and not body.get("stream"):
+    if typed(body, "stream_options", dict) is not None and not body.get("stream"):
         said = "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         raise invalid(said, "stream_options")
     count = typed(body, "n", int)
@@ -97,7 +135,9 @@ def _read_tools(body: dict[str, Any], conversation: Conversation) -> None:
         if tool.get("type") != "function" or not isinstance(function, dict):
             raise invalid(f"Invalid value for 'tools[{at}]'.", f"tools[{at}]")
         name = tool_name(function.get("name"), f"tools[{at}].function.name")
-        conversation.tools.append(Tool(name, function.get("parameters") or {}))
+        where = f"tools[{at}].function."
+        schema = typed(function, "parameters", dict, where) or {}
+        conversation.tools.append(Tool(name, schema))
         conversation.add(encode(tool))
     conversation.parallel = body.get("parallel_tool_calls") is not False
     choice = body.get("tool_choice")

@@ -11,7 +11,42 @@ from smg_chaos.vendor.errors.vendor_error import Reason, VendorError, invalid
 from smg_chaos.vendor.wire.sse import encode
 
 _KNOWN: Final = frozenset(
-    ["access_programs", "background", "background_options", "context_management", "conversation", "image", "include", "input", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"]
+    [
+        "access_programs",
+        "background",
+        "background_options",
+        "context_management",
+        "conversation",
+        "image",
+        "include",
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "model",
+        "moderation",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream",
+        "stream_options",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+    ]
 )
 ENCRYPTED: Final = "reasoning.encrypted_content"
 THOUGHT_MARK: Final = "r"
@@ -66,6 +101,7 @@ def read_responses(call: Call, store: ResponseStore) -> Conversation:
 
 def _check_numbers(call: Call) -> None:
     body, traits = call.body, call.traits
+    typed(body, "include", list)
     most = typed(body, "max_output_tokens", int)
     if most is not None and most < _LEAST_OUTPUT and call.kind != "openai_like":
         raise invalid(
@@ -87,7 +123,8 @@ def _read_tools(body: dict[str, Any], conversation: Conversation) -> None:
         conversation.add(encode(tool))
         if tool.get("type") == "function":
             name = tool_name(tool.get("name"), f"tools[{at}].name")
-            conversation.tools.append(Tool(name, tool.get("parameters") or {}))
+            schema = typed(tool, "parameters", dict, f"tools[{at}].") or {}
+            conversation.tools.append(Tool(name, schema))
         elif not str(tool.get("type", "")).startswith(_HOSTED):
             raise invalid(f"Invalid value: '{tool.get('type')}'.", f"tools[{at}].type")
     conversation.parallel = body.get("parallel_tool_calls") is not False

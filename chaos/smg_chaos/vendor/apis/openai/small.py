@@ -29,6 +29,7 @@ class CompletionsApi:
         conversation = Conversation(
             model=call.model, streamed=typed(call.body, "stream", bool) or False
         )
+        typed(call.body, "stream_options", dict)
         conversation.turns = len(prompts)
         conversation.answer_max = typed(call.body, "max_tokens", int) or _DIMENSIONS
         conversation.stops = texts(call.body.get("stop"))

@@ -31,9 +31,8 @@ from smg_node.core.generation.request import (
 )
 from smg_node.dialects.gemini.provider.media_parts import media_part
 from smg_node.dialects.gemini.provider.model_traits import ModelTraits
+from smg_node.dialects.gemini.signatures import STAND_IN
 
-STAND_IN: Final = "skip_thought_signature_validator"
-"""What Google takes for the signature of a call that another model made, or whose signature was lost."""
 NO_RESULT: Final = "there is no result of this call"
 _SYSTEMS: Final = ("system", "developer")
 _RESULTS: Final = ("tool", "function")
@@ -91,8 +90,10 @@ class _Writer:
             stays = self._prompt.systems_stay and begun
             (self._user().said if stays else self._systems).extend(_parts(turn))
         elif turn.role == "assistant":
-            self._answered()
-            self._model += self._blocks(turn)
+            told = [block for block in blocks_of(turn) if self._is_told(block)]
+            if told:
+                self._answered()
+                self._model += map(self._block, told)
         elif turn.role in _RESULTS:
             self._result(turn)
         else:
@@ -163,16 +164,17 @@ class _Writer:
 
     # ── The model's ──────────────────────────────────────────────────────────
 
-    def _blocks(self, turn: Turn) -> Iterator[dict[str, Any]]:
-        for block in blocks_of(turn):
-            signature = self._signature(block.opaque)
-            signed = {"thoughtSignature": signature} if signature else {}
-            if block.kind == "call":
-                yield self._call(block, signed)
-            elif block.kind == "text" and (block.text or signed):
-                yield {"text": block.text, **signed}
-            elif signed:
-                yield {"text": block.text, "thought": True, **signed}
+    def _is_told(self, block: TurnBlock) -> bool:
+        signed = self._signature(block.opaque) != ""
+        return signed or block.kind == "call" or (block.kind == "text" and block.text != "")
+
+    def _block(self, block: TurnBlock) -> dict[str, Any]:
+        signature = self._signature(block.opaque)
+        signed = {"thoughtSignature": signature} if signature else {}
+        if block.kind == "call":
+            return self._call(block, signed)
+        thought = {"thought": True} if block.kind == "reasoning" else {}
+        return {"text": block.text, **thought, **signed}
 
     def _signature(self, opaque: tuple[Opaque, ...]) -> str:
         """Return the signature of a part, which has room for one."""

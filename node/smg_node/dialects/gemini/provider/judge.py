@@ -27,8 +27,8 @@ from smg_node.dialects.gemini.provider.answer_facts import (
 from smg_node.dialects.worker_errors import NO_WORDS, WorkerError
 
 _USAGE: Final = b'"usageMetadata"'
-_TELLING: Final = (b'"finishReason"', b'"promptFeedback"', b'"error"')
-"""What no plain event has."""
+_FINISH: Final = b'"finishReason"'
+_ERROR: Final = b'"error"'
 _PUNCTUATION: Final = b"[], \t\r\n"
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _decode: Final = msgspec.json.Decoder().decode
@@ -50,7 +50,8 @@ class ContentJudge:
 
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream: its name ("" for none) and its data."""
-        if self.begun and name != b"error" and not any(word in data for word in _TELLING):
+        if self.begun and _FINISH not in data and _ERROR not in data and name != b"error":
+            # A prompt is refused before the first word, so that is not looked for.
             if _USAGE in data:
                 self._unread = data
             return

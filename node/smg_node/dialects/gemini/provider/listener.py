@@ -33,9 +33,9 @@ from smg_node.dialects.gemini.provider.answer_facts import (
     vendor_error,
 )
 from smg_node.dialects.gemini.provider.partial_arguments import PartialArguments
+from smg_node.dialects.gemini.signatures import ISSUER
 from smg_node.dialects.sse_reader import EventLines
 
-ISSUER: Final = "google"
 CANDIDATES_MAX: Final = 128
 _UNKNOWN_LOGPROB: Final = -9999.0
 _decode: Final = msgspec.json.Decoder().decode
@@ -82,7 +82,10 @@ class AnswerReader:
             Finish(index, one.finish or "content_filter") for index, one in self._candidates.items()
         ]
         deltas = sum(one.deltas for one in self._candidates.values())
-        out += [self._counts.usage() or Usage(self._prompt_tokens, deltas, 0), End()]
+        used = self._counts.usage() or Usage(self._prompt_tokens, deltas, 0)
+        if not used.prompt_tokens:
+            used = msgspec.structs.replace(used, prompt_tokens=self._prompt_tokens)
+        out += [used, End()]
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
         """Close open blocks: nothing more comes."""

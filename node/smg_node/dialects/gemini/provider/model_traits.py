@@ -21,6 +21,7 @@ NO_CALL_IDS: Final = "no_call_ids"
 
 _VERSION: Final = re.compile(r"gemini-(\d{1,3})(?:\.(\d{1,3}))?(?![\d.])")
 _NEWEST: Final = (3, 0)
+_GEMMA: Final = (0, 0)
 _FIRST_THINKING: Final = (2, 5)
 _TEXTLESS: Final = ("image", "tts", "audio", "live", "embedding")
 """In names of models that think only from version 3 on, if at all."""
@@ -52,8 +53,10 @@ def traits_of(model: str, quirks: Collection[str] = ()) -> ModelTraits:
     name = model.lower()
     found = _VERSION.search(name)
     version = (int(found[1]), int(found[2] or 0)) if found else _NEWEST
+    if "gemma" in name:
+        version = _GEMMA
     named = "gemini" in name
-    new = version >= _NEWEST and (named or "gemma" not in name)
+    new = version >= _NEWEST
     thinks = new or (version >= _FIRST_THINKING and not any(word in name for word in _TEXTLESS))
     control: Control = "level" if new else "budget" if thinks else "none"
     if LEVEL in quirks:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.dialects.interactions.events.call_arguments import object_text
+from smg_node.dialects.interactions.events.call_arguments import object_text, text_missing
 from smg_node.dialects.interactions.events.interaction_object import errors_shown
 from smg_node.dialects.interactions.events.open_step import DELTA, START, STOP, Numbers
 from smg_node.dialects.openai.frames import json_line
@@ -68,7 +68,9 @@ class _Step:
                 values["hidden"] = True
         elif kind == "function_call":
             named = {"call_id": self.step.get("id"), "name": self.step.get("name")}
-            values |= {"type": "function_call", "arguments": object_text(text), **named}
+            # What was told of an open one has no end yet.
+            arguments = "{}" if status == "in_progress" else object_text(text)
+            values |= {"type": "function_call", "arguments": arguments, **named}
         else:
             part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
             values |= {"type": "message", "role": "assistant", "content": [part]}
@@ -132,10 +134,13 @@ class InteractionReplay:
         told = [] if self.next else [_created(numbers, kept)]
         if self._open is not None:
             index = len(self._done)
-            if self._open.step.get("type") == "function_call" and not self._open.pieces:
-                self._open.pieces.append("{}")
-                whole = {"type": "arguments_delta", "arguments": "{}"}
-                told.append(numbers.delta(index, whole))
+            missing = ""
+            if self._open.step.get("type") == "function_call":
+                missing = text_missing("".join(self._open.pieces))
+            if missing:
+                self._open.pieces.append(missing)
+                rest = {"type": "arguments_delta", "arguments": missing}
+                told.append(numbers.delta(index, rest))
             told.append(numbers.stop(index))
             self._done.append(self._open.item("incomplete"))
             self._open = None

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from smg_node.core.generation.events import Delta
-from smg_node.dialects.interactions.events.call_arguments import object_text
+from smg_node.core.generation.opaque import Opaque
+from smg_node.dialects.messages.argument_gate import ArgumentGate
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
+from smg_node.dialects.responses.items.item_state import LAST, signature_with
 
 DELTA: Final = "step.delta"
 START: Final = "step.start"
@@ -52,15 +54,18 @@ class Numbers:
 
 
 class OpenStep(ABC):
-    """Common part of all kinds. `head` is None where a delta is not sent as it comes."""
+    """Common part of all kinds. `head` is None where a delta is not sent as it comes. `opaque` is what its vendor wants
+    back with it, known when the block has ended.
+    """
 
-    __slots__ = ("head", "index", "item_id", "middle", "numbers", "tail", "texts")
+    __slots__ = ("head", "index", "item_id", "middle", "numbers", "opaque", "tail", "texts")
 
     def __init__(self, numbers: Numbers, item_id: str, index: int) -> None:
         self.numbers = numbers
         self.index = index
         self.item_id = item_id
         self.texts: list[str] = []
+        self.opaque: tuple[Opaque, ...] = ()
         self.head: bytes | None = None
         self.middle = self.tail = b""
 
@@ -68,9 +73,10 @@ class OpenStep(ABC):
         """Return the event that starts it."""
         return self.numbers.start(self.index, self._bare())
 
-    def late_delta(self, event: Delta) -> None:
-        """Take a delta that is not sent as it comes."""
+    def late_delta(self, event: Delta) -> NumberedEvent | None:
+        """Take a delta that is not sent as it comes; return the event to be sent now, if there is one."""
         self.texts.append(event.text)
+        return None
 
     def finish(self, status: str) -> tuple[list[NumberedEvent], ItemDoc]:
         """Return the events that end it, and the finished item."""
@@ -148,8 +154,15 @@ class OpenThought(OpenStep):
         return {"type": "thought"}
 
     def _closing(self, text: str) -> list[Mapping[str, Any]]:
-        self._signature = base64.b64encode(self._sign(text).encode()).decode()
-        return [{"type": "thought_signature", "signature": self._signature}]
+        self._signature = self._signed(text)
+        told = {"type": "thought_signature", "signature": self._signature}
+        return [told] if self._signature else []
+
+    def _signed(self, text: str) -> str:
+        if not self.opaque:
+            return base64.b64encode(self._sign(text).encode()).decode()
+        hidden = text != "" and not self._shown
+        return signature_with(self.opaque, self._sign(text) if hidden else "")
 
     def _item(self, text: str, status: str) -> ItemDoc:
         values: dict[str, Any] = {
@@ -166,10 +179,26 @@ class OpenThought(OpenStep):
         return item_from(values)
 
 
-class OpenCall(OpenStep):
-    """Call of one of the client's functions; its arguments are told when they are whole."""
+class OpenCarrier(OpenThought):
+    """Thought that is none: it carries the opaque state of the step before it, which has no place for it."""
 
-    __slots__ = ("_call_id", "_name")
+    __slots__ = ()
+
+    @staticmethod
+    def holds(opaque: tuple[Opaque, ...]) -> bool:
+        """Whether this state is not too large for it."""
+        return signature_with(opaque, place=LAST) != ""
+
+    def _signed(self, text: str) -> str:
+        return signature_with(self.opaque, place=LAST)
+
+
+class OpenCall(OpenStep):
+    """Call of one of the client's functions. Of its arguments a member is told when it is complete; `texts`
+    are what was told.
+    """
+
+    __slots__ = ("_call_id", "_gate", "_name")
 
     def __init__(
         self, numbers: Numbers, item_id: str, index: int, *, call_id: str, name: str
@@ -177,15 +206,29 @@ class OpenCall(OpenStep):
         super().__init__(numbers, item_id, index)
         self._call_id = call_id
         self._name = name
+        self._gate = ArgumentGate()
+
+    def late_delta(self, event: Delta) -> NumberedEvent | None:
+        """Take more of what is printed; return the event with what is complete of it now."""
+        ready = self._gate.feed(event.text)
+        if not ready:
+            return None
+        self.texts.append(ready)
+        return self.numbers.delta(self.index, _arguments_delta(ready))
 
     def _bare(self) -> Mapping[str, Any]:
         return {"type": "function_call", "id": self._call_id, "name": self._name, "arguments": {}}
 
     def _closing(self, text: str) -> list[Mapping[str, Any]]:
-        return [{"type": "arguments_delta", "arguments": object_text(text)}]
+        rest = self._gate.finish() or ("" if text else "{}")
+        if not rest:
+            return []
+        self.texts.append(rest)
+        return [_arguments_delta(rest)]
 
     def _item(self, text: str, status: str) -> ItemDoc:
-        arguments = "{}" if status == "in_progress" else object_text(text)
+        # What is told of an open one has no end yet.
+        arguments = "{}" if status == "in_progress" else "".join(self.texts)
         return item_from(
             {
                 "id": self.item_id,
@@ -196,3 +239,7 @@ class OpenCall(OpenStep):
                 "name": self._name,
             }
         )
+
+
+def _arguments_delta(text: str) -> Mapping[str, Any]:
+    return {"type": "arguments_delta", "arguments": text}

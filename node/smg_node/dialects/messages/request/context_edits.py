@@ -222,8 +222,15 @@ def _uses(turns: Sequence[Turn]) -> list[tuple[int, int, int]]:
 
 def _without_input(turn: Turn, at: int) -> Turn:
     calls = list(turn.calls)
-    calls[at] = ToolCall(calls[at].call_id, calls[at].name, _EMPTY_INPUT)
-    return replace(turn, calls=tuple(calls))
+    call = calls[at]
+    calls[at] = ToolCall(call.call_id, call.name, _EMPTY_INPUT)
+    blocks = tuple(
+        replace(block, text=_EMPTY_INPUT)
+        if block.kind == "call" and block.call_id == call.call_id
+        else block
+        for block in turn.blocks
+    )
+    return replace(turn, calls=tuple(calls), blocks=blocks)
 
 
 def _characters(turn: Turn) -> int:

@@ -6,15 +6,16 @@ the beginning of its prompt. System messages stay where they are.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
-from smg_node.core.generation.request import Tool, ToolCall, Turn
+from smg_node.core.generation.request import Tool, ToolCall, Turn, TurnBlock
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.messages.errors import spelled
+from smg_node.dialects.messages.request.assistant_turn import AssistantTurn
 from smg_node.dialects.messages.request.blocks import (
     RETURNED,
     SHOWN,
@@ -30,13 +31,13 @@ from smg_node.dialects.messages.request.blocks import (
 from smg_node.dialects.messages.request.context_edits import first_thought
 from smg_node.dialects.messages.request.handed_documents import DocumentCollector
 from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.returned_state import redacted_thought, state_in
 from smg_node.dialects.messages.request.system_messages import read_system_message
 
 MESSAGES_MAX: Final = 100_000
 _ROLES: Final = ("user", "assistant", "system")
 _ID_MAX: Final = 256
 _NAME_MAX: Final = 128
-_BLANK_LINE: Final = "\n\n"
 _SAID: Final = ("text", "thinking", "redacted_thinking", "tool_use")
 _DROPPED: Final = ("fallback",)
 _LEFT_OUT: Final = "thinking_dropped"
@@ -84,21 +85,6 @@ class _Call:
     answered: bool = False
 
 
-@dataclass(slots=True)
-class _Said:
-    """What an assistant said in neighbouring messages."""
-
-    texts: list[Piece] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
-    blocks: dict[str, Cursor] = field(default_factory=dict)
-    """The blocks of the calls, by their ids."""
-    forgot: bool = False
-    """Whether a thought was left out."""
-    last: Cursor | None = None
-    """The last message."""
-
-
 class _History:
     """Joins messages to turns, one after the other."""
 
@@ -106,12 +92,14 @@ class _History:
         self._draft = draft
         self._thoughts_from = thoughts_from
         self._last_user = last_user
+        # Templates get the thoughts of the last turn only; their issuer wants all of them, unless an edit says otherwise.
+        self._keeps_state = draft.edits is None or not draft.edits.thinking_asked
         self._turns: list[Turn] = []
         self._role = ""
         self._waiting: dict[str, _Call] = {}
         self._results: list[tuple[int, Cursor, str]] = []
         self._shown: list[str | Cursor] = []
-        self._said = _Said()
+        self._said = AssistantTurn()
         self._documents = DocumentCollector()
         self.systems: list[str] = []
         """Texts of neighbouring system messages."""
@@ -240,7 +228,7 @@ class _History:
         said.last = message
         content = message.raw("content", required=True)
         if type(content) is str:
-            said.texts.append(content)
+            said.say(content)
             return
         if content is None:
             return
@@ -252,7 +240,7 @@ class _History:
             yield ITEM_WEIGHT
             text = plain_text(block)
             if text is not None:
-                said.texts.append(text)
+                said.say(text)
                 continue
             inside = message.element("content", at, block)
             if inside is not None:
@@ -264,14 +252,13 @@ class _History:
         if kind == "text":
             text = read_text(block)
             if text is not None:
-                self._said.texts.append(text)
+                self._said.say(text)
         elif kind == "thinking":
             return self._think(block, remembers=remembers)
         elif kind == "tool_use":
             return self._call(block)
         elif kind == "redacted_thinking":
-            if remembers:
-                self._drop(block)
+            self._take_redacted(block, remembers=remembers)
         elif kind is not None and kind not in _DROPPED:
             strange(block, kind, _SAID)
         return 0
@@ -280,9 +267,18 @@ class _History:
         block.only(("type", "thinking", "signature"))
         text = block.text("thinking")
         signature = block.text("signature")
-        draft = self._draft
+        draft, said = self._draft, self._said
+        state = state_in(signature) if signature else None
+        if state is not None:
+            if state.place:
+                said.state(state)
+                return 0
+            if remembers or self._keeps_state:
+                thought = state.thought or text or ""
+                said.state(TurnBlock("reasoning", thought, opaque=state.opaque))
+            text = text or state.thought
         if not remembers:
-            self._said.forgot = True
+            said.forgot = True
             draft.forgotten_characters += len(text or "")
             return 0
         if not text and signature:
@@ -291,8 +287,18 @@ class _History:
             if signature:
                 self._drop(block)
             return 0
-        self._said.thoughts.append(text)
+        if state is None:
+            said.think(text)
+        else:
+            said.thoughts.append(text)
         return len(text)
+
+    def _take_redacted(self, block: Cursor, *, remembers: bool) -> None:
+        data = block.values.get("data")
+        if type(data) is str and data and (remembers or self._keeps_state):
+            self._said.state(redacted_thought(data))
+        if remembers:
+            self._drop(block)
 
     def _drop(self, block: Cursor) -> None:
         """Leave out a thought that cannot be read, and tell of it where that was asked for."""
@@ -315,26 +321,15 @@ class _History:
             block.problem("id", f"two calls have the id {quoted(call_id)}")
             return 0
         arguments = _encode(given.values).decode()
-        said.calls.append(ToolCall(call_id, name, arguments))
-        said.blocks[call_id] = block
+        said.call(ToolCall(call_id, name, arguments), block)
         return len(arguments)
 
     def _close_assistant(self) -> None:
         said = self._said
-        self._said = _Said()
+        self._said = AssistantTurn()
         self._draft.forgotten_turns += said.forgot
         self._expect_no_results()
-        content = content_of(said.texts)
-        assert type(content) is str, "an assistant says nothing but texts"
-        calls = tuple(said.calls)
-        self._turns.append(
-            Turn(
-                "assistant",
-                None if calls and is_blank(content) else content,
-                reasoning=_BLANK_LINE.join(said.thoughts) if said.thoughts else None,
-                calls=calls,
-            )
-        )
+        self._turns.append(said.turn())
         for place, (call_id, block) in enumerate(said.blocks.items()):
             self._waiting[call_id] = _Call(place, block)
 

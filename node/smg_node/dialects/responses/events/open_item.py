@@ -17,7 +17,7 @@ from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import content_rows
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
-from smg_node.dialects.responses.events.open_state import TEXT_PLACE, phase_in
+from smg_node.dialects.responses.events.open_state import phase_in
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
 
 Seal: TypeAlias = Callable[[str], str]
@@ -33,8 +33,8 @@ class OpenItem(ABC):
     __slots__ = (
         "_index", "_script", "delta_type", "head", "item_id", "middle", "opaque", "tail", "texts",
     )  # fmt: skip
-    place = ""
-    """The name of what opaque state of it belongs to, "" where the item itself holds it."""
+    holds_state = False
+    """Whether the item has a place for any opaque state."""
 
     def __init__(self, script: Script, item_id: str, output_index: int) -> None:
         self._script = script
@@ -94,7 +94,6 @@ class OpenMessage(OpenItem):
     """Message of the assistant, with one part of text. Log probabilities are shown if requested."""
 
     __slots__ = ("_rows", "_shows_rows")
-    place = TEXT_PLACE
 
     def __init__(
         self, script: Script, item_id: str, output_index: int, *, logprobs: bool = False
@@ -189,6 +188,7 @@ class OpenThought(OpenItem):
     """
 
     __slots__ = ("_event", "_seal")
+    holds_state = True
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class OpenThought(OpenItem):
 class _NamedCall(OpenItem):
     """Call of a tool, by its name and namespace."""
 
-    __slots__ = ("_call_id", "_name", "place")
+    __slots__ = ("_call_id", "_name")
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ class _NamedCall(OpenItem):
         namespace: str = "",
     ) -> None:
         super().__init__(script, item_id, output_index)
-        self._call_id = self.place = call_id
+        self._call_id = call_id
         self._name = _spelled(name, namespace)
         self._begin()
 

@@ -2,21 +2,17 @@
 
 a thought           its encrypted content is an envelope
 a message's phase   stands in the message, as in the vendor's own API
-anything else       a reasoning item without content behind the item, whose envelope names what it belongs to
+anything else       a reasoning item without content behind the item, whose envelope says so
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from smg_node.core.generation.opaque import Opaque
 from smg_node.dialects.opaque_envelope import pack
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
-
-PHASE: Final = "phase"
-PHASES: Final = ("commentary", "final_answer")
-TEXT_PLACE: Final = "text"
-"""The place of what stands on the text before it; that of a call is its id."""
+from smg_node.dialects.responses.items.item_state import LAST, PHASE, PHASES
 
 
 def phase_in(opaque: Sequence[Opaque]) -> str:
@@ -30,10 +26,10 @@ def apart(opaque: Sequence[Opaque]) -> tuple[Opaque, ...]:
 
 
 def state_item(
-    script: Script, item_id: str, index: int, opaque: tuple[Opaque, ...], place: str
+    script: Script, item_id: str, index: int, opaque: tuple[Opaque, ...]
 ) -> tuple[list[NumberedEvent], ItemDoc] | None:
     """Return the events and the item of state that stands alone; None if it is too large for that."""
-    packed = pack(opaque, place=place)
+    packed = pack(opaque, place=LAST)
     if not packed:
         return None
     bare: dict[str, Any] = {

@@ -236,14 +236,14 @@ class ResponsePresenter:
         self._items.append(doc)
         self._open = None
         self._held = False
-        if item.opaque and item.place and status == "completed":
+        if item.opaque and not item.holds_state and status == "completed":
             self._carry(item, out)
 
     def _carry(self, item: OpenItem, out: list[NumberedEvent]) -> None:
         """Put the opaque state of an item that cannot hold it into one of its own."""
         opaque = apart(item.opaque)
         item_id, index = self._new_id("reasoning"), len(self._items)
-        carried = state_item(self._script, item_id, index, opaque, item.place) if opaque else None
+        carried = state_item(self._script, item_id, index, opaque) if opaque else None
         if carried is not None:
             out.extend(carried[0])
             self._items.append(carried[1])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import SmgError, invalid
@@ -30,9 +31,9 @@ from smg_node.core.generation.request import (
 )
 from smg_node.dialects.opaque_envelope import PREFIX, unpack
 from smg_node.dialects.openai.functions import custom_arguments
-from smg_node.dialects.responses.events.open_state import PHASE, PHASES, TEXT_PLACE
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_state import LAST, PHASE, PHASES, state_of
 from smg_node.dialects.responses.items.item_types import (
     CALL_OUTPUTS,
     ITEM_REFERENCE,
@@ -60,20 +61,8 @@ class _Open:
     reasoning: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
-    phase: str | None = None
     blocks: list[TurnBlock] = field(default_factory=list)
-    """The same, in order, with what vendors want back."""
-    has_state: bool = False
-
-    def attach(self, place: str, opaque: tuple[Opaque, ...]) -> None:
-        """Put opaque state on the call of this id, or on the last text."""
-        for at in range(len(self.blocks) - 1, -1, -1):
-            block = self.blocks[at]
-            found = block.kind == "text" if place == TEXT_PLACE else block.call_id == place
-            if found:
-                self.blocks[at] = msgspec.structs.replace(block, opaque=block.opaque + opaque)
-                self.has_state = True
-                return
+    phase: str | None = None
 
     def turn(self) -> Turn | None:
         """Return the finished turn; None if it is empty."""
@@ -85,7 +74,7 @@ class _Open:
             reasoning="\n".join(self.reasoning) if self.reasoning else None,
             calls=tuple(self.calls),
             extra={} if self.phase is None else {"phase": self.phase},
-            blocks=tuple(self.blocks) if self.has_state else (),
+            blocks=tuple(self.blocks) if any(block.opaque for block in self.blocks) else (),
         )
 
 
@@ -179,6 +168,9 @@ class _Weaver:
         elif item.type == "compaction":
             self._close()
             text = self._unsealed(_text_at(item.values(), "encrypted_content"), where)
+            if not text:
+                # A summary of another model's: the conversation would go on without its beginning.
+                raise not_opened(f"{where}.encrypted_content")
             self._turns.append(Turn("developer", text))
 
     def _hear(self, message: ItemDoc, where: str) -> None:
@@ -194,30 +186,35 @@ class _Weaver:
             content = "".join(part.text for part in content if type(part) is TextPart)
         self._open.texts.append(content)
         phase = _text_at(values, PHASE)
-        self._open.phase = phase or self._open.phase
         opaque = (Opaque(_PHASE_ISSUER, PHASE, phase),) if phase in PHASES else ()
-        self._open.has_state = self._open.has_state or bool(opaque)
         self._open.blocks.append(TurnBlock("text", content, opaque=opaque))
+        self._open.phase = phase or self._open.phase
 
     def _think(self, values: Mapping[str, Any], where: str) -> None:
         blob = _text_at(values, "encrypted_content")
         envelope = unpack(blob) if blob.startswith(PREFIX) else None
-        if envelope is not None and envelope.place:
-            self._open.attach(envelope.place, envelope.opaque)
+        state = envelope or state_of(values)
+        if state is not None and state.place == LAST:
+            self._sign(state.opaque)
             return
         if self._open.texts and not self._open.calls:
             self._close()
         text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
         if envelope is not None:
             text = text or envelope.thought
-            self._open.has_state = self._open.has_state or bool(envelope.opaque)
         elif not text and blob:
             text = self._unsealed(blob, where)
         if text:
             self._open.reasoning.append(text)
-        if text or envelope is not None:
-            opaque = () if envelope is None else envelope.opaque
+        opaque = () if state is None else state.opaque
+        if text or opaque:
             self._open.blocks.append(TurnBlock("reasoning", text, opaque=opaque))
+
+    def _sign(self, opaque: tuple[Opaque, ...]) -> None:
+        """Put opaque state on the block before it."""
+        blocks = self._open.blocks
+        if blocks:
+            blocks[-1] = replace(blocks[-1], opaque=(*blocks[-1].opaque, *opaque))
 
     def _unsealed(self, blob: str, where: str) -> str:
         text = self._opened.get(blob)

@@ -16,11 +16,13 @@ _LAST: Final = "interaction.completed"
 
 
 class Checkpoints:
-    """Checkpoints of one stream. `frame` makes the one behind an event's number, -1 before all events."""
+    """Checkpoints of one stream. `frame` makes the one behind an event's number, -1 before all events,
+    and is told whether the stream ends there, because its node drains.
+    """
 
     def __init__(
         self,
-        frame: Callable[[int], bytes],
+        frame: Callable[[int, bool], bytes],
         *,
         every_ms: int,
         now_s: Callable[[], float],
@@ -30,7 +32,7 @@ class Checkpoints:
         self._every_s = every_ms / 1_000
         self._now_s = now_s
         self._drains = drains
-        self._marked_s = float("-inf")
+        self._due_s = float("-inf")
         self._told = -1
         """The number of the last event that was told; -1 before any."""
         self._over = False
@@ -46,11 +48,11 @@ class Checkpoints:
         self._told = last.sequence
         self.leaves = self._drains()
         now_s = self._now_s()
-        due = now_s - self._marked_s >= self._every_s
-        if not due and not self.leaves and not any(one.type in _FIRST for one in told):
+        early = now_s < self._due_s and not self.leaves
+        if early and _FIRST.isdisjoint([one.type for one in told]):
             return b""
-        self._marked_s = now_s
-        return self._frame(last.sequence)
+        self._due_s = now_s + self._every_s
+        return self._frame(last.sequence, self.leaves)
 
     def can_leave(self) -> bool:
         """Return whether something is left to be told, which could go on elsewhere."""
@@ -58,4 +60,4 @@ class Checkpoints:
 
     def farewell(self) -> bytes:
         """Return the checkpoint to end with at this moment, where the node drains; b"" for none."""
-        return self._frame(self._told) if self.can_leave() and self._drains() else b""
+        return self._frame(self._told, True) if self.can_leave() and self._drains() else b""

@@ -100,7 +100,8 @@ async def _carry(
             frames = b"".join([frame(one) for one in told])
             if checkpoints is not None:
                 frames += checkpoints.behind(told)
-            await stream.send(frames)
+            if stream.put(frames):
+                await stream.drained()
             if checkpoints is not None and checkpoints.leaves:
                 break
         stream.end(DONE)

@@ -136,7 +136,9 @@ class InteractionRoutes:
         if every_ms < 0:
             return None
         return Checkpoints(
-            lambda number: self._interactions.checkpoint(access, interaction_id, number),
+            lambda number, leaving: self._interactions.checkpoint(
+                access, interaction_id, number, leaving=leaving
+            ),
             every_ms=every_ms,
             now_s=self._parts.clock.monotonic_s,
             drains=self._drains,

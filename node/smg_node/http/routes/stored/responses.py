@@ -205,7 +205,10 @@ class ResponseRoutes:
         access, response_id = self._asked(request)
         if not streams or request.method == "HEAD":
             return Reply(200, await self._responses.retrieve(access, response_id))
-        events = await self._responses.follow(access, response_id, after)
+        if after is None:
+            events = await self._responses.follow(access, response_id, None)
+        else:
+            events = await self._responses.resume(access, response_id, after)
         return await self._streams.show(request, events, lambda: self._note(request))
 
     async def input_items(self, request: HttpRequest) -> Reply:

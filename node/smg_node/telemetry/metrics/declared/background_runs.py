@@ -50,6 +50,16 @@ RUN_LOG_WAITING_BYTES = Metric(
     "Bytes of events in memory that are not in a log yet.",
     pulled=True,
 )
+STREAMS_RESUMED = Metric(
+    "smg_node_streams_resumed_total",
+    "counter",
+    "Streams that clients went on with after a break (Responses `starting_after`, Interactions `last_event_id` or"
+    " `continuation_token`), once over. `cause`: cut (the connection), drain (its node drained or left), death (the node"
+    " that made the answer died). `ending`: whole, left (the client, or a drain), lost (it could not go on), refused"
+    " (never begun: the log is gone, or the store).",
+    ("api", "cause", "ending"),
+    pulled=True,
+)
 
 RUN_METRICS: Final[tuple[Metric, ...]] = (
     RUNS,
@@ -59,4 +69,5 @@ RUN_METRICS: Final[tuple[Metric, ...]] = (
     RUN_LOG_LAG_SECONDS,
     RUN_LOG_APPENDS,
     RUN_LOG_WAITING_BYTES,
+    STREAMS_RESUMED,
 )

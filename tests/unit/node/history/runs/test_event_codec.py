@@ -67,6 +67,17 @@ def test_a_stream_packed_in_any_pieces_is_the_stream(data: st.DataObject) -> Non
     assert [event for blob in blobs for event in unpacked(blob)] == told
 
 
+@pytest.mark.parametrize("size", [1, 4 << 10, 8 << 10, 32_760, 32_768, 32_776, 256 << 10])
+def test_a_blob_of_any_size_is_read_by_any_inflater(size: int) -> None:
+    words = random.Random(3).choices(["a", "river", "went", "quietly", "under", "it"], k=size)
+    text = " ".join(words)[: max(0, size - 10)]
+    line = json_line({"type": "x", "sequence_number": 0, "delta": text})
+    blob = packed([NumberedEvent(0, "x", line)])
+    assert zlib.decompress(blob.payload) == line
+    assert unpacked(blob)[0].data == line
+    assert len(blob.payload) <= 1.05 * len(zlib.compress(line, 1))
+
+
 def test_many_deltas_take_a_fraction_of_their_size() -> None:
     one = teller()
     told = one.begin()

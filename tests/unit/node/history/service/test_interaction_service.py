@@ -16,7 +16,7 @@ from smg_node.dialects.messages.dialect import MessagesDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.history.runs.event_codec import packed
-from smg_node.history.service.checkpoint_tokens import LIFE_MS, Checkpoint, CheckpointTokens
+from smg_node.history.service.checkpoint_tokens import Checkpoint
 from smg_node.system_clock import SystemClock
 from smg_storage.memory.store import MemoryStore
 from smg_storage.options import Bounds
@@ -28,7 +28,6 @@ from support.history.fake_runs import FakeRun
 from support.history.history_world import (
     CountingStore,
     HistoryWorld,
-    PlainVault,
     context,
     history_world,
 )
@@ -36,7 +35,6 @@ from support.models.family_templates import FAMILIES
 from support.models.prompt_corpus import renderer
 
 OTHER = Access(tenant="other")
-PLACE = Checkpoint("int_1", 4)
 ROUNDS = 50
 QUESTION = {"role": "user", "content": "end"}
 
@@ -290,6 +288,48 @@ async def test_a_stream_does_not_go_on_behind_an_event_that_it_never_had(after: 
     assert str(after) in caught.value.message
 
 
+async def read_through(events: AsyncIterator[Any]) -> None:
+    async for _ in events:
+        pass
+
+
+async def test_streams_that_clients_go_on_with_are_counted_and_no_others() -> None:
+    world = history_world()
+    made = await answered(world, input="hi")
+    types = ("interaction.created", "step.start", "step.stop")
+    await logged(world, made, *types)
+    desk, access = world.desks.interactions, world.access
+    await read_through(await desk.follow(access, made, None))
+    assert world.resumed.over == {}
+    await read_through(await desk.follow(access, made, 0))
+    # The last event, behind which nothing is, and one that never was.
+    await read_through(await desk.follow(access, made, len(types)))
+    with pytest.raises(SmgError):
+        await read_through(await desk.follow(access, made, len(types) + 1))
+    for place in (Checkpoint(made, -1), Checkpoint(made, 1), Checkpoint(made, 1, leaving=True)):
+        await read_through(await desk.resume(access, place))
+    # It has seen more than there is.
+    await read_through(await desk.resume(access, Checkpoint(made, 9)))
+    with pytest.raises(SmgError):
+        await desk.resume(access, Checkpoint(NOBODYS, 1))
+    assert world.resumed.over == {
+        ("interactions", "cut", "whole"): 4,
+        ("interactions", "drain", "whole"): 1,
+        ("interactions", "cut", "refused"): 1,
+        ("interactions", "cut", "lost"): 1,
+    }
+
+
+async def test_a_stream_without_a_log_that_a_client_would_go_on_with_is_counted_as_refused() -> (
+    None
+):
+    world = history_world()
+    made = await answered(world, input="hi")
+    with pytest.raises(SmgError):
+        await world.desks.interactions.resume(world.access, Checkpoint(made, 3, leaving=True))
+    assert world.resumed.over == {("interactions", "drain", "refused"): 1}
+
+
 async def test_what_is_not_stored_cannot_be_continued() -> None:
     world = history_world()
     made = await answered(world, input="hi", store=False)
@@ -315,33 +355,3 @@ async def test_a_deleted_ancestor_breaks_the_chain_and_nothing_else() -> None:
         "previous_interaction_not_found",
         True,
     )
-
-
-def test_a_token_opens_its_place_for_its_tenant_and_for_ten_minutes() -> None:
-    tokens = CheckpointTokens(PlainVault())
-    token = tokens.issue(PLACE, tenant="acme", now_ms=1_000)
-    assert tokens.opened(token, tenant="acme", now_ms=1_000 + LIFE_MS) == PLACE
-    assert token.isascii()
-
-
-@pytest.mark.parametrize(
-    ("tenant", "now_ms", "cut", "code"),
-    [
-        ("other", 1_000, 0, "invalid_continuation_token"),
-        ("acme", 1_001 + LIFE_MS, 0, "stream_expired"),
-        ("acme", 1_000, 9, "invalid_continuation_token"),
-    ],
-)
-def test_any_other_token_is_refused(tenant: str, now_ms: int, cut: int, code: str) -> None:
-    tokens = CheckpointTokens(PlainVault())
-    token = tokens.issue(PLACE, tenant="acme", now_ms=1_000)
-    with pytest.raises(SmgError) as caught:
-        tokens.opened(token[cut:], tenant=tenant, now_ms=now_ms)
-    assert (caught.value.status, caught.value.code) == (400, code)
-
-
-@pytest.mark.parametrize("token", ["", "é", "A" * 5_000, "bm9uc2Vuc2U", "===="])
-def test_garbage_is_no_token(token: str) -> None:
-    with pytest.raises(SmgError) as caught:
-        CheckpointTokens(PlainVault()).opened(token, tenant="acme", now_ms=1_000)
-    assert caught.value.code == "invalid_continuation_token"

@@ -11,7 +11,7 @@ class Stage:
         self.now_s = 5.0
         self.draining = False
         self.checkpoints = Checkpoints(
-            lambda number: b"<%d>" % number,
+            lambda number, leaving: b"<%d!>" % number if leaving else b"<%d>" % number,
             every_ms=every_ms,
             now_s=lambda: self.now_s,
             drains=lambda: self.draining,
@@ -51,13 +51,13 @@ def test_a_stream_can_leave_from_its_first_event_to_its_last() -> None:
     stage = Stage(every_ms=250)
     stage.draining = True
     assert stage.checkpoints.can_leave()
-    assert stage.checkpoints.farewell() == b"<-1>"
+    assert stage.checkpoints.farewell() == b"<-1!>"
     stage.draining = False
     stage.told("interaction.created", "step.start", "step.delta")
     assert stage.checkpoints.can_leave()
     assert stage.checkpoints.farewell() == b""
     stage.draining = True
-    assert stage.checkpoints.farewell() == b"<2>"
+    assert stage.checkpoints.farewell() == b"<2!>"
     stage.told("step.stop", "interaction.completed", first=3)
     assert not stage.checkpoints.can_leave()
     assert stage.checkpoints.farewell() == b""
@@ -68,5 +68,5 @@ def test_what_is_told_while_the_node_drains_is_the_last_and_has_one_behind_it() 
     stage.told("interaction.created")
     assert not stage.checkpoints.leaves
     stage.draining = True
-    assert stage.told("step.delta", first=1) == b"<1>"
+    assert stage.told("step.delta", first=1) == b"<1!>"
     assert stage.checkpoints.leaves

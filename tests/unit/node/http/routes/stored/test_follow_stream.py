@@ -28,6 +28,9 @@ Events = AsyncIterator[Sequence[NumberedEvent]]
 Tell = Callable[[], Events]
 
 
+FIGURES = {"spooled": False, "known": 3, "used": 2, "complete": True, "prompt_tokens": 0}
+
+
 @dataclass
 class FakeRegistered:
     made: Any
@@ -66,17 +69,7 @@ class FakeResponses:
         wish: Any = SimpleNamespace(ignored=("seed",))
         run = self.generations.start("responses", wish, context)
         run.worker = ""
-        made = SimpleNamespace(
-            id=ID,
-            generation=run,
-            wish=wish,
-            failure=self.failure,
-            spooled=False,
-            known=3,
-            used=2,
-            complete=True,
-            prompt_tokens=0,
-        )
+        made = SimpleNamespace(id=ID, generation=run, wish=wish, failure=self.failure, **FIGURES)
         return FakeRegistered(made)
 
     def attend(self, run: FakeRegistered) -> Events:
@@ -90,6 +83,11 @@ class FakeResponses:
         if after == 99:
             raise invalid("gone", "starting_after", "stream_expired")
         return self._watched()
+
+    async def resume(self, access: Access, response_id: str, after: int) -> Events:
+        events = await self.follow(access, response_id, after)
+        self.asked[-1] = ("resume", response_id, after)
+        return events
 
     async def retrieve(self, access: Access, response_id: str) -> bytes:
         self.asked.append(("retrieve", response_id))
@@ -255,7 +253,7 @@ async def test_a_stream_is_picked_up_after_any_number(query: str, after: int | N
     assert (shown.status, shown.body) == (200, WHOLE)
     assert shown.headers["x-smg-node"] == "node-a"
     assert shown.headers["openai-processing-ms"].isdigit()
-    assert responses.asked == [("follow", ID, after)]
+    assert responses.asked == [("follow" if after is None else "resume", ID, after)]
     assert responses.closed == 1
 
 

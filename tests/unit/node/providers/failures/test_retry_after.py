@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.providers.retry_after import WAIT_MAX_S, retry_after_s, should_retry
+from smg_node.providers.failures.retry_after import WAIT_MAX_S, retry_after_s, should_retry
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 

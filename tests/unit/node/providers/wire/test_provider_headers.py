@@ -1,7 +1,7 @@
 import pytest
 
 from smg_node.providers import hosting
-from smg_node.providers.provider_headers import to_client, to_vendor, vendor_request_id
+from smg_node.providers.wire.provider_headers import to_client, to_vendor, vendor_request_id
 
 CLIENT = {
     "accept-language": "de",

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
 from smg_node.providers import hosting
-from smg_node.providers.answer_undressing import AnswerUndressing
-from smg_node.providers.dressing import Dressed, dress_native, dress_written
 from smg_node.providers.hosting import HOSTINGS, Dress
+from smg_node.providers.wire.answer_undressing import AnswerUndressing
+from smg_node.providers.wire.dressing import Dressed, dress_native, dress_written
 from smg_node.providers.wire.json_members import members
 
 VERSION: Final = "2026-10-21"
