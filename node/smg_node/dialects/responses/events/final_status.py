@@ -53,7 +53,7 @@ class FinalStatus:
     @classmethod
     def by(cls, reason: FinishReason) -> "FinalStatus":
         """Return the final status for a generation's finish reason."""
-        if reason == "length":
+        if reason in ("length", "context_window"):
             return cls.incomplete("max_output_tokens")
         return cls.incomplete("content_filter") if reason == "content_filter" else cls.completed()
 
