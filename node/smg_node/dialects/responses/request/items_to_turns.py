@@ -165,6 +165,9 @@ class _Weaver:
         elif item.type == "compaction":
             self._close()
             text = self._unsealed(_text_at(item.values(), "encrypted_content"), where)
+            if not text:
+                # A summary of another model's: the conversation would go on without its beginning.
+                raise not_opened(f"{where}.encrypted_content")
             self._turns.append(Turn("developer", text))
 
     def _hear(self, message: ItemDoc, where: str) -> None:
