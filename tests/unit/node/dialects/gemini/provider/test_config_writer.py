@@ -80,8 +80,8 @@ def config(
          {"temperature": 0.0, "topP": 0.5, "maxOutputTokens": 5, "topK": 3}),
         (Sampling(top_k=-1, frequency_penalty=0.5, presence_penalty=-1.0),
          {"presencePenalty": -1.0, "frequencyPenalty": 0.5}),
-        (Sampling(n=3, stop=("a", "b"), logprobs=0),
-         {"candidateCount": 3, "stopSequences": ["a", "b"], "responseLogprobs": True}),
+        (Sampling(stop=("a", "b"), logprobs=0),
+         {"stopSequences": ["a", "b"], "responseLogprobs": True}),
         (Sampling(logprobs=4, seed=7), {"responseLogprobs": True, "logprobs": 4, "seed": 7}),
         (Sampling(seed=-1), {"seed": 2**31 - 1}),
         (Sampling(seed=2**40 + 5), {"seed": 5}),
@@ -121,6 +121,7 @@ def test_what_only_tunes_engines_is_named_as_the_client_spelled_it() -> None:
     [
         (Sampling(adapter="a", where={"adapter": "lora"}), "lora"),
         (Sampling(stop_token_ids=(1,)), "stop_token_ids"),
+        (Sampling(n=2, where={"n": "candidateCount"}), "candidateCount"),
         (Sampling(prompt_logprobs=0), "prompt_logprobs"),
         (Sampling(constraint=Constraint("regex", "a+", "guided_regex")), "guided_regex"),
         (Sampling(constraint=Constraint("ebnf", "x", "ebnf")), "ebnf"),
