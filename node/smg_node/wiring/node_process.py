@@ -54,10 +54,10 @@ from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixe
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
+    build_provider_service,
     build_providers,
     engine_opener,
     model_parts,
-    provider_desk,
 )
 
 if TYPE_CHECKING:
@@ -176,16 +176,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     )
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
     doubts = _doubts(cluster, sharing, history)
-    desk = FleetService(
-        fleet,
-        networks,
-        registry=registry,
-        sessions=Sessions(registry.sticky, base.clock.now_ms),
-        clock=base.clock,
-        workers_ready_min=settings.readiness.min_workers,
-        draining=lambda: farewell.draining,
-        doubts=doubts,
-    )
+    desk = _build_fleet_service(settings, base, fleet, networks, registry, farewell, doubts)
     desks = build_services(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
     listen(settings, shared, desks)
     usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
@@ -206,15 +197,37 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
+    parts.providers = partial(build_provider_service, shared, base.clock, fleet, providers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)
-    parts.providers = partial(provider_desk, shared, base.clock, fleet, providers)
     parts.draining = _build_draining(shared, registry, cluster, farewell, control)
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     server = farewell.server = Server(parts, None if control is None else control.elsewhere)
     server.wait_for(history)
-    parted = (farewell, server, control)
-    return _Node(base, fleet, providers, registry, desks, cluster, sharing, usage, history, *parted)
+    parted = (usage, history, farewell, server, control)
+    return _Node(base, fleet, providers, registry, desks, cluster, sharing, *parted)
+
+
+def _build_fleet_service(
+    settings: Settings,
+    base: Base,
+    fleet: Fleet,
+    networks: Networks,
+    registry: ClusterRegistry,
+    farewell: Shutdown,
+    doubts: Callable[[], ReadinessReasons],
+) -> FleetService:
+    """Return what answers about workers and models."""
+    return FleetService(
+        fleet,
+        networks,
+        registry=registry,
+        sessions=Sessions(registry.sticky, base.clock.now_ms),
+        clock=base.clock,
+        workers_ready_min=settings.readiness.min_workers,
+        draining=lambda: farewell.draining,
+        doubts=doubts,
+    )
 
 
 def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -40,7 +40,48 @@ Name = Annotated[
         metavar="NAME", help="What the provider is called here: anthropic-a.", show_default=False
     ),
 ]
-_CREDENTIALS: Final = ("keys", "none", "aws", "gcp", "entra")
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="YAML or JSON of the provider, or a whole file of `providers:`; - is the standard input.",
+        show_default=False,
+    ),
+]
+Kind = Annotated[
+    str, typer.Option(metavar="KIND", help="openai, anthropic, gemini, bedrock, azure, …")
+]
+Base = Annotated[
+    str, typer.Option(metavar="URL", help="Where it is, if not at its kind's own address.")
+]
+Region = Annotated[str, typer.Option(metavar="NAME", help="Of AWS, or of OpenAI.")]
+Location = Annotated[str, typer.Option(metavar="NAME", help="Of Google Cloud.")]
+Project = Annotated[str, typer.Option(metavar="NAME", help="Google's or OpenAI's.")]
+Resource = Annotated[str, typer.Option(metavar="NAME", help="Azure's.")]
+Credentials = Annotated[
+    str, typer.Option(metavar="KIND", help="How nodes get in: keys, none, aws, gcp or entra.")
+]
+ApiKey = Annotated[
+    Words,
+    typer.Option(
+        metavar="WHERE",
+        help="file:/PATH or env:NAME, which each node reads itself; again for another key.",
+    ),
+]
+ApiKeyFile = Annotated[
+    Words,
+    typer.Option(
+        metavar="FILE",
+        help="A file here whose first line is a key: it is sealed and given to all nodes; again for another key.",
+    ),
+]
+Model = Annotated[
+    Words,
+    typer.Option(
+        metavar="MODEL", help="A model, as the vendor calls it; clients ask for it by that name."
+    ),
+]
+Label = Annotated[Words, typer.Option(metavar="NAME=VALUE", help="A label, as zone=eu.")]
 
 
 @providers_app.command("list")
@@ -82,49 +123,18 @@ def show(context: typer.Context, name: Name) -> None:
 def set_provider(
     context: typer.Context,
     name: Name,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="YAML or JSON of the provider, or a whole file of `providers:`; - is the standard input.",
-            show_default=False,
-        ),
-    ] = "",
-    kind: Annotated[
-        str, typer.Option(metavar="KIND", help="openai, anthropic, gemini, bedrock, azure, …")
-    ] = "",
-    base: Annotated[
-        str, typer.Option(metavar="URL", help="Where it is, if not at its kind's own address.")
-    ] = "",
-    region: Annotated[str, typer.Option(metavar="NAME", help="Of AWS, or of OpenAI.")] = "",
-    location: Annotated[str, typer.Option(metavar="NAME", help="Of Google Cloud.")] = "",
-    project: Annotated[str, typer.Option(metavar="NAME", help="Google's or OpenAI's.")] = "",
-    resource: Annotated[str, typer.Option(metavar="NAME", help="Azure's.")] = "",
-    credentials: Annotated[
-        str, typer.Option(metavar="KIND", help=f"{', '.join(_CREDENTIALS)}: how nodes get in.")
-    ] = "",
-    api_key: Annotated[
-        Words,
-        typer.Option(
-            metavar="WHERE",
-            help="file:/PATH or env:NAME, which each node reads itself; again for another key.",
-        ),
-    ] = None,
-    api_key_file: Annotated[
-        Words,
-        typer.Option(
-            metavar="FILE",
-            help="A file here whose first line is a key: it is sealed and given to all nodes; again for another key.",
-        ),
-    ] = None,
-    model: Annotated[
-        Words,
-        typer.Option(
-            metavar="MODEL",
-            help="A model, as the vendor calls it; clients ask for it by that name.",
-        ),
-    ] = None,
-    label: Annotated[Words, typer.Option(metavar="NAME=VALUE", help="A label, as zone=eu.")] = None,
+    file: File = "",
+    kind: Kind = "",
+    base: Base = "",
+    region: Region = "",
+    location: Location = "",
+    project: Project = "",
+    resource: Resource = "",
+    credentials: Credentials = "",
+    api_key: ApiKey = None,
+    api_key_file: ApiKeyFile = None,
+    model: Model = None,
+    label: Label = None,
     if_version: IfVersion = "",
 ) -> None:
     """Define a provider on every node, by a file or by flags; keys that are not given stay as they are.
@@ -148,21 +158,15 @@ def set_provider(
     if bool(file) == bool(flags):
         raise typer.BadParameter("say either FILE or flags such as --kind and --api-key-file")
     seen = present(options.client, *PROVIDERS, name)
-    if file:
-        body = read_definition(file, "providers", name)
-    else:
-        body = {**({} if seen is None else seen["spec"]), **flags}
-        if "kind" not in body:
-            raise typer.BadParameter(f"{name} is new: say its --kind", param_hint="--kind")
+    body = read_definition(file, "providers", name) if file else _changed(name, seen, flags)
     headers = version_of(seen, if_version)
     answer = options.client.look("PUT", *PROVIDERS, name, body=body, headers=headers)
     view = written(options.client, name, answer)
     if options.as_json:
         print_json(view)
         return
-    models = ", ".join(one["to"].partition("/")[2] for one in view["targets"])
     print(f"{name} is a provider of kind {view['kind']} on every node (version {view['version']})")
-    if not models:
+    if not view["targets"]:
         tell("clients cannot ask for a model of it yet: name one with --model, or make a route")
     for line in troubles(view["targets"]):
         tell(line)
@@ -240,6 +244,16 @@ def explain(
         print_json(told)
     else:
         print(draw_explained(told))
+
+
+def _changed(
+    name: str, seen: Mapping[str, Any] | None, flags: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the definition that is there, with these fields changed."""
+    body = {**({} if seen is None else seen["spec"]), **flags}
+    if "kind" not in body:
+        raise typer.BadParameter(f"{name} is new: say its --kind", param_hint="--kind")
+    return body
 
 
 def _many(api_key: Words, api_key_file: Words, model: Words, label: Words) -> Mapping[str, Any]:
