@@ -76,14 +76,14 @@ def stand_in() -> Iterator[tuple[StandIn, Any]]:
     """A stand-in, and a client that it is Bedrock for."""
     told = StandIn()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Connection(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             told.take(self)
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Connection) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         keys = Keys()

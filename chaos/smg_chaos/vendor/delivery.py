@@ -124,7 +124,7 @@ class Delivery:
         """Send a body in one piece; what breaks streams breaks it in the middle."""
         reply, charge = self._reply, self._reply.charge
         tokens = charge.cost.answer if charge is not None else 0
-        if self._itl_s and tokens:
+        if charge is not None and (self._ttft_s or self._itl_s):
             await asyncio.sleep(self._ttft_s + self._itl_s * tokens)
         if fault is None or fault.name not in (*_BREAKING, "length", "drip"):
             self.sent_tokens, self.whole = tokens, True

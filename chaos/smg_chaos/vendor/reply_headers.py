@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from smg_chaos.vendor.answers.answer import Cost
 from smg_chaos.vendor.apis.call import Call
 
 _MANTLE_QUOTA: Final = 1_000
@@ -40,3 +41,12 @@ def account_headers(call: Call, request_id: str) -> dict[str, str]:
             "openai-version": "2020-10-01",
         }
     return heads
+
+
+def invocation_headers(cost: Cost) -> dict[str, str]:
+    """Return the headers that tell what a whole invocation at Bedrock cost."""
+    return {
+        "x-amzn-bedrock-input-token-count": str(cost.new),
+        "x-amzn-bedrock-output-token-count": str(cost.answer),
+        "x-amzn-bedrock-invocation-latency": "42",
+    }

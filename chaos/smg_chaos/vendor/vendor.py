@@ -32,7 +32,7 @@ from smg_chaos.vendor.limits.prompt_cache import CacheUse, PromptCache
 from smg_chaos.vendor.limits.rate_buckets import RateBuckets
 from smg_chaos.vendor.operations_table import API_OF, Apis, counted, small_reply
 from smg_chaos.vendor.reply import Charge, Reply, json_reply
-from smg_chaos.vendor.reply_headers import account_headers
+from smg_chaos.vendor.reply_headers import account_headers, invocation_headers
 from smg_chaos.vendor.request_log import RequestLog
 from smg_chaos.vendor.settings import ANY_MODEL, VendorSettings
 
@@ -50,6 +50,8 @@ _MARKED: Final = (
     Operation.RAW_PREDICT,
     Operation.STREAM_RAW_PREDICT,
 )
+_BLOCKS_PROMPTS: Final = (Operation.GENERATE, Operation.STREAM_GENERATE)
+"""Where a refused prompt gets no answer at all, and costs none."""
 _FAULT_WORDS: Final = "The stand-in refuses on purpose."
 
 
@@ -209,6 +211,8 @@ class Vendor:
             said = _too_long(_model_family(call), prompt, context)
             raise VendorError(Reason.TOO_LONG, said, path="messages")
         draft = compose(conversation, self._script)
+        if draft.ending == "refusal" and call.operation in _BLOCKS_PROMPTS:
+            draft = Draft(ending="refusal")
         if draft.ending == "filter" and "content_filters" in call.quirks:
             said = "The response was filtered due to the prompt triggering the content management policy."
             raise VendorError(Reason.CONTENT_FILTER, said, path="prompt")
@@ -230,6 +234,8 @@ class Vendor:
             headers["content-type"] = api.content_type
             frames = api.frames(call, conversation, answer)
             return Reply(headers=headers, frames=frames, charge=charge)
+        if call.operation is Operation.INVOKE:
+            headers |= invocation_headers(cost)
         reply = json_reply(api.whole(call, conversation, answer), headers=headers)
         reply.charge = charge
         return reply

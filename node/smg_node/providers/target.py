@@ -15,7 +15,7 @@ from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.transport import HttpAnswer, HttpCall
-from smg_node.engines.http.vendor_side import Dressed, Undressing, Unframer
+from smg_node.engines.http.vendor_side import Dressed, Refusal, Undressing, Unframer
 from smg_node.engines.load import Load
 from smg_node.providers.account import ProviderAccount, Use
 from smg_node.providers.issuers import issuer_of
@@ -23,7 +23,7 @@ from smg_node.providers.provider_call import ApiKey, PreparedCall, ProviderCall
 from smg_node.providers.provider_connections import Connections
 from smg_node.providers.provider_dialects import provider_dialect
 from smg_node.providers.provider_spec import ProviderSpec
-from smg_node.providers.vendor_errors import VendorFailure, event_failure, vendor_failure
+from smg_node.providers.vendor_errors import Retry, VendorFailure, event_failure, vendor_failure
 from smg_node.providers.wire.answer_undressing import AnswerUndressing
 from smg_node.providers.wire.provider_headers import to_client
 
@@ -128,12 +128,12 @@ class VendorTarget:
         """Return one of these."""
         return provider_dialect(name, self._model)
 
-    def options(self, name: str) -> WriterOptions:
-        """Return what the writer of that API must know."""
+    def options(self, name: str, *, stateless: bool = False) -> WriterOptions:
+        """See `VendorSide`."""
         spec = self.account.spec
         return WriterOptions(
             model=self.model,
-            issuer=issuer_of(spec.kind, self.model, spec.name),
+            issuer="" if stateless else issuer_of(spec.kind, self.model, spec.name),
             output_max=spec.model(self.model).output_max or OUTPUT_MAX,
             quirks=self.quirks(),
             lacks=self._lacks,
@@ -208,7 +208,7 @@ class VendorTarget:
 
     def refused(
         self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
-    ) -> SmgError:
+    ) -> Refusal:
         """See `VendorSide`."""
         use = _use(dressed)
         failure = vendor_failure(
@@ -221,7 +221,7 @@ class VendorTarget:
             client_key=use.client_key,
         )
         self.account.answered(use, headers)
-        return self._noted(use, failure)
+        return Refusal(self._noted(use, failure), failure.retry is Retry.WITHOUT_STATE)
 
     def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
         """See `VendorSide`."""

@@ -43,9 +43,9 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.app import Server
+from smg_node.http.http_parts import HttpParts
 from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
-from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
@@ -54,10 +54,10 @@ from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixe
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
-    build_provider_service,
     build_providers,
     engine_opener,
     model_parts,
+    provider_access,
 )
 
 if TYPE_CHECKING:
@@ -167,20 +167,29 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         rng=base.rng,
     )
     prefixes = build_prefixes(settings, fleet)
-    farewell = Shutdown()
+    farewell, monotonic_s = Shutdown(), base.clock.monotonic_s
     control = None if role is None else _build_control(role, base, shared, fleet)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
     sharing = build_sharing(
-        settings, shared, prefixes, fleet, monotonic_s=base.clock.monotonic_s, meters=base.meters
+        settings, shared, prefixes, fleet, monotonic_s=monotonic_s, meters=base.meters
     )
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
     doubts = _doubts(cluster, sharing, history)
-    desk = _build_fleet_service(settings, base, fleet, networks, registry, farewell, doubts)
-    desks = build_services(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
-    listen(settings, shared, desks)
+    desk = FleetService(
+        fleet,
+        networks,
+        registry=registry,
+        sessions=Sessions(registry.sticky, base.clock.now_ms),
+        clock=base.clock,
+        workers_ready_min=settings.readiness.min_workers,
+        draining=lambda: farewell.draining,
+        doubts=doubts,
+    )
+    desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
-    _watch_engines(base, fleet, prefixes)
+    watch_listening(base.meters, fleet, base.clock.monotonic_s)
+    watch_prefixes(base.meters, prefixes)
     parts = build_http_parts(
         settings,
         base,
@@ -197,43 +206,32 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
     )
-    parts.providers = partial(build_provider_service, shared, base.clock, fleet, providers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)
+    parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.draining = _build_draining(shared, registry, cluster, farewell, control)
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
-    server = farewell.server = Server(parts, None if control is None else control.elsewhere)
-    server.wait_for(history)
+    server = _build_server(parts, farewell, control, history)
     parted = (usage, history, farewell, server, control)
     return _Node(base, fleet, providers, registry, desks, cluster, sharing, *parted)
 
 
-def _build_fleet_service(
-    settings: Settings,
-    base: Base,
-    fleet: Fleet,
-    networks: Networks,
-    registry: ClusterRegistry,
-    farewell: Shutdown,
-    doubts: Callable[[], ReadinessReasons],
-) -> FleetService:
-    """Return what answers about workers and models."""
-    return FleetService(
-        fleet,
-        networks,
-        registry=registry,
-        sessions=Sessions(registry.sticky, base.clock.now_ms),
-        clock=base.clock,
-        workers_ready_min=settings.readiness.min_workers,
-        draining=lambda: farewell.draining,
-        doubts=doubts,
-    )
+def _build_services(
+    settings: Settings, base: Base, shared: Shared, cluster: ClusterInterface
+) -> SharedServices:
+    """Return the services between shared state and the HTTP surface."""
+    services = build_services(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
+    listen(settings, shared, services)
+    return services
 
 
-def _watch_engines(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
-    """Let scrapes read what engines report, and the index of their caches."""
-    watch_listening(base.meters, fleet, base.clock.monotonic_s)
-    watch_prefixes(base.meters, prefixes)
+def _build_server(
+    parts: HttpParts, farewell: Shutdown, control: "Controlling | None", history: LazyHistory
+) -> Server:
+    """Return the HTTP server, which the end of the node drains."""
+    server = farewell.server = Server(parts, None if control is None else control.elsewhere)
+    server.wait_for(history)
+    return server
 
 
 def _build_numbers(

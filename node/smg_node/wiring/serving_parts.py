@@ -135,7 +135,7 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
     return providers
 
 
-def build_provider_service(
+def provider_access(
     shared: "Shared", clock: Clock, fleet: Fleet, providers: ProviderFleet
 ) -> "ClusterProviders":
     """Return the service of definitions; its first request imports what it needs."""

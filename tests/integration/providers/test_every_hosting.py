@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from google import genai
 from google.genai import types
+from openai.types.responses import Response
 
 from support.processes.node import RunningNode, running_node
 from support.providers.stand_ins import KEY, KEY_ID, SECRET, StandIn, running_stand_ins
@@ -152,11 +153,13 @@ def by_messages(url: str, model: str, text: str, *, stream: bool) -> str:
 
 def by_responses(url: str, model: str, text: str, *, stream: bool) -> str:
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-    if stream:
-        with client.responses.stream(model=model, input=text) as events:
-            said = events.get_final_response()
-    else:
-        said = client.responses.create(model=model, input=text)  # type: ignore[assignment]
+    if not stream:
+        return answered(client.responses.create(model=model, input=text))
+    with client.responses.stream(model=model, input=text) as events:
+        return answered(events.get_final_response())
+
+
+def answered(said: Response) -> str:
     assert said.status == "completed"
     assert said.usage is not None
     assert said.usage.output_tokens > 0

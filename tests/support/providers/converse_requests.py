@@ -11,6 +11,7 @@ from smg_node.core.generation.request import (
     GenerateRequest,
     MediaPart,
     Part,
+    Role,
     Sampling,
     TextPart,
     Thinking,
@@ -24,6 +25,9 @@ from smg_node.core.generation.request import (
 SCHEMA = '{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
+roles: st.SearchStrategy[Role] = st.sampled_from(
+    ["system", "developer", "user", "user", "assistant", "tool"]
+)
 words = st.sampled_from(["", " ", "\n", "Hello", "é😀", " padded ", "x" * 300])
 names = st.sampled_from(["look_up", "stop-it", "f", "a.b", "n" * 65])
 ids = st.sampled_from(["call_1", "call_2", "", "with space", "i" * 80, "tooluse_a.b:c"])
@@ -64,7 +68,7 @@ def turns(draw: st.DrawFn) -> tuple[Turn, ...]:
     """A conversation: mostly in a sensible order, not always."""
     told: list[Turn] = []
     for _ in range(draw(st.integers(0, 5))):
-        role = draw(st.sampled_from(["system", "developer", "user", "user", "assistant", "tool"]))
+        role = draw(roles)
         if role == "assistant":
             told.append(_answer(draw))
         elif role == "tool":

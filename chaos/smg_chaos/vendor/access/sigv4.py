@@ -2,7 +2,7 @@
 
     signature = HMAC(HMAC(HMAC(HMAC(HMAC("AWS4" + secret, day), region), service), "aws4_request"), string to sign)
 
-The canonical path encodes the path as sent once more, so `%3A` counts as `%253A`.
+The canonical path encodes the path as sent once more, so `%3A` counts as `%253A`, and has no empty or relative segments.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, quote
+from urllib.parse import quote
 
 _AGE_MAX_S: Final = 300
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
@@ -96,20 +96,29 @@ def signature_of(request: SignedRequest, claim: Claim, secret: str) -> str:
 
 def canonical_request(request: SignedRequest, signed: Sequence[str]) -> str:
     """Return the text whose hash is signed."""
-    pairs = sorted(
-        (quote(name, safe="-_.~"), quote(value, safe="-_.~"))
-        for name, value in parse_qsl(request.raw_query, keep_blank_values=True)
-    )
+    pairs = sorted(pair.partition("=")[::2] for pair in request.raw_query.split("&") if pair)
     heads = "".join(
         f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in signed
     )
     return "\n".join(
         (
             request.method,
-            quote(request.raw_path or "/", safe="/-_.~"),
+            quote(_normal(request.raw_path), safe="/-_.~"),
             "&".join(f"{name}={value}" for name, value in pairs),
             heads,
             ";".join(signed),
             hashlib.sha256(request.body).hexdigest(),
         )
     )
+
+
+def _normal(raw_path: str) -> str:
+    """Return a path without empty and relative segments; a slash at its end stays."""
+    kept: list[str] = []
+    for segment in raw_path.split("/"):
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    end = "/" if kept and raw_path.endswith("/") else ""
+    return "/" + "/".join(kept) + end

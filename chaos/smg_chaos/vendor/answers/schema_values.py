@@ -21,7 +21,7 @@ def value_of(schema: Any, given: Mapping[str, str], *, name: str = "", depth: in
         return schema["const"]
     choices = schema.get("enum")
     if isinstance(choices, list) and choices:
-        return given[name] if given.get(name) in choices else choices[0]
+        return given[name] if name in given and given[name] in choices else choices[0]
     for key in ("anyOf", "oneOf", "allOf"):
         if isinstance(schema.get(key), list) and schema[key]:
             return value_of(schema[key][0], given, name=name, depth=depth + 1)

@@ -5,18 +5,12 @@ adapters) keep the client's names, as in requests that are relayed: a client tha
 its servers.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.core.errors import SmgError, unsupported
-from smg_node.core.generation.call_arguments import (
-    UNREADABLE_KEY,
-    read_arguments,
-    without_halves,
-)
 from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
@@ -31,6 +25,7 @@ from smg_node.core.generation.request import (
     ToolChoice,
     Turn,
 )
+from smg_node.dialects.openai.provider.argument_text import object_text
 
 SCHEMA_NAME: Final = "answer"
 _BLANK_LINE: Final = "\n\n"
@@ -188,21 +183,6 @@ def _audio(part: MediaPart) -> dict[str, Any]:
 def _call(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": object_text(call.arguments)}
     return {"id": call.call_id, "type": "function", "function": function}
-
-
-def object_text(text: str) -> str:
-    """Return the text of an object; servers fail on anything else, which a truncated call has.
-
-    What is no strict JSON is written anew, and what is no object is put into one.
-    """
-    try:
-        if isinstance(_decode(text), dict):
-            return text
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        pass
-    read = read_arguments(text)
-    said = {UNREADABLE_KEY: without_halves(text)} if read is None else read
-    return json.dumps(said, ensure_ascii=False)
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

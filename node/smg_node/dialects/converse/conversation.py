@@ -121,11 +121,14 @@ class _Messages:
         """Take what the assistant said and called."""
         spoken: list[Block] = []
         calls: list[_Call] = []
-        for block in blocks_of(turn):
+        blocks = blocks_of(turn)
+        # A thought is signed together with the calls behind it.
+        retold = self._calls_as_text and any(block.kind == "call" for block in blocks)
+        for block in blocks:
             if block.kind == "text":
                 spoken += _texts((block.text,))
             elif block.kind == "reasoning":
-                spoken += [] if self._calls_as_text else _thoughts(block, self._issuer)
+                spoken += [] if retold else _thoughts(block, self._issuer)
             else:
                 call = _Call(block.call_id, self._fresh_id(block.call_id), called_name(block.name))
                 calls.append(call)

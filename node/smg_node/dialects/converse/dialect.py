@@ -3,6 +3,8 @@
 from collections.abc import Collection
 from typing import Final
 
+import msgspec
+
 from smg_node.core.generation.events import Begin
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.converse.judge import ConverseJudge
@@ -31,6 +33,8 @@ class ConverseProvider:
 
     def write(self, request: GenerateRequest, options: WriterOptions) -> Written:
         """Return the body of a request with one chat, without model and streaming, which stand in the URL."""
+        if CLAUDE in options.quirks:
+            options = msgspec.structs.replace(options, issuer=ANTHROPIC)
         return converse_fields(request, options)
 
     def listen(

@@ -37,6 +37,15 @@ class Dressed(NamedTuple):
     account: object = None
 
 
+class Refusal(NamedTuple):
+    """What an answer with a bad status means. `without_state`: the vendor refused opaque state that it was sent, and may
+    take the same request without.
+    """
+
+    error: SmgError
+    without_state: bool = False
+
+
 class Unframer(Protocol):
     """Turns the frames of a hosting into the bytes that the API itself has."""
 
@@ -71,8 +80,8 @@ class VendorSide(Protocol):
         """Return one of these."""
         ...
 
-    def options(self, name: str) -> WriterOptions:
-        """Return what the writer of that API must know."""
+    def options(self, name: str, *, stateless: bool = False) -> WriterOptions:
+        """Return what the writer of that API must know. `stateless`: no opaque state goes along."""
         ...
 
     def quirks(self) -> frozenset[str]:
@@ -105,8 +114,8 @@ class VendorSide(Protocol):
 
     def refused(
         self, status: int, headers: Mapping[str, str], body: bytes, dressed: Dressed
-    ) -> SmgError:
-        """Return the error for an answer whose status is none of success; notes what it says of the account."""
+    ) -> Refusal:
+        """Return what an answer means whose status is none of success; notes what it says of the account."""
         ...
 
     def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:

@@ -39,7 +39,10 @@ def sealer(vault: Vault, *, tenant: str, model: str) -> Callable[[str], str]:
 
 
 def opened(vault: Vault, contents: Iterable[str], *, tenant: str, model: str) -> dict[str, str]:
-    """Return the texts of those contents that were sealed for this tenant and model."""
+    """Return the texts of those contents that were sealed for this tenant; "" for those of another model's.
+
+    A conversation may move to another model, which has no use for what the one before it thought.
+    """
     found: dict[str, str] = {}
     for content in contents:
         text = _open(vault, content, tenant, model)
@@ -62,4 +65,6 @@ def _open(vault: Vault, content: str, tenant: str, model: str) -> str | None:
         found = _decode(said)
     except (msgspec.DecodeError, UnicodeEncodeError):
         return None
-    return found.text if (found.tenant, found.model) == (tenant, model) else None
+    if found.tenant != tenant:
+        return None
+    return found.text if found.model == model else ""

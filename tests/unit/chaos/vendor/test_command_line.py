@@ -1,6 +1,5 @@
 """The command `smg-chaos vendor`: its options, its help, and the process."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from smg_chaos.vendor.hostings.hosting import HOSTINGS
 from smg_chaos.vendor.hostings.quirks import QUIRKS, VENDORS
 from smg_chaos.vendor.options import OPTIONS, default_of, settings_of
 from smg_chaos.vendor.settings import KEYS, VendorSettings
-from support.providers.stand_ins import running_stand_ins
 
 
 def given(**changes: Any) -> dict[str, Any]:
@@ -59,12 +57,3 @@ def test_the_help_teaches_kinds_quirks_faults_words_and_routes() -> None:
     told = CliRunner().invoke(app, ["vendor", "--help"], terminal_width=200).stdout
     for name in (*HOSTINGS, *QUIRKS, *VENDORS, *FAULTS, "rounds=N", "/_vendor/bill"):
         assert name in told, name
-
-
-def test_it_serves_several_kinds_and_ends_when_it_is_told(tmp_path: Path) -> None:
-    flags = ("--kind", "openai", "--kind", "anthropic", "--rpm", "9")
-    with running_stand_ins(tmp_path, *flags) as (rows, process):
-        assert [row.base.removeprefix(row.url) for row in rows] == ["/v1", ""]
-        assert all(row.admin("/bill")["rows"] == [] for row in rows)
-        process.stop()
-        assert process.ended() == 0

@@ -163,6 +163,9 @@ async def test_tokens_come_at_their_pace() -> None:
         got, _ = await read_all(answer)
         assert text_of(got) == "one two three four"
         assert asyncio.get_running_loop().time() - started >= 0.110
+        whole = await (await post(session, where, chat())).json()
+        assert whole["usage"]["completion_tokens"] == 4
+        assert asyncio.get_running_loop().time() - started >= 0.220
 
 
 async def test_a_body_that_is_too_large_is_refused() -> None:

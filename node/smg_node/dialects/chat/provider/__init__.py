@@ -1,1 +1,1 @@
-"""Chat Completions as vendors serve it: writer, listener and judge."""
+"""Provider side of Chat Completions as vendors serve it: writer, listener and judge."""

@@ -24,6 +24,8 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class _Choice(msgspec.Struct, gc=False):
+    """A choice that has not finished."""
+
     index: int = 0
     finish_reason: None = None
 
@@ -142,7 +144,7 @@ def _is_plain(data: bytes) -> bool:
         choices = _plain(data).choices
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    return len(choices) == 1 and choices[0].finish_reason is None and choices[0].index == 0
+    return len(choices) == 1 and choices[0].index == 0
 
 
 def _has_words(choice: Mapping[str, Any]) -> bool:

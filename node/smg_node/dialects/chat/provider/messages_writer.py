@@ -18,7 +18,7 @@ from smg_node.core.generation.request import (
     TurnBlock,
 )
 from smg_node.dialects.chat.state.thought_details import detail_rows
-from smg_node.dialects.chat.writer import object_text
+from smg_node.dialects.openai.provider.argument_text import object_text
 from smg_node.dialects.openai.provider.media_data import file_name, is_data, sound_in
 from smg_node.dialects.openai.provider.paired_turns import paired_turns, text_in
 from smg_node.dialects.openai.provider.quirks import (

@@ -1,1 +1,1 @@
-"""generateContent as vendors serve it: writer, listener and judge."""
+"""Provider side of generateContent as vendors serve it: writer, listener and judge."""

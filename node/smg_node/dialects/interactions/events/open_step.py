@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from smg_node.core.generation.events import Delta
+from smg_node.core.generation.opaque import Opaque
 from smg_node.dialects.messages.argument_gate import ArgumentGate
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
+from smg_node.dialects.responses.items.item_state import LAST, signature_with
 
 DELTA: Final = "step.delta"
 START: Final = "step.start"
@@ -52,15 +54,18 @@ class Numbers:
 
 
 class OpenStep(ABC):
-    """Common part of all kinds. `head` is None where a delta is not sent as it comes."""
+    """Common part of all kinds. `head` is None where a delta is not sent as it comes. `opaque` is what its vendor wants
+    back with it, known when the block has ended.
+    """
 
-    __slots__ = ("head", "index", "item_id", "middle", "numbers", "tail", "texts")
+    __slots__ = ("head", "index", "item_id", "middle", "numbers", "opaque", "tail", "texts")
 
     def __init__(self, numbers: Numbers, item_id: str, index: int) -> None:
         self.numbers = numbers
         self.index = index
         self.item_id = item_id
         self.texts: list[str] = []
+        self.opaque: tuple[Opaque, ...] = ()
         self.head: bytes | None = None
         self.middle = self.tail = b""
 
@@ -149,8 +154,15 @@ class OpenThought(OpenStep):
         return {"type": "thought"}
 
     def _closing(self, text: str) -> list[Mapping[str, Any]]:
-        self._signature = base64.b64encode(self._sign(text).encode()).decode()
-        return [{"type": "thought_signature", "signature": self._signature}]
+        self._signature = self._signed(text)
+        told = {"type": "thought_signature", "signature": self._signature}
+        return [told] if self._signature else []
+
+    def _signed(self, text: str) -> str:
+        if not self.opaque:
+            return base64.b64encode(self._sign(text).encode()).decode()
+        hidden = text != "" and not self._shown
+        return signature_with(self.opaque, self._sign(text) if hidden else "")
 
     def _item(self, text: str, status: str) -> ItemDoc:
         values: dict[str, Any] = {
@@ -165,6 +177,20 @@ class OpenThought(OpenStep):
         if not self._shown:
             values["hidden"] = True
         return item_from(values)
+
+
+class OpenCarrier(OpenThought):
+    """Thought that is none: it carries the opaque state of the step before it, which has no place for it."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def holds(opaque: tuple[Opaque, ...]) -> bool:
+        """Whether this state is not too large for it."""
+        return signature_with(opaque, place=LAST) != ""
+
+    def _signed(self, text: str) -> str:
+        return signature_with(self.opaque, place=LAST)
 
 
 class OpenCall(OpenStep):

@@ -21,6 +21,7 @@ from smg_node.core.generation.events import (
     PromptEcho,
     Usage,
 )
+from smg_node.core.generation.opaque import Opaque
 from smg_node.dialects.interactions.events.interaction_object import (
     OBJECT,
     InteractionObject,
@@ -32,6 +33,7 @@ from smg_node.dialects.interactions.events.open_step import (
     DELTA,
     Numbers,
     OpenCall,
+    OpenCarrier,
     OpenOutput,
     OpenStep,
     OpenThought,
@@ -171,6 +173,7 @@ class InteractionPresenter:
             case BlockEnd():
                 assert self._open is not None, "only an open block can end"
                 self._held = True
+                self._open.opaque = event.opaque
             case Finish():
                 self.outcome = FinalStatus.by(event.reason)
                 whole = self.outcome.status == "completed"
@@ -187,7 +190,7 @@ class InteractionPresenter:
 
     def _opened(self, event: BlockStart) -> OpenStep:
         numbers, index = self._numbers, len(self._items)
-        if event.kind == "text":
+        if event.kind in ("text", "refusal"):
             return OpenOutput(numbers, self._new_id("message"), index)
         if event.kind == "reasoning":
             item_id = self._new_id("reasoning")
@@ -206,11 +209,24 @@ class InteractionPresenter:
         if self._open is None:
             return
         assert self._held or status == "incomplete", "a block that is open is not completed"
-        told, item = self._open.finish(status)
+        step = self._open
+        told, item = step.finish(status)
         out.extend(told)
         self._items.append(item)
         self._open = None
         self._held = False
+        if step.opaque and not isinstance(step, OpenThought) and OpenCarrier.holds(step.opaque):
+            self._carry(step.opaque, out)
+
+    def _carry(self, opaque: tuple[Opaque, ...], out: list[NumberedEvent]) -> None:
+        """Tell the opaque state of the step before in a step of its own."""
+        numbers, item_id, index = self._numbers, self._new_id("reasoning"), len(self._items)
+        carrier = OpenCarrier(numbers, item_id, index, sign=self._sign, shown=False)
+        carrier.opaque = opaque
+        out.append(carrier.start())
+        told, item = carrier.finish("completed")
+        out.extend(told)
+        self._items.append(item)
 
     def _created(self) -> NumberedEvent:
         shown = {

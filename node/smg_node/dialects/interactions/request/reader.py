@@ -1,7 +1,5 @@
 """Reader of Interactions bodies: a table of parameters; the tenant's signatures of thoughts are opened."""
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -23,6 +21,7 @@ from smg_node.dialects.openai.request_draft import Draft, Take, problems_for, re
 from smg_node.dialects.openai.sampling import sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import take_stream
 from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.responses.items.item_state import seal_in
 from smg_node.dialects.thought_seals import ThoughtSeals
 from smg_storage.ids import is_id
 
@@ -64,20 +63,12 @@ class InteractionsReader:
         model = body.get("model")
 
         def opened(signature: str) -> str | None:
-            text = signature_text(signature)
+            text = seal_in(signature)
             if text is None or type(model) is not str:
                 return None
             return self._seals.opened(text, tenant=caller.tenant, model=model)
 
         return opened
-
-
-def signature_text(signature: str) -> str | None:
-    """Return what a signature spells in base64; None if it spells none."""
-    try:
-        return base64.b64decode(signature, validate=True).decode("ascii")
-    except (binascii.Error, ValueError):
-        return None
 
 
 def take_input(draft: Draft, cursor: Cursor, key: str) -> None:

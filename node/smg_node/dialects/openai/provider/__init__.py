@@ -1,1 +1,1 @@
-"""Common parts of OpenAI's two generation APIs as vendors serve them."""
+"""Provider side of OpenAI's APIs: what its Chat Completions and its Responses have in common."""

@@ -1,1 +1,1 @@
-"""Responses as vendors serve it: writer, listener and judge."""
+"""Provider side of Responses as vendors serve it: writer, listener and judge."""

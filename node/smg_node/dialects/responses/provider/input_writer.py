@@ -7,6 +7,7 @@ a call, a result                 an item each, a result for every call
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Any, Final
 
 from smg_node.core.generation.opaque import ENCRYPTED
@@ -18,7 +19,7 @@ from smg_node.core.generation.request import (
     TurnBlock,
     blocks_of,
 )
-from smg_node.dialects.chat.writer import object_text
+from smg_node.dialects.openai.provider.argument_text import object_text
 from smg_node.dialects.openai.provider.media_data import file_name, is_data
 from smg_node.dialects.openai.provider.paired_turns import paired_turns, text_in
 from smg_node.dialects.openai.provider.wish_checks import not_here
@@ -74,7 +75,7 @@ def _answer(blocks: Sequence[TurnBlock], issuer: str) -> Iterator[dict[str, Any]
     waiting = list[dict[str, Any]]()
     for block in blocks:
         if block.kind == "reasoning":
-            waiting += _thought(block, issuer, len(waiting))
+            waiting += _thought(block, issuer)
             continue
         if block.kind == "text":
             if not block.text:
@@ -95,12 +96,21 @@ def _answer(blocks: Sequence[TurnBlock], issuer: str) -> Iterator[dict[str, Any]
         yield item
 
 
-def _thought(block: TurnBlock, issuer: str, number: int) -> Iterator[dict[str, Any]]:
+def _thought(block: TurnBlock, issuer: str) -> Iterator[dict[str, Any]]:
     for opaque in block.opaque:
         if opaque.issuer == issuer and opaque.kind == ENCRYPTED:
             summary = [{"type": "summary_text", "text": block.text}] if block.text else []
-            item = {"type": "reasoning", "summary": summary, "encrypted_content": opaque.data}
-            yield {"id": opaque.label, **item} if opaque.label else item
+            yield {
+                "type": "reasoning",
+                "id": opaque.label or _made_id(opaque.data),
+                "summary": summary,
+                "encrypted_content": opaque.data,
+            }
+
+
+def _made_id(data: str) -> str:
+    """Return an id for a thought that came without one: an item of this type must have one."""
+    return f"rs_{blake2b(data.encode(), digest_size=24).hexdigest()}"
 
 
 def _state(block: TurnBlock, issuer: str, kind: str) -> str:

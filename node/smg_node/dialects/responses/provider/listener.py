@@ -185,6 +185,8 @@ class ResponsesListener:
                 self._call(item, told, "" if said else arguments_of(told.get("arguments")), out)
             case "custom_tool_call":
                 self._call(item, told, custom_arguments(text_of(told.get("input"))), out)
+            case _:
+                pass
 
     def _end_message(self, item: OpenItem, told: Mapping[str, Any], out: list[Event]) -> None:
         for number, part in enumerate(objects(told.get("content"))):

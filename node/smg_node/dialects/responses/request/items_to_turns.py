@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import SmgError, invalid
+from smg_node.core.generation.opaque import Opaque
 from smg_node.core.generation.request import (
     MediaKind,
     MediaPart,
@@ -25,10 +27,12 @@ from smg_node.core.generation.request import (
     TextPart,
     ToolCall,
     Turn,
+    TurnBlock,
 )
 from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_state import LAST, state_of
 from smg_node.dialects.responses.items.item_types import (
     CALL_OUTPUTS,
     ITEM_REFERENCE,
@@ -54,6 +58,7 @@ class _Open:
     reasoning: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
+    blocks: list[TurnBlock] = field(default_factory=list)
     phase: str | None = None
 
     def turn(self) -> Turn | None:
@@ -66,6 +71,7 @@ class _Open:
             reasoning="\n".join(self.reasoning) if self.reasoning else None,
             calls=tuple(self.calls),
             extra={} if self.phase is None else {"phase": self.phase},
+            blocks=tuple(self.blocks) if any(block.opaque for block in self.blocks) else (),
         )
 
 
@@ -148,7 +154,9 @@ class _Weaver:
         elif item.type == "reasoning":
             self._think(item.values(), where)
         elif item.type in CALL_OUTPUTS:
-            self._open.calls.append(_call(item.type, item.values(), self._names))
+            call = _call(item.type, item.values(), self._names)
+            self._open.calls.append(call)
+            self._open.blocks.append(TurnBlock("call", call.arguments, call.name, call.call_id))
         elif item.type in OUTPUTS:
             values = item.values()
             self._close()
@@ -157,6 +165,9 @@ class _Weaver:
         elif item.type == "compaction":
             self._close()
             text = self._unsealed(_text_at(item.values(), "encrypted_content"), where)
+            if not text:
+                # A summary of another model's: the conversation would go on without its beginning.
+                raise not_opened(f"{where}.encrypted_content")
             self._turns.append(Turn("developer", text))
 
     def _hear(self, message: ItemDoc, where: str) -> None:
@@ -171,9 +182,14 @@ class _Weaver:
         if type(content) is not str:
             content = "".join(part.text for part in content if type(part) is TextPart)
         self._open.texts.append(content)
+        self._open.blocks.append(TurnBlock("text", content))
         self._open.phase = _text_at(values, "phase") or self._open.phase
 
     def _think(self, values: Mapping[str, Any], where: str) -> None:
+        state = state_of(values)
+        if state is not None and state.place == LAST:
+            self._sign(state.opaque)
+            return
         if self._open.texts and not self._open.calls:
             self._close()
         text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
@@ -182,6 +198,15 @@ class _Weaver:
             text = self._unsealed(blob, where)
         if text:
             self._open.reasoning.append(text)
+        opaque = () if state is None else state.opaque
+        if text or opaque:
+            self._open.blocks.append(TurnBlock("reasoning", text, opaque=opaque))
+
+    def _sign(self, opaque: tuple[Opaque, ...]) -> None:
+        """Put opaque state on the block before it."""
+        blocks = self._open.blocks
+        if blocks:
+            blocks[-1] = replace(blocks[-1], opaque=(*blocks[-1].opaque, *opaque))
 
     def _unsealed(self, blob: str, where: str) -> str:
         text = self._opened.get(blob)

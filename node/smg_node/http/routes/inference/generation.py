@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +20,13 @@ from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import FrameTemplate
 from smg_node.core.generation.events import End, Event, Fail, Finish
 from smg_node.core.generation.request import Sampling
-from smg_node.dialects.dialect import PLAIN_LEVELS, Presenter, reading_steps
+from smg_node.dialects.dialect import (
+    PLAIN_LEVELS,
+    Dialect,
+    ParsedBody,
+    Presenter,
+    reading_steps,
+)
 from smg_node.dialects.json_body import LARGE_BYTES
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
@@ -71,30 +77,17 @@ class GenerationRoutes:
         parts = self._parts
         dialect = parts.dialects[dialect_name]
         raw = self._bodies.arrived(request) or await self._bodies.json(request)
-        nesting_max = parts.options.nesting_max
-        plain = nesting_max >= PLAIN_LEVELS and len(raw) <= LARGE_BYTES
+        plain = parts.options.nesting_max >= PLAIN_LEVELS and len(raw) <= LARGE_BYTES
         reading = dialect.read_plain(raw) if plain else None
         api = APIS.get(dialect_name)
         if (
             reading is None
             or self._passed_on(dialect_name, reading.request.model, form) is not None
         ):
-            large = self._bodies.large
-            body = await large.decoded(raw, nesting_max=nesting_max)
-            model = model_asked(dialect_name, body, request)
-            relayed = self._passed_on(dialect_name, model, form)
-            if relayed is not None:
-                streamed = streams_asked(dialect_name, body, request)
-                make = partial(relayable, relayed, raw, body, model=model, streamed=streamed)
-                asked = await large.made(len(raw), make)
-                asks = None
-                if parts.relays.at_vendors(asked.model):
-                    asks = asks_of(parts, dialect, request, body, streamed=asked.streamed)
-                return await self._relaying.answer(asked, request, asks)
-            reading = await large.read_in_steps(
-                raw, body, lambda body: reading_steps(dialect, body, request)
-            )
-            del body
+            found = await self._read(dialect, raw, request, form)
+            if not isinstance(found, ParsedBody):
+                return found
+            reading = found
         wish, standing = reading.request, request.standing
         key = standing.routing_key
         if key is None:
@@ -130,6 +123,26 @@ class GenerationRoutes:
             answering.over()
             raise
         return answering.shaped(said) or answering.noted(said)
+
+    async def _read(
+        self, dialect: Dialect, raw: bytes, request: HttpRequest, form: StreamForm | None
+    ) -> "ParsedBody[Any] | Reply | Streamed":
+        """Return the parsed body of a request; the reply to one whose own bytes were passed on."""
+        parts, large = self._parts, self._bodies.large
+        body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
+        relayed = self._passed_on(dialect.name, model_asked(dialect.name, body, request), form)
+        if relayed is None:
+            return await large.read_in_steps(
+                raw, body, lambda body: reading_steps(dialect, body, request)
+            )
+        model = model_asked(dialect.name, body, request)
+        streamed = streams_asked(dialect.name, body, request)
+        make = partial(relayable, relayed, raw, body, model=model, streamed=streamed)
+        asked = await large.made(len(raw), make)
+        asks = None
+        if parts.relays.at_vendors(asked.model):
+            asks = asks_of(parts, dialect, request, body, streamed=asked.streamed)
+        return await self._relaying.answer(asked, request, asks)
 
     def _passed_on(self, dialect: str, model: object, form: StreamForm | None) -> Api | None:
         """Return the API in which a client's own bytes are passed on for that model; None where they are read here."""

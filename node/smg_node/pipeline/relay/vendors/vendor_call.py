@@ -34,6 +34,8 @@ from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 _OWN_NAMES: Final = {"gemini": "generate_content"}
 """What vendors' side calls an API whose dialect has another name here."""
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
+_PACKED: Final = (b'"smg1', b"WyJvcGFxdWUi")
+"""How seals and envelopes begin in a body, and envelopes without their prefix: see `opaque_envelope`."""
 IGNORED_HEADER: Final = "x-smg-ignored-params"
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
@@ -62,6 +64,8 @@ class VendorCall:
         self._spoke = spoke
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
+        self._stateless = False
+        """Whether the vendor refused opaque state of this request."""
         self._ignored: tuple[str, ...] = ()
         self._api = asked.api.name
 
@@ -98,8 +102,29 @@ class VendorCall:
 
         SmgError if there is no answer, or it breaks.
         """
+        native = not listened and self._api in self._side.dialects and not self._foreign()
+        try:
+            async with aclosing(self._once(request, native=native, listened=listened)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except _StateRefusedError as refused:
+            if self._asks.translate is None:
+                raise refused.error from refused
+            self._stateless = True
+            again = self._once(request, native=False, listened=listened)
+            async with aclosing(again) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    def _foreign(self) -> bool:
+        """Whether a client's bytes hold opaque state that this node packed, which no vendor can read."""
+        raw = self._asked.raw
+        return any(mark in raw for mark in _PACKED)
+
+    async def _once(
+        self, request: RelayRequest, *, native: bool, listened: bool
+    ) -> AsyncGenerator[Head | bytes, None]:
         side = self._side
-        native = not listened and self._api in side.dialects
         if not native:
             translate = self._asks.translate
             assert translate is not None, "only what can be translated is placed there"
@@ -150,7 +175,8 @@ class VendorCall:
                 headers=headers,
             )
         assert self._translation is not None
-        written = side.dialect(self._api).write(self._translation.wish, side.options(self._api))
+        options = side.options(self._api, stateless=self._stateless)
+        written = side.dialect(self._api).write(self._translation.wish, options)
         self._ignored = written.ignored
         return await side.written(self._api, written.fields, headers=headers)
 
@@ -300,14 +326,25 @@ class VendorCall:
             headers[IGNORED_HEADER] = ", ".join(self._ignored)
         return Head(200, shown, headers, events=events)
 
-    async def _refusal(self, stream: HttpStream) -> SmgError:
+    async def _refusal(self, stream: HttpStream) -> Exception:
         """Return the error for an answer whose status is none of success."""
         parts, size = list[bytes](), 0
         while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
             parts.append(piece)
             size += len(piece)
         words = b"".join(parts)[:REFUSAL_MAX_BYTES]
-        return self._side.refused(stream.status, stream.headers, words, self._dress)
+        found = self._side.refused(stream.status, stream.headers, words, self._dress)
+        if found.without_state and not self._stateless:
+            return _StateRefusedError(found.error)
+        return found.error
+
+
+class _StateRefusedError(Exception):
+    """A vendor refused the opaque state in a request."""
+
+    def __init__(self, error: SmgError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 def _misfit(head: Head) -> SmgError:

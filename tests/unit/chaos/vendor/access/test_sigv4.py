@@ -17,6 +17,7 @@ from smg_chaos.vendor.access.sigv4 import (
     objection,
     signature_of,
 )
+from smg_node.providers.sigv4 import RequestToSign, SigV4Signer
 
 NOW_S = 1_790_000_000.0
 STAMP = datetime.fromtimestamp(NOW_S, UTC).strftime("%Y%m%dT%H%M%SZ")
@@ -126,3 +127,29 @@ def test_any_path_and_body_are_signed_as_they_are(path: str, body: bytes) -> Non
     for part in (*scope.split("/"), text):
         key = hmac.new(key, part.encode(), "sha256").digest()
     assert made.signature == key.hex()
+
+
+class Keys:
+    access_key_id = "AKID"
+    secret_access_key = "secret"
+    session_token = "session"
+
+
+@given(
+    st.text("abc:/-_.~%3A@", max_size=20),
+    st.lists(st.tuples(st.text("ab-_.~", min_size=1), st.text("ab12", max_size=3)), max_size=3),
+    st.binary(max_size=20),
+)
+def test_what_the_node_signs_is_let_in(
+    path: str, query: list[tuple[str, str]], body: bytes
+) -> None:
+    text = "&".join(f"{key}={value}" for key, value in query)
+    asked = {"content-type": "application/json", "user-agent": "smg"}
+    made = RequestToSign("POST", "host:1", f"/model/{path}", text, asked, body)
+    added = SigV4Signer("bedrock", "eu-central-1").headers(made, Keys(), now_s=NOW_S)
+    came = {"host": "host:1", **asked, **added}
+    got = SignedRequest("POST", f"/model/{path}", text, came, body)
+    told = claim_of(added["authorization"])
+    assert told is not None
+    assert "x-amz-security-token" in told.signed
+    assert objection(got, told, "secret", "bedrock", NOW_S) == ""

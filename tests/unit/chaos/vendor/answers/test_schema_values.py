@@ -17,6 +17,7 @@ from smg_chaos.vendor.answers.schema_values import value_of
         ({"type": ["integer", "null"]}, {}, 1),
         ({"const": 7}, {}, 7),
         ({"enum": ["a", "b"]}, {}, "a"),
+        ({"enum": [None]}, {}, None),
         ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, {}, True),
         ({"type": "array", "items": {"type": "number"}}, {}, [1.5]),
         ({"properties": {"n": {"type": "integer"}}}, {"n": "5"}, {"n": 5}),

@@ -83,6 +83,11 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
     whole = Desk("gemini").told(path(), asked("refuse"))
     assert whole["promptFeedback"] == {"blockReason": "PROHIBITED_CONTENT"}
     assert "candidates" not in whole
+    usage = whole["usageMetadata"]
+    assert (usage["candidatesTokenCount"], usage["totalTokenCount"]) == (
+        0,
+        usage["promptTokenCount"],
+    )
     assert sse(Desk("gemini").streamed(path(STREAM), asked("refuse")))[0]["promptFeedback"]
 
 

@@ -99,15 +99,18 @@ def test_each_ending_has_its_reason(text: str, fields: Any, reason: str) -> None
     assert events(text, **fields)[-2]["delta"]["stop_reason"] == reason
 
 
-def test_an_invocation_has_the_metrics_in_its_last_event() -> None:
-    desk, path = (
-        Desk("bedrock_invoke"),
-        "/model/us.anthropic.claude-haiku-4-5-20251001-v1%3A0/invoke",
-    )
+def test_an_invocation_tells_its_cost_in_headers_or_in_its_last_event() -> None:
+    desk, path = Desk("bedrock_invoke"), "/model/us.anthropic.claude-haiku-4-5-20251001-v1%3A0"
     body = {key: value for key, value in asked().items() if key != "model"}
     body["anthropic_version"] = "x"
-    whole = desk.told(path, body)
-    assert whole["content"] == [{"type": "text", "text": "You said: hello (turns=1)"}]
+    reply = desk.ask(f"{path}/invoke", body)
+    heads = {key: value for key, value in reply.headers.items() if "token-count" in key}
+    assert heads == {
+        "x-amzn-bedrock-input-token-count": "11",
+        "x-amzn-bedrock-output-token-count": "4",
+    }
+    stream = desk.streamed(f"{path}/invoke-with-response-stream", body)
+    assert stream.count(b'"bytes"') == len(events("hello"))
 
 
 REFUSED: list[tuple[Any, str]] = [
