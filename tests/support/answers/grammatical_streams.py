@@ -1,5 +1,7 @@
 """Event streams that obey the grammar, for every test of what reads them."""
 
+from typing import get_args
+
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -19,14 +21,28 @@ from smg_node.core.generation.events import (
     TopLogprob,
     Usage,
 )
+from smg_node.core.generation.opaque import ENCRYPTED, REDACTED, SIGNATURE, Opaque
 
-ALL_KINDS: tuple[BlockKind, ...] = ("text", "reasoning", "call")
+ALL_KINDS: tuple[BlockKind, ...] = ("text", "reasoning", "call", "refusal")
+REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 
 # Whatever a model may print, line ends of every alphabet and characters outside the first plane included.
 texts = st.text(
     st.characters(exclude_categories=["Cs"]) | st.sampled_from('\n\r\u2028\u2029\u0085"\\😀é'),
     max_size=8,
 )
+states = st.sampled_from(
+    [
+        (),
+        (),
+        (Opaque("google", SIGNATURE, "c2ln"),),
+        (Opaque("anthropic", SIGNATURE, "c2ln"),),
+        (Opaque("anthropic", REDACTED, "cmVk"), Opaque("openai", ENCRYPTED, "ZW5j", "rs_1")),
+        (Opaque("openrouter", "detail", '{"type":"reasoning.encrypted","data":"x"}'),),
+        (Opaque("openai", "phase", "commentary"),),
+    ]
+)
+"""What vendors want back with a block."""
 logprob_values = st.floats(min_value=-100, max_value=0) | st.sampled_from([-9999.0, float("-inf")])
 
 
@@ -44,7 +60,7 @@ def token_logprobs(draw: st.DrawFn, *, first_of_prompt: bool = False) -> TokenLo
 
 @st.composite
 def blocks(
-    draw: st.DrawFn, choice: int, block: int, kind: BlockKind, *, logprobs: bool
+    draw: st.DrawFn, choice: int, block: int, kind: BlockKind, *, logprobs: bool, opaque: bool
 ) -> list[Event]:
     """One block of one choice, cut into deltas of any size, empty ones included."""
     name, call_id = ("look_up", f"call_{choice}_{block}") if kind == "call" else ("", "")
@@ -56,7 +72,8 @@ def blocks(
         shown = [draw(token_logprobs()) for _ in range(tokens)] if logprobs else []
         events.append(Delta(choice, block, text, tokens, tuple(shown), ids))
         whole += text
-    return [*events, BlockEnd(choice, block, kind, whole, name, call_id)]
+    state = draw(states) if opaque else ()
+    return [*events, BlockEnd(choice, block, kind, whole, name, call_id, state)]
 
 
 @st.composite
@@ -68,6 +85,7 @@ def streams(
     logprobs: bool = False,
     echo: bool = False,
     failing: bool = False,
+    opaque: bool = True,
 ) -> list[Event]:
     """A whole stream: choices interleaved, ended by End, or by Fail at any place."""
     lanes: list[list[Event]] = []
@@ -77,10 +95,9 @@ def streams(
             tokens = (draw(token_logprobs(first_of_prompt=True)), draw(token_logprobs()))
             lane.append(PromptEcho(choice, draw(texts), (1, 2), tokens if logprobs else ()))
         for block, kind in enumerate(draw(st.lists(st.sampled_from(kinds), max_size=4))):
-            lane.extend(draw(blocks(choice, block, kind, logprobs=logprobs)))
-        reasons: list[FinishReason] = ["stop", "length", "tool_calls", "content_filter"]
+            lane.extend(draw(blocks(choice, block, kind, logprobs=logprobs, opaque=opaque)))
         matched = draw(st.none() | st.just("END") | st.just(2))
-        lanes.append([*lane, Finish(choice, draw(st.sampled_from(reasons)), matched)])
+        lanes.append([*lane, Finish(choice, draw(st.sampled_from(REASONS)), matched)])
     events = _interleave(draw, lanes)
     generated = sum(event.tokens for event in events if isinstance(event, Delta))
     begin = Begin("1", "m", 1_700_000_000, 7, draw(st.none() | st.just("fp_1")))
@@ -92,7 +109,13 @@ def streams(
             Fail(SmgError(ErrorKind.UPSTREAM_FAILED, "it broke")),
         ]
     extra = draw(st.integers(0, 2))
-    return [begin, *events, Usage(7, generated + extra, draw(st.integers(0, 7)), extra), End()]
+    cached, written = draw(st.integers(0, 7)), draw(st.sampled_from([0, 0, 3]))
+    return [
+        begin,
+        *events,
+        Usage(7, generated + extra, cached, extra, written, written // 2),
+        End(),
+    ]
 
 
 def _interleave(draw: st.DrawFn, lanes: list[list[Event]]) -> list[Event]:

@@ -27,7 +27,8 @@ from smg_node.core.generation.events import (
     Usage,
 )
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling
-from smg_node.dialects.chat.presenter import ChatPresenter
+from smg_node.dialects.chat.message import finish_reason
+from smg_node.dialects.chat.presenter import ChatPresenter, is_bare
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.frames import DONE, USAGE, encode_json, json_text
@@ -88,15 +89,15 @@ class PlainPresenter(ChatPresenter):
         """Return the JSON body of an unstreamed answer."""
         first = answer.choices[0]
         blocks, finish = first.blocks, first.finish
-        if len(blocks) != 1 or blocks[0].kind != "text" or finish is None:
-            return super().answer(answer)
         begin, usage = answer.begin, answer.usage
+        if len(blocks) != 1 or finish is None or not is_bare(blocks[0], usage):
+            return super().answer(answer)
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         return _whole(begin.model, begin.fingerprint) % (
             begin.id.encode(),
             begin.created_s,
             encode_json(blocks[0].text),
-            finish.reason.encode(),
+            finish_reason(finish.reason, self._view).encode(),
             prompt,
             completion,
             prompt + completion,
@@ -121,6 +122,8 @@ class PlainPresenter(ChatPresenter):
         return self._around + json_text(text) + self._words.behind if text else b""
 
     def _last(self, events: Sequence[Any]) -> bytes:
+        if events[-2].opaque:
+            return self._long_way(events[-2:])
         self._started = None
         return self._head + self._words.finish[events[-1].reason]
 
@@ -136,6 +139,8 @@ class PlainPresenter(ChatPresenter):
         if not template:
             return DONE
         usage = events[0]
+        if usage.cache_write_tokens:
+            return self._long_way(events)
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         return self._head + template % (
             prompt,

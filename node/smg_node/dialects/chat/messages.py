@@ -8,9 +8,15 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.generation.request import Part, Role, ToolCall, Turn
+from smg_node.core.generation.request import Part, Role, ToolCall, Turn, TurnBlock
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
 from smg_node.dialects.chat.content_parts import read_content
+from smg_node.dialects.chat.state.returned_state import (
+    EXTRA,
+    has_state,
+    returned_blocks,
+    without_carried,
+)
 from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.openai.part_limits import PartCounter
 from smg_node.dialects.options import ReaderOptions
@@ -124,13 +130,19 @@ def _read_assistant(
         content = refusal
     if content is None and not (calls or reasoning or other):
         message.raw("content", required=True)
+    thought = other if reasoning is None else reasoning
+    blocks: tuple[TurnBlock, ...] = ()
+    if has_state(message.values):
+        blocks = returned_blocks(message, content=content, thought=thought or "", calls=calls)
+        extra = without_carried(extra)
     return Turn(
         "assistant",
         content,
         name=name,
-        reasoning=other if reasoning is None else reasoning,
+        reasoning=thought,
         calls=calls,
         extra=extra,
+        blocks=blocks,
     )
 
 
@@ -155,7 +167,7 @@ def _read_call(call: Cursor) -> ToolCall | None:
         why = f"only calls of functions and custom tools are supported; got {quoted(kind)}"
         call.unsupported("type", why)
         return None
-    call.only(("id", "type", kind))
+    call.only(("id", "type", kind, EXTRA))
     call_id = call.text("id", required=True, characters_max=_ID_MAX)
     place = call.object(kind, required=True)
     if call_id is None or place is None:

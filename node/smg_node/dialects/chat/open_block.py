@@ -72,6 +72,8 @@ def open_block(event: BlockStart, view: ChatView, call: int) -> OpenBlock:
         return _legacy_call(event, call) if view.legacy_call else _call(event, call)
     if event.kind == "text":
         return OpenBlock(b'"content":', rows=CONTENT)
+    if event.kind == "refusal":
+        return OpenBlock(b'"refusal":')
     held = not view.stream_reasoning
     if not view.include_reasoning:
         return OpenBlock(None)

@@ -25,8 +25,9 @@ from smg_node.core.generation.events import (
     TokenLogprob,
     Usage,
 )
-from smg_node.dialects.chat.message import finish_reason, message_of
+from smg_node.dialects.chat.message import finish_reason, has_refusal, message_of
 from smg_node.dialects.chat.open_block import OpenBlock, open_block
+from smg_node.dialects.chat.state.shown_state import ShownState, call_state
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.frames import (
@@ -46,6 +47,7 @@ from smg_node.dialects.openai_errors import error_frame
 
 _CHUNK: Final = "chat.completion.chunk"
 _ANSWER: Final = "chat.completion"
+_DETAILS: Final = b'"reasoning_details":'
 _CHOICE: Final = (
     b'{"index":0,"message":{"role":"assistant","content":%b,"refusal":null},'
     b'"logprobs":null,"finish_reason":%b}'
@@ -64,6 +66,9 @@ class ChatPresenter:
     _prepared: bool
     _open: list[OpenBlock | None]
     _calls: list[int]
+    _states: list[ShownState]
+    _refused: set[int]
+    """Choices with a refusal in words."""
 
     def __init__(self, reading: ParsedBody[ChatView]) -> None:
         self._request, self._view = reading.request, reading.view
@@ -115,6 +120,8 @@ class ChatPresenter:
         self._prepared = not (self._logprobs or view.token_ids or view.continuous_usage)
         self._open = [None] * choices
         self._calls = [0] * choices
+        self._states = [ShownState(self._view) for _ in range(choices)]
+        self._refused = set()
         self._opening = chunk_opening(_CHUNK, event, self._view)
         self._prompt_tokens = event.prompt_tokens
         role = b'"role":"assistant","content":""'
@@ -126,6 +133,8 @@ class ChatPresenter:
         self._open[choice] = block
         if event.kind == "call":
             self._calls[choice] += 1
+        elif event.kind == "refusal":
+            self._refused.add(choice)
         if block.announced is not None:
             out.append(self._frame(choice, block.announced))
         if self._prepared and block.before is not None and block.between is None and not block.held:
@@ -154,9 +163,27 @@ class ChatPresenter:
             out.append(self._frame(event.choice, delta, block.logprobs, block.ids, block.rows))
         elif event.kind == "call" and not event.text and block.before is not None:
             out.append(self._frame(event.choice, block.delta("{}")))
+        details = self._states[event.choice].add(event)
+        if event.opaque:
+            self._state(event, details, out)
+
+    def _state(self, event: BlockEnd, details: list[dict[str, Any]], out: list[bytes]) -> None:
+        """Show what a vendor wants back with a block."""
+        if details:
+            out.append(self._frame(event.choice, _DETAILS + json_line(details)))
+        if event.kind == "call" and not self._view.legacy_call:
+            extra = call_state(event.opaque)
+            if extra is not None:
+                call = {"index": self._calls[event.choice] - 1, "extra_content": extra}
+                out.append(self._frame(event.choice, b'"tool_calls":' + json_line([call])))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
-        fields = b'"finish_reason":%b' % json_text(finish_reason(event.reason, self._view))
+        rest = self._states[event.choice].rest()
+        if rest:
+            out.append(self._frame(event.choice, _DETAILS + json_line(rest)))
+        refused = event.choice in self._refused
+        reason = finish_reason(event.reason, self._view, refused=refused)
+        fields = b'"finish_reason":%b' % json_text(reason)
         if self._view.matched_stop:
             fields += b',"matched_stop":' + json_line(event.matched)
         out.append(
@@ -211,7 +238,7 @@ class ChatPresenter:
         if self._view.bare and not self._logprobs and len(answer.choices) == 1:
             blocks, finish = first.blocks, first.finish
             assert finish is not None, "a whole answer has finished"
-            if len(blocks) == 1 and blocks[0].kind == "text" and first.echo is None:
+            if len(blocks) == 1 and first.echo is None and is_bare(blocks[0], answer.usage):
                 text, reason = blocks[0].text, finish_reason(finish.reason, self._view)
                 return bare_answer_body(_ANSWER, answer.begin, text, reason, answer.usage, _CHOICE)
         choices = [self._choice(index, choice) for index, choice in enumerate(answer.choices)]
@@ -229,7 +256,9 @@ class ChatPresenter:
             "index": index,
             "message": message_of(choice, self._view),
             "logprobs": None,
-            "finish_reason": finish_reason(choice.finish.reason, self._view),
+            "finish_reason": finish_reason(
+                choice.finish.reason, self._view, refused=has_refusal(choice)
+            ),
         }
         if self._logprobs:
             shown["logprobs"] = self._rows_of(choice)
@@ -245,6 +274,11 @@ class ChatPresenter:
             return chat_rows(choice.logprobs_of("text", "reasoning"), (), as_ids=as_ids)
         text, thought = choice.logprobs_of("text"), choice.logprobs_of("reasoning")
         return chat_rows(text, thought, as_ids=as_ids)
+
+
+def is_bare(block: BlockEnd, usage: Usage) -> bool:
+    """Whether an answer is a text, and nothing that its usual form has no place for."""
+    return block.kind == "text" and not block.opaque and not usage.cache_write_tokens
 
 
 # By type, in one step: a match over classes takes 0.4 us.

@@ -4,7 +4,7 @@ All output of a choice is its text, of whatever kind its blocks are: this API ha
 deltas go through a prepared head and tail per choice, as in Chat Completions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.generation.answer import Answer, Choice
@@ -191,6 +191,14 @@ class CompletionsPresenter:
         return shown
 
 
+_REASONS: Final[Mapping[FinishReason, str]] = {
+    "tool_calls": "stop",
+    "pause": "stop",
+    "refusal": "content_filter",
+    "context_window": "length",
+}
+
+
 def _reason(reason: FinishReason | None) -> str | None:
     """Return the dialect's finish reason of a choice; it has none for tool calls."""
-    return "stop" if reason == "tool_calls" else reason
+    return None if reason is None else _REASONS.get(reason, reason)

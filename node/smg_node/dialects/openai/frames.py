@@ -93,11 +93,14 @@ def usage_closing(prompt_tokens: int, completion_tokens: int) -> bytes:
 
 def usage_object(usage: Usage) -> dict[str, Any]:
     """Return the `usage` of an answer."""
+    details = {"cached_tokens": usage.cached_tokens}
+    if usage.cache_write_tokens:
+        details["cache_write_tokens"] = usage.cache_write_tokens
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "prompt_tokens_details": details,
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
 
@@ -150,7 +153,7 @@ USAGE: Final = (
     b'"prompt_tokens_details":{"cached_tokens":%d},'
     b'"completion_tokens_details":{"reasoning_tokens":%d}}'
 )
-"""What `usage_object` says, with places for the numbers."""
+"""What `usage_object` says, with places for the numbers; of tokens written into a cache it says nothing."""
 _BARE_ANSWER: Final = (
     b'{"id":%b,"object":"%b","created":%d,"model":%b,"choices":[%b],"usage":'
     + USAGE

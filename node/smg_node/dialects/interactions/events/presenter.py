@@ -80,6 +80,7 @@ class InteractionPresenter:
         self._open: OpenStep | None = None
         # Whether the block of the open step is over, and only how it ended is not known.
         self._held = False
+        self._refused = False
         self._usage: Usage | None = None
         self._ended: FinalStatus | None = None
         self.outcome: FinalStatus | None = None
@@ -175,7 +176,7 @@ class InteractionPresenter:
                 self._held = True
                 self._open.opaque = event.opaque
             case Finish():
-                self.outcome = FinalStatus.by(event.reason)
+                self.outcome = FinalStatus.by(event.reason, refused=self._refused)
                 whole = self.outcome.status == "completed"
                 self._settle("completed" if whole else "incomplete", out)
             case Fail():
@@ -191,6 +192,7 @@ class InteractionPresenter:
     def _opened(self, event: BlockStart) -> OpenStep:
         numbers, index = self._numbers, len(self._items)
         if event.kind in ("text", "refusal"):
+            self._refused = self._refused or event.kind == "refusal"
             return OpenOutput(numbers, self._new_id("message"), index)
         if event.kind == "reasoning":
             item_id = self._new_id("reasoning")

@@ -51,11 +51,13 @@ class FinalStatus:
         return cls("cancelled")
 
     @classmethod
-    def by(cls, reason: FinishReason) -> "FinalStatus":
-        """Return the final status for a generation's finish reason."""
+    def by(cls, reason: FinishReason, *, refused: bool = False) -> "FinalStatus":
+        """Return the final status for a generation's finish reason; `refused`: the answer has a refusal in words."""
         if reason in ("length", "context_window"):
             return cls.incomplete("max_output_tokens")
-        return cls.incomplete("content_filter") if reason == "content_filter" else cls.completed()
+        if reason == "content_filter" or (reason == "refusal" and not refused):
+            return cls.incomplete("content_filter")
+        return cls.completed()
 
     def at(self, completed_s: int) -> "FinalStatus":
         """Return the same end, at this time."""

@@ -11,10 +11,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from smg_node.core.generation.events import Delta
+from smg_node.core.generation.opaque import Opaque
+from smg_node.dialects.opaque_envelope import pack
 from smg_node.dialects.openai.frames import json_line
 from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import content_rows
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
+from smg_node.dialects.responses.events.open_state import phase_in
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
 
 Seal: TypeAlias = Callable[[str], str]
@@ -22,17 +25,23 @@ Seal: TypeAlias = Callable[[str], str]
 
 
 class OpenItem(ABC):
-    """Common part of all kinds. `head` is None where an event must be put together for each delta."""
+    """Common part of all kinds. `head` is None where an event must be put together for each delta.
+
+    `opaque` is what its vendor wants back with it, known when it ends.
+    """
 
     __slots__ = (
-        "_index", "_script", "delta_type", "head", "item_id", "middle", "tail", "texts",
+        "_index", "_script", "delta_type", "head", "item_id", "middle", "opaque", "tail", "texts",
     )  # fmt: skip
+    holds_state = False
+    """Whether the item has a place for any opaque state."""
 
     def __init__(self, script: Script, item_id: str, output_index: int) -> None:
         self._script = script
         self._index = output_index
         self.item_id = item_id
         self.texts: list[str] = []
+        self.opaque: tuple[Opaque, ...] = ()
         self.delta_type = ""
         self.head: bytes | None = None
         self.middle = self.tail = b""
@@ -124,6 +133,7 @@ class OpenMessage(OpenItem):
         ]
 
     def _document(self, text: str, status: str, *, bare: bool = False) -> ItemDoc:
+        phase = phase_in(self.opaque) if self.opaque else ""
         return item_from(
             {
                 "id": self.item_id,
@@ -131,6 +141,43 @@ class OpenMessage(OpenItem):
                 "status": status,
                 "role": "assistant",
                 "content": [] if bare else [_text_part(text, self._rows)],
+                **({"phase": phase} if phase else {}),
+            }
+        )
+
+
+class OpenRefusal(OpenItem):
+    """Message of the assistant, with one part in which the model declines to answer."""
+
+    __slots__ = ()
+
+    def __init__(self, script: Script, item_id: str, output_index: int) -> None:
+        super().__init__(script, item_id, output_index)
+        self._prepare("response.refusal.delta", self._part_place())
+
+    def start(self) -> list[NumberedEvent]:
+        """Return the events that come before the first delta."""
+        fields = {**self._part_place(), "part": _refusal_part("")}
+        return [*super().start(), self._script.say("response.content_part.added", fields)]
+
+    def _part_place(self) -> dict[str, Any]:
+        return {**self._place(), "content_index": 0}
+
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
+        place, say = self._part_place(), self._script.say
+        return [
+            say("response.refusal.done", {**place, "refusal": text}),
+            say("response.content_part.done", {**place, "part": _refusal_part(text)}),
+        ]
+
+    def _document(self, text: str, status: str, *, bare: bool = False) -> ItemDoc:
+        return item_from(
+            {
+                "id": self.item_id,
+                "type": "message",
+                "status": status,
+                "role": "assistant",
+                "content": [] if bare else [_refusal_part(text)],
             }
         )
 
@@ -141,6 +188,7 @@ class OpenThought(OpenItem):
     """
 
     __slots__ = ("_event", "_seal")
+    holds_state = True
 
     def __init__(
         self,
@@ -179,9 +227,19 @@ class OpenThought(OpenItem):
             "content": [] if bare else [_thought_part(text)],
             "status": status,
         }
-        if self._seal is not None and status != "in_progress":
-            values["encrypted_content"] = self._seal(text)
+        if status != "in_progress":
+            sealed = self._sealed(text)
+            if sealed:
+                values["encrypted_content"] = sealed
         return item_from(values)
+
+    def _sealed(self, text: str) -> str:
+        """Return what this item is to come back with: the vendor's state, or the thought that nobody but us can read."""
+        if self.opaque:
+            packed = pack(self.opaque, "" if self._seal is None else text)
+            if packed:
+                return packed
+        return "" if self._seal is None else self._seal(text)
 
 
 class _NamedCall(OpenItem):
@@ -283,3 +341,7 @@ def _text_part(text: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _thought_part(text: str) -> dict[str, Any]:
     return {"type": "reasoning_text", "text": text}
+
+
+def _refusal_part(text: str) -> dict[str, Any]:
+    return {"type": "refusal", "refusal": text}

@@ -35,9 +35,11 @@ from smg_node.dialects.responses.events.open_item import (
     OpenCustomCall,
     OpenItem,
     OpenMessage,
+    OpenRefusal,
     OpenThought,
     Seal,
 )
+from smg_node.dialects.responses.events.open_state import apart, state_item
 from smg_node.dialects.responses.events.response_object import ResponseObject
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import KINDS
@@ -82,6 +84,7 @@ class ResponsePresenter:
         self._open: OpenItem | None = None
         # Whether the block of the open item is over, and only how it ended is not known.
         self._held = False
+        self._refused = False
         self._usage: Usage | None = None
         self._ended: FinalStatus | None = None
         self.outcome: FinalStatus | None = None
@@ -177,8 +180,9 @@ class ResponsePresenter:
             case BlockEnd():
                 assert self._open is not None, "only an open block can end"
                 self._held = True
+                self._open.opaque = event.opaque
             case Finish():
-                self.outcome = FinalStatus.by(event.reason)
+                self.outcome = FinalStatus.by(event.reason, refused=self._refused)
                 whole = self.outcome.status == "completed"
                 self._settle("completed" if whole else "incomplete", out)
             case Fail():
@@ -203,6 +207,9 @@ class ResponsePresenter:
         if event.kind == "reasoning":
             item_id = self._new_id("reasoning")
             return OpenThought(self._script, item_id, index, event=self._thoughts, seal=self._seal)
+        if event.kind == "refusal":
+            self._refused = True
+            return OpenRefusal(self._script, self._new_id("message"), index)
         return self._opened_call(event, index)
 
     def _opened_call(self, event: BlockStart, index: int) -> OpenItem:
@@ -223,11 +230,23 @@ class ResponsePresenter:
         if self._open is None:
             return
         assert self._held or status == "incomplete", "a block that is open is not completed"
-        told, doc = self._open.finish(status)
+        item = self._open
+        told, doc = item.finish(status)
         out.extend(told)
         self._items.append(doc)
         self._open = None
         self._held = False
+        if item.opaque and not item.holds_state and status == "completed":
+            self._carry(item, out)
+
+    def _carry(self, item: OpenItem, out: list[NumberedEvent]) -> None:
+        """Put the opaque state of an item that cannot hold it into one of its own."""
+        opaque = apart(item.opaque)
+        item_id, index = self._new_id("reasoning"), len(self._items)
+        carried = state_item(self._script, item_id, index, opaque) if opaque else None
+        if carried is not None:
+            out.extend(carried[0])
+            self._items.append(carried[1])
 
     def _lifecycle(self, kind: str) -> NumberedEvent:
         return self._script.say(kind, {"response": msgspec.Raw(self.response())})
@@ -239,4 +258,6 @@ def _sum(one: Usage, other: Usage) -> Usage:
         one.completion_tokens + other.completion_tokens,
         one.cached_tokens + other.cached_tokens,
         one.reasoning_tokens + other.reasoning_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
+        one.cache_write_long_tokens + other.cache_write_long_tokens,
     )

@@ -69,7 +69,8 @@ def _begun(fields: Mapping[str, msgspec.Raw]) -> Mapping[str, Any]:
 def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[NumberedEvent]:
     values = item.values()
     place = {"item_id": item.id, "output_index": index}
-    added = {**values, **_EMPTY.get(item.type, {})}
+    added = {key: value for key, value in values.items() if key not in _LATE}
+    added |= _EMPTY.get(item.type, {})
     if item.type in _EMPTY:
         added["status"] = "in_progress"
     yield script.say("response.output_item.added", {"output_index": index, "item": added})
@@ -139,6 +140,8 @@ def _parts(values: _Values, key: str) -> list[dict[str, Any]]:
     return [part for part in parts if type(part) is dict] if type(parts) is list else []
 
 
+_LATE: Final = ("encrypted_content", "phase")
+"""What is known only when an item ends."""
 _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
     "message": {"content": []},
     "reasoning": {"summary": [], "content": []},

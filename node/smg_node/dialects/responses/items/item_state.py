@@ -13,6 +13,9 @@ from typing import Any, Final
 from smg_node.core.generation.opaque import SIGNATURE, Opaque
 from smg_node.dialects.opaque_envelope import PREFIX, Envelope, pack, unpack
 
+PHASE: Final = "phase"
+"""Opaque state of a message: whether it is the answer or a comment on the way there."""
+PHASES: Final = ("commentary", "final_answer")
 LAST: Final = "last"
 """Place of state that stands on the item before the one that carries it."""
 _ISSUER: Final = "google"

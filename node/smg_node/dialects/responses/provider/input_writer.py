@@ -23,11 +23,10 @@ from smg_node.dialects.openai.provider.argument_text import object_text
 from smg_node.dialects.openai.provider.media_data import file_name, is_data
 from smg_node.dialects.openai.provider.paired_turns import paired_turns, text_in
 from smg_node.dialects.openai.provider.wish_checks import not_here
-from smg_node.dialects.responses.provider.listener import PHASE
+from smg_node.dialects.responses.items.item_state import PHASE, PHASES
 
 _SYSTEMS: Final = ("system", "developer")
 _BLANK_LINE: Final = "\n\n"
-_PHASES: Final = ("commentary", "final_answer")
 
 
 def input_of(prompt: ChatPrompt, issuer: str) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def _answer(blocks: Sequence[TurnBlock], issuer: str) -> Iterator[dict[str, Any]
                 continue
             item = _message("assistant", block.text)
             phase = _state(block, issuer, PHASE)
-            if phase in _PHASES:
+            if phase in PHASES:
                 item["phase"] = phase
         else:
             item = {

@@ -33,6 +33,7 @@ from smg_node.dialects.openai.provider.answer_values import (
     string_at,
     text_of,
 )
+from smg_node.dialects.responses.items.item_state import PHASE
 from smg_node.dialects.responses.provider.answer_facts import (
     TERMINAL,
     error_in,
@@ -42,8 +43,6 @@ from smg_node.dialects.responses.provider.answer_facts import (
 from smg_node.dialects.responses.provider.open_items import Channel, OpenItem
 from smg_node.dialects.sse_reader import EventLines
 
-PHASE: Final = "phase"
-"""Opaque state of a message: whether it is the answer or a comment on the way there."""
 _DONE: Final = b"[DONE]"
 _BETWEEN: Final = "\n\n"
 """What stands between the parts of a summary."""

@@ -29,10 +29,11 @@ from smg_node.core.generation.request import (
     Turn,
     TurnBlock,
 )
+from smg_node.dialects.opaque_envelope import PREFIX, unpack
 from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
-from smg_node.dialects.responses.items.item_state import LAST, state_of
+from smg_node.dialects.responses.items.item_state import LAST, PHASE, PHASES, state_of
 from smg_node.dialects.responses.items.item_types import (
     CALL_OUTPUTS,
     ITEM_REFERENCE,
@@ -48,6 +49,8 @@ _MEDIA: Final[Mapping[str, MediaKind]] = {
     "input_file": "file",
     "input_audio": "audio",
 }
+_PHASE_ISSUER: Final = "openai"
+"""Whose models tell the phases of their messages."""
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -114,12 +117,12 @@ def turns_in_steps(
 
 
 def sealed(items: Sequence[ItemDoc]) -> Steps[tuple[str, ...]]:
-    """Return all sealed content in these items, each once, in steps."""
+    """Return all content in these items that was sealed here, each once, in steps; vendors' state is not sealed."""
     found: dict[str, bool] = {}
     for item in items:
         if item.type in ("compaction", "reasoning"):
             content = item.values().get("encrypted_content")
-            if type(content) is str and content:
+            if type(content) is str and content and not content.startswith(PREFIX):
                 found[content] = True
             yield item.weight
     return tuple(found)
@@ -183,19 +186,24 @@ class _Weaver:
         if type(content) is not str:
             content = "".join(part.text for part in content if type(part) is TextPart)
         self._open.texts.append(content)
-        self._open.blocks.append(TurnBlock("text", content))
-        self._open.phase = _text_at(values, "phase") or self._open.phase
+        phase = _text_at(values, PHASE)
+        opaque = (Opaque(_PHASE_ISSUER, PHASE, phase),) if phase in PHASES else ()
+        self._open.blocks.append(TurnBlock("text", content, opaque=opaque))
+        self._open.phase = phase or self._open.phase
 
     def _think(self, values: Mapping[str, Any], where: str) -> None:
-        state = state_of(values)
+        blob = _text_at(values, "encrypted_content")
+        envelope = unpack(blob) if blob.startswith(PREFIX) else None
+        state = envelope or state_of(values)
         if state is not None and state.place == LAST:
             self._sign(state.opaque)
             return
         if self._open.texts and not self._open.calls:
             self._close()
         text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
-        blob = _text_at(values, "encrypted_content")
-        if not text and blob:
+        if envelope is not None:
+            text = text or envelope.thought
+        elif not text and blob:
             text = self._unsealed(blob, where)
         if text:
             self._open.reasoning.append(text)

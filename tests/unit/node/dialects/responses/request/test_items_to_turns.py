@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from smg_node.core.cooperative_steps import whole
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.request import ChatPrompt, MediaPart, TextPart, ToolCall, Turn
+from smg_node.core.generation.opaque import Opaque
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    MediaPart,
+    TextPart,
+    ToolCall,
+    Turn,
+    TurnBlock,
+)
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_document import item_of
@@ -22,6 +30,7 @@ from smg_node.dialects.responses.request.response_request import ReasoningContex
 from support.answers.responses import AUDIO, FILE, IMAGE, SAMPLES, ask_of, items_from, json_values
 
 Row = dict[str, Any]
+PHASE = Opaque("openai", "phase", "commentary")
 
 
 def user(text: str = "u") -> Row:
@@ -99,7 +108,17 @@ U, A = Turn("user", "u"), Turn("assistant", "a")
         ),
         ([user(), thought()], [U]),
         ([thought(), user()], [U]),
-        ([said("b", phase="commentary")], [Turn("assistant", "b", extra={"phase": "commentary"})]),
+        (
+            [said("b", phase="commentary")],
+            [
+                Turn(
+                    "assistant",
+                    "b",
+                    extra={"phase": "commentary"},
+                    blocks=(TurnBlock("text", "b", opaque=(PHASE,)),),
+                )
+            ],
+        ),
         (
             [{"role": "developer", "content": "d"}, {"role": "system", "content": "s"}],
             [Turn("developer", "d"), Turn("system", "s")],
