@@ -85,7 +85,7 @@ def spelled(value: Any, key: str = "") -> Any:
 CONFIGS: Final[list[dict[str, Any]]] = [
     {},
     {"system_instruction": "be brief", "temperature": 0.5, "top_p": 0.25, "top_k": 3},
-    {"max_output_tokens": 9, "stop_sequences": ["x"], "seed": 5, "candidate_count": 2},
+    {"max_output_tokens": 9, "stop_sequences": ["x"], "seed": 5},
     {"response_logprobs": True, "logprobs": 3, "presence_penalty": 0.5, "frequency_penalty": -1.0},
     {"response_mime_type": "application/json", "response_json_schema": {"type": "object"}},
     {"response_mime_type": "application/json"},

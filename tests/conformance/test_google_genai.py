@@ -7,7 +7,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
 from google.genai import Client, errors, types
@@ -136,7 +136,7 @@ async def test_a_chat_keeps_what_was_said_and_thought(streamed: bool) -> None:
     )
 
 
-SIGNED: tuple[tuple[BlockKind, str, Opaque], ...] = (
+SIGNED: tuple[tuple[Literal["text", "reasoning"], str, Opaque], ...] = (
     ("reasoning", "hm", Opaque("anthropic", SIGNATURE, "RXJr/+==")),
     ("text", "Yes", Opaque("google", SIGNATURE, "c2ln//4=")),
 )
@@ -160,7 +160,7 @@ async def test_a_chat_keeps_the_state_of_vendors_on_its_parts(streamed: bool) ->
             else:
                 await chat.send_message(question)
         answer = turns_of(served)[1]
-    blocks = tuple(TurnBlock(kind, text, opaque=(opaque,)) for kind, text, opaque in SIGNED)  # type: ignore[arg-type]
+    blocks = tuple(TurnBlock(kind, text, opaque=(opaque,)) for kind, text, opaque in SIGNED)
     assert answer == Turn("assistant", "Yes", reasoning="hm", blocks=blocks)
 
 

@@ -25,6 +25,8 @@ from smg_node.admin.commands.explain import explain
 from smg_node.admin.commands.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
 from smg_node.admin.commands.overview import loads, models_app, status
+from smg_node.admin.commands.providers.providers import providers_app
+from smg_node.admin.commands.providers.routes import routes_app
 from smg_node.admin.commands.usage import usage
 from smg_node.admin.commands.workers import workers_app
 from smg_node.admin.options import CommandGroup, Options, hoisted
@@ -115,6 +117,8 @@ def build_app() -> typer.Typer:
     app.add_typer(keys_app, name="keys")
     app.add_typer(limits_app, name="limits")
     app.add_typer(models_app, name="models")
+    app.add_typer(providers_app, name="providers")
+    app.add_typer(routes_app, name="routes")
     app.add_typer(sessions_app, name="sessions")
     app.command("audit")(audit)
     app.command("explain")(explain)

@@ -171,9 +171,8 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     control = None if role is None else _build_control(role, base, shared, fleet)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
-    sharing = build_sharing(
-        settings, shared, prefixes, fleet, monotonic_s=monotonic_s, meters=base.meters
-    )
+    gossiped = (settings, shared, prefixes, fleet)
+    sharing = build_sharing(*gossiped, monotonic_s=monotonic_s, meters=base.meters)
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
     doubts = _doubts(cluster, sharing, history)
     desk = FleetService(
@@ -212,8 +211,8 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     server = _build_server(parts, farewell, control, history)
-    parted = (usage, history, farewell, server, control)
-    return _Node(base, fleet, providers, registry, desks, cluster, sharing, *parted)
+    ends = (usage, history, farewell, server, control)
+    return _Node(base, fleet, providers, registry, desks, cluster, sharing, *ends)
 
 
 def _build_services(

@@ -29,7 +29,7 @@ VENDORS: dict[str, tuple[dict[str, Any], str]] = {
     "bedrock_invoke": ({**AWS, "region": "eu-central-1"}, "eu.anthropic.claude-sonnet-5"),
 }
 WISH = "weather city=Paris rounds=3"
-PARAMETERS = {
+PARAMETERS: dict[str, Any] = {
     "type": "object",
     "properties": {"city": {"type": "string"}},
     "required": ["city"],
@@ -73,12 +73,13 @@ def chat_loop(url: str, first: str, then: str) -> tuple[int, str]:
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     function = {"name": "weather", "description": "Tells the weather.", "parameters": PARAMETERS}
     messages: list[Any] = [{"role": "user", "content": WISH}]
+    tools: Any = [{"type": "function", "function": function}]
     for called, model in enumerate(models(first, then)):
         assert called < ROUNDS_MAX
         said = client.chat.completions.create(
             model=model,
             messages=messages,
-            tools=[{"type": "function", "function": function}],
+            tools=tools,
             reasoning_effort="medium",
             max_completion_tokens=4000,
         )
@@ -123,6 +124,9 @@ def messages_loop(url: str, first: str, then: str) -> tuple[int, str]:
 def responses_loop(url: str, first: str, then: str) -> tuple[int, str]:
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     items: list[Any] = [{"role": "user", "content": WISH}]
+    tools: Any = [
+        {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": False}
+    ]
     for called, model in enumerate(models(first, then)):
         assert called < ROUNDS_MAX
         said = client.responses.create(
@@ -131,9 +135,7 @@ def responses_loop(url: str, first: str, then: str) -> tuple[int, str]:
             store=False,
             reasoning={"effort": "medium"},
             include=["reasoning.encrypted_content"],
-            tools=[
-                {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": False}
-            ],
+            tools=tools,
         )
         calls = [item for item in said.output if item.type == "function_call"]
         if not calls:

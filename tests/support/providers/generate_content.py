@@ -76,13 +76,8 @@ def heard(pieces: Iterable[bytes], *, whole: bool = False, **more: Any) -> list[
     except WorkerError as error:
         said = f"{error.status} {error.code} {error.message}"
         listener.fail(SmgError(ErrorKind.UPSTREAM_FAILED, said, code="vendor"), out)
-    grammar = Grammar(8)
-    # Those that had nothing to say are not there.
-    there = {event.choice for event in out if isinstance(event, Finish)}
-    missing = [Finish(one, "stop") for one in range(8) if one not in there]
-    at = next((at for at, event in enumerate(out) if isinstance(event, Usage)), len(out))
-    over = isinstance(out[-1], Fail)
-    grammar.feed(out if over else [*out[:at], *missing, *out[at:]])
+    grammar = Grammar(1)
+    grammar.feed(out)
     assert grammar.over
     return out
 

@@ -139,7 +139,6 @@ samplings = st.builds(
     frequency_penalty=st.sampled_from([0.0, -1.5]),
     presence_penalty=st.sampled_from([0.0, 0.5]),
     seed=st.none() | st.integers(-(2**63), 2**63 - 1),
-    n=st.integers(1, 3),
     stop=st.lists(st.text(min_size=1, max_size=3), max_size=3).map(tuple),
     logit_bias=st.sampled_from([{}, {1: 2.0}]),
     logprobs=st.none() | st.integers(0, 20),

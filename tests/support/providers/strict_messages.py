@@ -149,7 +149,7 @@ def _thinking(body: Mapping[str, Any]) -> str:
 
 def _unsigned_loop(body: Mapping[str, Any]) -> str:
     last = body["messages"][-1]
-    if not all(one["type"] == "tool_result" for one in _blocks(last)):
+    if not any(one["type"] == "tool_result" for one in _blocks(last)):
         return ""
     before = _blocks(body["messages"][-2])
     return (

@@ -1,1 +1,1 @@
-"""Provider side of generateContent as vendors serve it: writer, listener and judge."""
+"""Provider dialect generateContent: writer, listener and judge of Gemini models at vendors."""

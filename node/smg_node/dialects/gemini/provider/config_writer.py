@@ -51,6 +51,8 @@ def generation_config(
 
     INVALID_REQUEST with the path of what would change the answer's meaning.
     """
+    if sampling.n != 1:
+        raise not_here("only one answer at a time", sampling.path("n"))
     for name, why in _REFUSED.items():
         if getattr(sampling, name) not in (None, ()):
             raise not_here(why, sampling.path(name))
@@ -87,8 +89,6 @@ def _drawn(sampling: Sampling) -> Iterator[tuple[str, Any]]:
             yield theirs, value
     if sampling.top_k is not None and sampling.top_k > 0:
         yield "topK", sampling.top_k
-    if sampling.n != 1:
-        yield "candidateCount", sampling.n
     if sampling.stop:
         yield "stopSequences", list(sampling.stop)
     if sampling.seed is not None:

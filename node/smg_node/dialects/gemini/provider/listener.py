@@ -1,7 +1,7 @@
 """Listener of generateContent: incremental reader of a vendor's answer: bytes in, events out. Pure.
 
 Every event of a stream is an answer of its own with the parts that are new. The last one has a reason; nothing else
-says that an answer is over. A signature belongs to the part it stands on; on an empty text, to the text before it.
+says that an answer is over. Only the first candidate is read: no more are asked for. A signature belongs to the part it stands on; on an empty text, to the text before it.
 Calls without an id, as most are, get one. What a vendor's servers ran by themselves is passed over.
 """
 
@@ -36,7 +36,6 @@ from smg_node.dialects.gemini.provider.partial_arguments import PartialArguments
 from smg_node.dialects.gemini.signatures import ISSUER
 from smg_node.dialects.sse_reader import EventLines
 
-CANDIDATES_MAX: Final = 128
 _UNKNOWN_LOGPROB: Final = -9999.0
 _decode: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -49,8 +48,7 @@ class AnswerReader:
         self._begin = begin
         self._prompt_tokens = prompt_tokens
         self._lines = EventLines()
-        self._ids = _CallIds(begin.id, taken)
-        self._candidates = {0: _Candidate(0, self._ids)}
+        self._candidate = _Candidate(_CallIds(begin.id, taken))
         self._counts = UsageCounts()
         self._begun = False
         self._blocked = False
@@ -58,7 +56,7 @@ class AnswerReader:
     @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if its usage or the end of the stream is still missing."""
-        return self._blocked or all(one.finish for one in self._candidates.values())
+        return self._blocked or self._candidate.finish is not None
 
     def feed(self, piece: bytes, out: list[Event]) -> None:
         """Take the next bytes of a stream; see `AnswerListener`."""
@@ -76,21 +74,16 @@ class AnswerReader:
         if not self.finished:
             raise broken("the vendor ended its answer without a reason")
         self._start(out)
-        for one in self._candidates.values():
-            one.close(out)
-        out += [
-            Finish(index, one.finish or "content_filter") for index, one in self._candidates.items()
-        ]
-        deltas = sum(one.deltas for one in self._candidates.values())
-        used = self._counts.usage() or Usage(self._prompt_tokens, deltas, 0)
+        candidate = self._candidate
+        candidate.close(out)
+        used = self._counts.usage() or Usage(self._prompt_tokens, candidate.deltas, 0)
         if not used.prompt_tokens:
             used = msgspec.structs.replace(used, prompt_tokens=self._prompt_tokens)
-        out += [used, End()]
+        out += [Finish(0, candidate.finish or "content_filter"), used, End()]
 
     def fail(self, error: SmgError, out: list[Event]) -> None:
         """Close open blocks: nothing more comes."""
-        for one in self._candidates.values():
-            one.abandon(out)
+        self._candidate.abandon(out)
         out.append(Fail(error))
 
     def _start(self, out: list[Event]) -> None:
@@ -115,15 +108,10 @@ class AnswerReader:
         self._counts.take(answer)
         self._blocked = self._blocked or is_blocked(answer)
         for candidate in objects(answer.get("candidates")):
-            index = candidate.get("index") or 0
-            if type(index) is not int or not 0 <= index < CANDIDATES_MAX:
-                raise broken("the vendor's answer has a candidate with an impossible index")
-            one = self._candidates.get(index)
-            if one is None:
-                one = self._candidates[index] = _Candidate(index, self._ids)
-            if one.speaks(candidate):
-                self._start(out)
-            one.take(candidate, out)
+            if not candidate.get("index"):
+                if speaks(candidate):
+                    self._start(out)
+                self._candidate.take(candidate, out)
 
 
 class _CallIds:
@@ -144,11 +132,10 @@ class _CallIds:
 
 
 class _Candidate:
-    """One candidate: its blocks, and why it ended."""
+    """The candidate that is read: its blocks, and why it ended."""
 
-    def __init__(self, index: int, ids: _CallIds) -> None:
+    def __init__(self, ids: _CallIds) -> None:
         self.finish: FinishReason | None = None
-        self._index = index
         self._ids = ids
         self._blocks = AnswerBlocks()
         self._calls = 0
@@ -159,46 +146,26 @@ class _Candidate:
         """How many there were."""
         return self._blocks.deltas
 
-    def speaks(self, candidate: Mapping[str, Any]) -> bool:
-        """Whether there is something of the answer in this event."""
-        return any(
-            part.get("text") or part.get("thoughtSignature") or part.get("functionCall") is not None
-            for part in _parts(candidate)
-        )
-
     def take(self, candidate: Mapping[str, Any], out: list[Event]) -> None:
         """Take what an event says of it."""
-        told: list[Event] = [] if self._index else out
         rows = _rows(candidate.get("logprobsResult"))
-        try:
-            for part in _parts(candidate):
-                rows = self._part(part, rows, told)
-            if rows:
-                self._blocks.say("text", "", told, rows)
-            reason = reason_in(candidate)
-            if reason:
-                self._settle(told)
-                self.finish = finish_of(reason, called=self._calls > 0)
-        finally:
-            self._tell(told, out)
+        for part in _parts(candidate):
+            rows = self._part(part, rows, out)
+        if rows:
+            self._blocks.say("text", "", out, rows)
+        reason = reason_in(candidate)
+        if reason:
+            self._settle(out)
+            self.finish = finish_of(reason, called=self._calls > 0)
 
     def close(self, out: list[Event]) -> None:
         """End the open block."""
-        told: list[Event] = [] if self._index else out
-        self._settle(told)
-        self._blocks.close(told)
-        self._tell(told, out)
+        self._settle(out)
+        self._blocks.close(out)
 
     def abandon(self, out: list[Event]) -> None:
         """End the open block, because nothing more comes."""
-        told: list[Event] = [] if self._index else out
-        self._blocks.abandon(told)
-        self._tell(told, out)
-
-    def _tell(self, told: list[Event], out: list[Event]) -> None:
-        """Put in the events of another candidate than the first: blocks count as its."""
-        if told is not out:
-            out += [msgspec.structs.replace(event, choice=self._index) for event in told]
+        self._blocks.abandon(out)
 
     # ── Parts ────────────────────────────────────────────────────────────────
 
@@ -269,6 +236,14 @@ class _PartialCall:
         self.call_id = call_id
         self.arguments = arguments
         self.opaque: tuple[Opaque, ...] = ()
+
+
+def speaks(candidate: Mapping[str, Any]) -> bool:
+    """Whether there is something of the answer in an event."""
+    return any(
+        part.get("text") or part.get("thoughtSignature") or part.get("functionCall") is not None
+        for part in _parts(candidate)
+    )
 
 
 # ── Values, whatever they are ────────────────────────────────────────────────

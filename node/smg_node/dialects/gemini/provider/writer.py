@@ -16,7 +16,7 @@ from smg_node.dialects.provider_dialect import WriterOptions, Written
 _CONFIG: Final = "generationConfig"
 _NEEDED: Final = frozenset(
     {"contents", "systemInstruction", "tools", "toolConfig", "responseJsonSchema", "responseSchema",
-     "responseMimeType", "candidateCount", "stopSequences"}
+     "responseMimeType", "stopSequences"}
 )  # fmt: skip
 """Fields without which the answer would be another one."""
 

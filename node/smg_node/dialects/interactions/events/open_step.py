@@ -179,7 +179,7 @@ class OpenThought(OpenStep):
         return item_from(values)
 
 
-class OpenCarrier(OpenThought):
+class OpenStateStep(OpenThought):
     """Thought that is none: it carries the opaque state of the step before it, which has no place for it."""
 
     __slots__ = ()

@@ -33,8 +33,8 @@ from smg_node.dialects.interactions.events.open_step import (
     DELTA,
     Numbers,
     OpenCall,
-    OpenCarrier,
     OpenOutput,
+    OpenStateStep,
     OpenStep,
     OpenThought,
     Sign,
@@ -217,13 +217,13 @@ class InteractionPresenter:
         self._items.append(item)
         self._open = None
         self._held = False
-        if step.opaque and not isinstance(step, OpenThought) and OpenCarrier.holds(step.opaque):
+        if step.opaque and not isinstance(step, OpenThought) and OpenStateStep.holds(step.opaque):
             self._carry(step.opaque, out)
 
     def _carry(self, opaque: tuple[Opaque, ...], out: list[NumberedEvent]) -> None:
         """Tell the opaque state of the step before in a step of its own."""
         numbers, item_id, index = self._numbers, self._new_id("reasoning"), len(self._items)
-        carrier = OpenCarrier(numbers, item_id, index, sign=self._sign, shown=False)
+        carrier = OpenStateStep(numbers, item_id, index, sign=self._sign, shown=False)
         carrier.opaque = opaque
         out.append(carrier.start())
         told, item = carrier.finish("completed")

@@ -19,6 +19,8 @@ BUDGETS_ONLY: Final = "thinking_by_budget"
 ADAPTIVE_ONLY: Final = "thinking_adaptive_only"
 """Quirk: the model takes no budgets."""
 BUDGET_MIN: Final = 1_024
+_OUTPUT_UNSAID: Final = 4_096
+"""The longest answer of a model of which none is known."""
 _EFFORTS: Final[dict[Effort, str]] = {
     "minimal": "low",
     "low": "low",
@@ -60,7 +62,9 @@ def thinking_fields(
     said: Conversation,
     fields: dict[str, Any],
 ) -> ThinkingFields:
-    """Return the fields; `fields` has the tools already. `max_tokens` grows where the client gave none."""
+    """Return the fields; `fields` has the tools already. Where the client gave no `max_tokens`, a budget gets room
+    beside it, or half of the longest answer if that is known.
+    """
     wish = prompt.thinking
     room = options.output_max if max_tokens is None else max_tokens
     ignored = () if wish.number is None else (wish.where,)
@@ -79,7 +83,10 @@ def thinking_fields(
     ):
         return ThinkingFields(room, ignored=ignored)
     if budget is not None and max_tokens is None and budget >= room:
-        room += budget
+        if room <= _OUTPUT_UNSAID:
+            room += budget
+        else:
+            budget = room // 2
     if _is_barred(fields, said) or (
         budget is not None and (room <= BUDGET_MIN or _lacks_thought(said))
     ):
@@ -119,6 +126,6 @@ def _lacks_thought(said: Conversation) -> bool:
             blocks = message["content"]
             calls = any(block["type"] == "tool_use" for block in blocks)
             return calls and blocks[0]["type"] not in ("thinking", "redacted_thinking")
-        if any(block["type"] != "tool_result" for block in message["content"]):
+        if all(block["type"] != "tool_result" for block in message["content"]):
             return False
     return False

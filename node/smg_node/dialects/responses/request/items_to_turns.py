@@ -167,8 +167,9 @@ class _Weaver:
             self._turns.append(Turn("tool", content, answers_call=_text_at(values, "call_id")))
         elif item.type == "compaction":
             self._close()
-            text = self._unsealed(_text_at(item.values(), "encrypted_content"), where)
-            if not text:
+            sealed_text = _text_at(item.values(), "encrypted_content")
+            text = self._unsealed(sealed_text, where)
+            if sealed_text and not text:
                 # A summary of another model's: the conversation would go on without its beginning.
                 raise not_opened(f"{where}.encrypted_content")
             self._turns.append(Turn("developer", text))

@@ -66,7 +66,7 @@ class NativeStream:
         if self.failure is not None:
             return b""
         rest = b"".join(self._held)
-        passed = b""
+        passed = rest
         if rest.strip():
             # The last event may lack the blank line after it.
             passed, _ = self._events(rest + _BLANK_LINE)

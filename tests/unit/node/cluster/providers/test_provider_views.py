@@ -64,6 +64,7 @@ class Stage:
         for _ in range(times):
             _, use = await account.use({})
             dressed = Dressed("/", {}, b"", None, use)
+            assert self.target.vendor is not None
             self.target.vendor.refused(status, {}, body, dressed)
 
 

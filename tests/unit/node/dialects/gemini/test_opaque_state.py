@@ -245,6 +245,7 @@ def expected(blocks: list[BlockEnd], *, thoughts: bool) -> list[TurnBlock]:
     """Return what comes back: one block of neighbours that nothing keeps apart, and no hidden text that Google keeps."""
     found: list[TurnBlock] = []
     for one in blocks:
+        assert one.kind != "refusal"
         hidden = one.kind == "reasoning" and not thoughts and one.opaque == (OWN,)
         text = "" if hidden else one.text
         if one.kind == "call":
@@ -255,7 +256,7 @@ def expected(blocks: list[BlockEnd], *, thoughts: bool) -> list[TurnBlock]:
         if before and before.kind == one.kind != "call" and not before.opaque:
             text = before.text + text
             found.pop()
-        found.append(TurnBlock(one.kind, text, one.name, one.call_id, one.opaque))  # type: ignore[arg-type]
+        found.append(TurnBlock(one.kind, text, one.name, one.call_id, one.opaque))
     return found
 
 

@@ -55,7 +55,11 @@ def kept(events: list[Event]) -> Turn:
     """Return the turn that an answer is to a client that keeps all of it."""
     ends = [event for event in events if isinstance(event, BlockEnd)]
     calls = tuple(ToolCall(one.call_id, one.name, one.text) for one in ends if one.kind == "call")
-    blocks = tuple(TurnBlock(one.kind, one.text, one.name, one.call_id, one.opaque) for one in ends)  # type: ignore[arg-type]
+    blocks = tuple(
+        TurnBlock(one.kind, one.text, one.name, one.call_id, one.opaque)
+        for one in ends
+        if one.kind != "refusal"
+    )
     text = "".join(one.text for one in ends if one.kind == "text")
     return Turn("assistant", text or None, calls=calls, blocks=blocks)
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.core.generation.events import (
-    BlockEnd,
     Delta,
     Fail,
     Finish,
@@ -228,22 +227,18 @@ def test_log_probabilities_go_with_the_text() -> None:
     )
 
 
-def test_several_candidates_are_several_choices() -> None:
+def test_candidates_that_nobody_asked_for_are_passed_over() -> None:
+    others = [candidate(text("x"), finish="SAFETY", index=1), candidate(index=-1)]
     events = heard(
         [
             sse(
-                {"candidates": [candidate(text("a")), candidate(call(), index=1)]},
-                {"candidates": [candidate(text("b"), finish="STOP")]},
-                {"candidates": [candidate(finish="STOP", index=1)]},
+                {"candidates": [*others, candidate(text("a"))]},
+                {"candidates": [candidate(text("b"), finish="STOP"), *others]},
             )
         ]
     )
-    ends = [(one.choice, one.text) for one in events if isinstance(one, BlockEnd)]
-    assert sorted(ends) == [(0, "ab"), (1, "{}")]
-    assert [one for one in events if isinstance(one, Finish)] == [
-        Finish(0, "stop"),
-        Finish(1, "tool_calls"),
-    ]
+    assert blocks_in(events) == [("text", "ab")]
+    assert finish_in(events) == "stop"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +253,7 @@ def test_several_candidates_are_several_choices() -> None:
         (b'{"candidates":[{"content":{"parts":[{"text":7}]}}]}', "the vendor's answer has something else where text belongs"),
         (b'{"candidates":[{"content":{"parts":[{"functionCall":{"args":{}}}]}}]}', "the vendor called a function without its name"),
         (b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":[]}}]}}]}', "the vendor's answer has something else where an object belongs"),
-        (b'{"candidates":[{"index":-1}]}', "the vendor's answer has a candidate with an impossible index"),
+        (b'{"candidates":[{"index":1,"finishReason":"STOP"}]}', "the vendor ended its answer without a reason"),
         (b"{}", "the vendor ended its answer without a reason"),
         (b'{"candidates":[{"content":{"parts":[{"text":"a"}]}}]}', "the vendor ended its answer without a reason"),
         (b'{"candidates":[{"finishReason":"FINISH_REASON_UNSPECIFIED"}]}', "the vendor ended its answer without a reason"),

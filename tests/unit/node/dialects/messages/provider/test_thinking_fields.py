@@ -26,6 +26,7 @@ from support.providers.written_messages import (
 TOOL = Tool("f", "Looks.", {"properties": {"a": {"type": "string"}}}, strict=True)
 
 BUDGETS = WriterOptions("m", "anthropic", 8_000, frozenset({"thinking_by_budget"}))
+UNKNOWN = WriterOptions("m", "anthropic")
 ADAPTIVE = WriterOptions("m", "anthropic", 8_000, frozenset({"thinking_adaptive_only"}))
 
 
@@ -41,12 +42,13 @@ ADAPTIVE = WriterOptions("m", "anthropic", 8_000, frozenset({"thinking_adaptive_
         (OPTIONS, Thinking(on=True), 10, {"type": "adaptive"}, None, 10, ()),
         (OPTIONS, Thinking(budget=2_000), 4_000, ("enabled", 2_000), None, 4_000, ()),
         (OPTIONS, Thinking(budget=9_000), 4_000, ("enabled", 3_999), None, 4_000, ()),
-        (OPTIONS, Thinking(budget=9_000), None, ("enabled", 9_000), None, 17_000, ()),
+        (OPTIONS, Thinking(budget=9_000), None, ("enabled", 4_000), None, 8_000, ()),
+        (UNKNOWN, Thinking(budget=9_000), None, ("enabled", 9_000), None, 13_096, ()),
         (OPTIONS, Thinking(budget=5), 4_000, ("enabled", 1_024), None, 4_000, ()),
         (OPTIONS, Thinking(budget=2_000), 1_024, None, None, 1_024, ("reasoning_effort",)),
         (OPTIONS, Thinking(number=0.5), 10, None, None, 10, ("reasoning_effort",)),
         (BUDGETS, Thinking("low"), 9_000, ("enabled", 2_048), None, 9_000, ()),
-        (BUDGETS, Thinking(on=True), None, ("enabled", 8_192), None, 16_192, ()),
+        (BUDGETS, Thinking(on=True), None, ("enabled", 4_000), None, 8_000, ()),
         (ADAPTIVE, Thinking(budget=2_000), 10, {"type": "adaptive"}, None, 10, ("reasoning_effort",)),
     ],
 )  # fmt: skip
@@ -82,6 +84,13 @@ def test_how_much_to_think(
             USER,
             calls(("a", "f")),
             Turn("tool", "1", answers_call="a"),
+            thinking=Thinking(budget=2_000),
+        ),
+        asked(
+            USER,
+            calls(("a", "f")),
+            Turn("tool", "1", answers_call="a"),
+            Turn("user", "Go on"),
             thinking=Thinking(budget=2_000),
         ),
     ],

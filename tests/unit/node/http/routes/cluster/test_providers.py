@@ -197,9 +197,13 @@ async def test_a_wrong_route_is_refused_with_its_path(body: Any, param: str) -> 
 
 async def test_a_client_must_say_which_version_it_has_seen() -> None:
     async with node() as served:
-        for path, body in ((f"{PROVIDERS}/a", OPENAI), (f"{ROUTES}/r", {"targets": ["a/b"]})):
+        bodies: dict[str, dict[str, Any]] = {
+            f"{PROVIDERS}/a": OPENAI,
+            f"{ROUTES}/r": {"targets": ["a/b"]},
+        }
+        for path, body in bodies.items():
             for method in ("PUT", "DELETE"):
-                answer = await ask(served.port, method, path, body if method == "PUT" else None)
+                answer = await ask(served.port, method, path, body)
                 assert (answer.status, answer.error()["code"]) == (428, "precondition_required")
 
 

@@ -55,7 +55,7 @@ class Renamed(Same):
         return data.replace(b"w", b"W") if b"w" in data else data
 
 
-STREAM = b"event: start\r\ndata: s\r\n\r\n: ping\n\ndata: w1\n\nevent: t\ndata: w2\ndata: w3\n\ndata: d\n\n"
+STREAM = b"event: start\r\ndata: s\r\n\r\n: ping\n\ndata: w1\n\nevent: t\ndata: w2\ndata: w3\n\ndata: d\r\n\r\n"
 
 
 def passed(stream: NativeStream, *pieces: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""Commands about models at vendors: providers, routes, and what a request would lose on each target."""
