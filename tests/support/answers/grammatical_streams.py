@@ -64,7 +64,9 @@ def blocks(
 ) -> list[Event]:
     """One block of one choice, cut into deltas of any size, empty ones included."""
     name, call_id = ("look_up", f"call_{choice}_{block}") if kind == "call" else ("", "")
-    events: list[Event] = [BlockStart(choice, block, kind, name, call_id)]
+    state = draw(states) if opaque else ()
+    known = state if kind == "call" else ()
+    events: list[Event] = [BlockStart(choice, block, kind, name, call_id, known)]
     whole = ""
     for text in draw(st.lists(texts, max_size=4)):
         tokens = draw(st.integers(0, 3))
@@ -72,7 +74,6 @@ def blocks(
         shown = [draw(token_logprobs()) for _ in range(tokens)] if logprobs else []
         events.append(Delta(choice, block, text, tokens, tuple(shown), ids))
         whole += text
-    state = draw(states) if opaque else ()
     return [*events, BlockEnd(choice, block, kind, whole, name, call_id, state)]
 
 

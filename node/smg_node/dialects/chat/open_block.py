@@ -2,8 +2,9 @@
 
 from smg_node.core.generation.events import BlockStart, TokenLogprob
 from smg_node.dialects.chat.message import reasoning_fields
+from smg_node.dialects.chat.state.shown_state import call_state
 from smg_node.dialects.chat.view import ChatView
-from smg_node.dialects.openai.frames import json_text
+from smg_node.dialects.openai.frames import json_line, json_text
 from smg_node.dialects.openai.functions import custom_input
 from smg_node.dialects.openai.logprobs import CONTENT, THOUGHT
 
@@ -16,11 +17,13 @@ class OpenBlock:
     the inside of the delta that comes first. A `held` block is written in one piece when it ends;
     until then its ids and log probabilities wait here. `rows` names the list of log probabilities that
     its tokens are in, "" for none. `head` and `tail` are the whole frame around
-    the text; None where a frame must be put together for each delta.
+    the text; None where a frame must be put together for each delta. `signed`: what a vendor wants back
+    with it is told.
     """
 
     __slots__ = (
-        "after", "announced", "before", "between", "head", "held", "ids", "logprobs", "rows", "tail",
+        "after", "announced", "before", "between", "head", "held", "ids", "logprobs", "rows", "signed",
+        "tail",
     )  # fmt: skip
 
     def __init__(
@@ -41,6 +44,7 @@ class OpenBlock:
         self.rows = rows
         self.head: bytes | None = None
         self.tail = b""
+        self.signed = False
         self.ids: list[int] = []
         self.logprobs: list[TokenLogprob] = []
 
@@ -89,9 +93,13 @@ def _call(event: BlockStart, call: int) -> OpenBlock:
         call,
         json_text(event.call_id),
     )
-    announced += b'"function":{"name":%b,"arguments":""}}]' % json_text(event.name)
+    extra = call_state(event.opaque) if event.opaque else None
+    announced += b'"function":{"name":%b,"arguments":""}' % json_text(event.name)
+    announced += b"}]" if extra is None else b',"extra_content":%b}]' % json_line(extra)
     before = b'"tool_calls":[{"index":%d,"function":{"arguments":' % call
-    return OpenBlock(before, after=b"}}]", announced=announced)
+    block = OpenBlock(before, after=b"}}]", announced=announced)
+    block.signed = extra is not None
+    return block
 
 
 def _custom_call(event: BlockStart, call: int) -> OpenBlock:

@@ -165,13 +165,15 @@ class ChatPresenter:
             out.append(self._frame(event.choice, block.delta("{}")))
         details = self._states[event.choice].add(event)
         if event.opaque:
-            self._state(event, details, out)
+            self._state(event, block, details, out)
 
-    def _state(self, event: BlockEnd, details: list[dict[str, Any]], out: list[bytes]) -> None:
+    def _state(
+        self, event: BlockEnd, block: OpenBlock, details: list[dict[str, Any]], out: list[bytes]
+    ) -> None:
         """Show what a vendor wants back with a block."""
         if details:
             out.append(self._frame(event.choice, _DETAILS + json_line(details)))
-        if event.kind == "call" and not self._view.legacy_call:
+        if event.kind == "call" and not (self._view.legacy_call or block.signed):
             extra = call_state(event.opaque)
             if extra is not None:
                 call = {"index": self._calls[event.choice] - 1, "extra_content": extra}

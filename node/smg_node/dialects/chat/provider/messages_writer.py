@@ -56,7 +56,8 @@ class _Writer:
     def messages(self) -> list[dict[str, Any]]:
         """Return all messages so far."""
         self._show()
-        return self._messages
+        # A request without messages is refused.
+        return self._messages or [{"role": "user", "content": " "}]
 
     def add(self, turn: Turn) -> None:
         """Take the next turn."""

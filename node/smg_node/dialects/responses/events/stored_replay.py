@@ -69,7 +69,8 @@ def _begun(fields: Mapping[str, msgspec.Raw]) -> Mapping[str, Any]:
 def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[NumberedEvent]:
     values = item.values()
     place = {"item_id": item.id, "output_index": index}
-    added = {key: value for key, value in values.items() if key not in _LATE}
+    late = _LATE.get(item.type)
+    added = {key: value for key, value in values.items() if key != late}
     added |= _EMPTY.get(item.type, {})
     if item.type in _EMPTY:
         added["status"] = "in_progress"
@@ -140,7 +141,7 @@ def _parts(values: _Values, key: str) -> list[dict[str, Any]]:
     return [part for part in parts if type(part) is dict] if type(parts) is list else []
 
 
-_LATE: Final = ("encrypted_content", "phase")
+_LATE: Final = {"reasoning": "encrypted_content", "message": "phase"}
 """What is known only when an item ends."""
 _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
     "message": {"content": []},
