@@ -131,8 +131,11 @@ def check_clean(said: Said) -> None:
     assert [secret for secret in SECRETS if secret in told] == []
 
 
-@pytest.mark.parametrize("spec", BREAKS)
-@pytest.mark.parametrize(("kind", "api"), WAYS)
+# Gemini's last words and its end are one event: without the end there is a cut, which is another case.
+@pytest.mark.parametrize(
+    ("kind", "api", "spec"),
+    [(*way, spec) for way in WAYS for spec in BREAKS if (way[0], spec) != ("gemini", "no-end")],
+)
 def test_a_broken_stream_never_ends_cleanly(world: World, kind: str, api: str, spec: str) -> None:
     fault(world, kind, spec)
     said = world.ask(*APIS[api](f"{kind}-0", stream=True))
