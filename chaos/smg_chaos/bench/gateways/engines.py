@@ -1,6 +1,4 @@
-"""Engines behind the gateways: one over gRPC and one over HTTP, both generating the same text, and the
-stand-in of a vendor.
-"""
+"""Engines behind the gateways: one over gRPC, one over HTTP, both with the same text, and a vendor's stand-in."""
 
 import asyncio
 import sys
