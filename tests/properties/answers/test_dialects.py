@@ -247,6 +247,8 @@ def test_a_streamed_chat_adds_up_to_the_answer(
         assert whole.content == (message["content"] or "")
         for name in ("reasoning_content", "reasoning"):
             assert whole.reasoning.get(name, "") == message.get(name, "")
+        assert whole.refusal == (message["refusal"] or "")
+        assert whole.details == message.get("reasoning_details", [])
         assert whole.calls == message.get("tool_calls", [])
         assert whole.function_call == message.get("function_call")
         assert whole.finish_reason == choice["finish_reason"]

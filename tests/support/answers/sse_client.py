@@ -36,7 +36,9 @@ class Whole:
     index: int
     role: str = ""
     content: str = ""
+    refusal: str = ""
     reasoning: dict[str, str] = field(default_factory=dict)
+    details: list[dict[str, Any]] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     function_call: dict[str, str] | None = None
     logprobs: list[dict[str, Any]] = field(default_factory=list)
@@ -66,6 +68,8 @@ def _add(whole: Whole, choice: dict[str, Any]) -> None:
     for name in ("reasoning_content", "reasoning"):
         if name in delta:
             whole.reasoning[name] = whole.reasoning.get(name, "") + delta[name]
+    whole.refusal += delta.get("refusal", "")
+    whole.details += delta.get("reasoning_details", ())
     for call in delta.get("tool_calls", ()):
         _add_call(whole, call)
     if "function_call" in delta:
@@ -87,3 +91,5 @@ def _add_call(whole: Whole, call: dict[str, Any]) -> None:
         whole.calls.append({"id": call["id"], "type": call["type"], "function": function})
     else:
         whole.calls[call["index"]]["function"]["arguments"] += call["function"]["arguments"]
+    if "extra_content" in call:
+        whole.calls[call["index"]]["extra_content"] = call["extra_content"]

@@ -176,7 +176,10 @@ class ChatPresenter:
         if event.kind == "call" and not (self._view.legacy_call or block.signed):
             extra = call_state(event.opaque)
             if extra is not None:
-                call = {"index": self._calls[event.choice] - 1, "extra_content": extra}
+                # The official client wants each piece of a call to be of its kind.
+                custom = event.name in self._view.custom_tools
+                nothing = {"custom": {"input": ""}} if custom else {"function": {"arguments": ""}}
+                call = {"index": self._calls[event.choice] - 1, **nothing, "extra_content": extra}
                 out.append(self._frame(event.choice, b'"tool_calls":' + json_line([call])))
 
     def _finish(self, event: Finish, out: list[bytes]) -> None:
