@@ -15,11 +15,12 @@ _NOT_PLAIN: Final = frozenset({_BOOL, "tag:yaml.org,2002:timestamp"})
 class PlainLoader(yaml.SafeLoader):
     """Loader that knows true and false, and no other words for them."""
 
+    yaml_implicit_resolvers: Final = {
+        first: [(tag, form) for tag, form in resolvers if tag not in _NOT_PLAIN]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
-PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, form) for tag, form in resolvers if tag not in _NOT_PLAIN]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+
 PlainLoader.add_implicit_resolver(
     _BOOL, re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
