@@ -4,7 +4,7 @@ PyYAML reads YAML 1.1, where the key `on` of a route's target is true and an API
 """
 
 import re
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import yaml
 
@@ -15,7 +15,7 @@ _NOT_PLAIN: Final = frozenset({_BOOL, "tag:yaml.org,2002:timestamp"})
 class PlainLoader(yaml.SafeLoader):
     """Loader that knows true and false, and no other words for them."""
 
-    yaml_implicit_resolvers: ClassVar[Any] = {
+    yaml_implicit_resolvers: Final = {  # type: ignore[misc]  # nobody changes it here
         first: [(tag, form) for tag, form in resolvers if tag not in _NOT_PLAIN]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
