@@ -81,9 +81,7 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     chosen = workloads.chosen(options.workloads or _DEFAULT_WORKLOADS, options.streams)
     target = _target(options)
     vendors = any(one.behind == "vendor" for one in chosen)
-    wanted = [] if target else _wanted(options, console, _VENDOR_PEER if vendors else _DEFAULT_PEER)
-    if vendors:
-        gateways.check_vendors(wanted)
+    wanted = [] if target else _wanted(options, console, vendors=vendors)
     return Plan(
         workloads=chosen,
         gateways=wanted,
@@ -101,8 +99,8 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     )
 
 
-def _wanted(options: Options, console: Console, peer: str) -> Sequence[Wanted]:
-    specs = options.gateways
+def _wanted(options: Options, console: Console, *, vendors: bool) -> Sequence[Wanted]:
+    specs, peer = options.gateways, _VENDOR_PEER if vendors else _DEFAULT_PEER
     if not specs:
         specs = (OURS, peer)
         if not gateways.is_installed(gateways.KINDS[peer], options.peers):
@@ -114,6 +112,8 @@ def _wanted(options: Options, console: Console, peer: str) -> Sequence[Wanted]:
     labels = [one.label for one in wanted]
     if len(set(labels)) < len(labels):
         raise ValueError("two gateways have the same label: write LABEL:KIND")
+    if vendors:
+        gateways.check_vendors(wanted)
     gateways.check_installed(wanted, options.peers)
     return wanted
 
