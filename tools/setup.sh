@@ -17,7 +17,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 UV_VERSION=0.13.9
-PEERS=(smg==1.13.0 'litellm[proxy]==1.106.2')
+PEERS=(smg==1.13.0 'litellm[proxy]==1.110.2')
 # These four belong together.
 TORCH=2.13.0
 VLLM=0.32.0
@@ -154,12 +154,19 @@ sglang() {
 
 peers() {
   get_uv
-  local peer name
+  local peer name overrides
   for peer in "${PEERS[@]}"; do
     name=${peer%%[=[]*}
     make_environment ".cache/peers/$name"
     say "installing $peer into .cache/peers/$name"
-    pip_install ".cache/peers/$name" "$peer"
+    overrides=tools/peers/$name.overrides
+    if [ -f "$overrides" ]; then
+      [ -x .venv/bin/uv ] || die "$name needs uv: pip cannot leave out what a package asks for"
+      configure_uv ".cache/peers/$name"
+      .venv/bin/uv pip install --python ".cache/peers/$name/bin/python" --override "$overrides" "$peer"
+    else
+      pip_install ".cache/peers/$name" "$peer"
+    fi
   done
 }
 

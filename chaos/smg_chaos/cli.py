@@ -20,6 +20,10 @@ _COMMANDS: Final = {
     "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
     "crowd": ("smg_chaos.bench.crowd_cli", "Put thousands of streams on one gateway at once."),
     "instructions": ("smg_chaos.bench.instructions", "Count what a request takes, exactly."),
+    "provider-memory": (
+        "smg_chaos.bench.provider_memory",
+        "Measure what vendors' definitions take of a node's memory.",
+    ),
     "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),

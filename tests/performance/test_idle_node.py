@@ -3,13 +3,14 @@
 Measured on Linux x86-64, CPython 3.11, without workers and without a mesh: 38 MB resident, one wake-up in five
 seconds. What nodes share is 4 MB of that; keys, limits, admission and usage are 1 MB. The library behind shared
 documents, 5 MB more, comes with the first thing that is shared, what leases rights (2 MB) with the first limit, the
-transport for peers with a mesh, the web framework (6 MB) with the first worker that is called by HTTP, the certificates
-that this machine trusts (1.5 MB) with the first by https, and most routes, a quarter of a megabyte, with the first
+transport for peers with a mesh, the web framework (6 MB) with the first worker that is called by HTTP, the code for
+vendors (4 MB beside it) with the first provider, the certificates that this machine trusts (1.5 MB) with the first by https, and most routes, a quarter of a megabyte, with the first
 request for them. What the tests allow is
 more, because other builds of Python and of the libraries differ, and less than any single library costs that has no
 business here.
 """
 
+import asyncio
 import json
 import re
 import signal
@@ -22,6 +23,7 @@ from typing import Final
 
 import pytest
 
+from smg_chaos.bench.provider_memory import measured
 from support.processes.node import running_node
 from support.processes.process import Process, running
 
@@ -29,6 +31,9 @@ pytestmark = pytest.mark.integration
 
 RESIDENT_MAX_KB: Final = 41 * 1024
 WAKE_UPS_MAX_PER_S: Final = 4
+FIRST_PROVIDER_MAX_MB: Final = 12.0
+FIFTY_PROVIDERS_MAX_MB: Final = 10.0
+"""Of five models each, beyond what the first one brings."""
 
 # Everything that is not of the standard library; `smg_node` imports the others, or they each other.
 PACKAGES: Final = frozenset(
@@ -75,8 +80,10 @@ NOT_OURS: Final = frozenset(
         "smg_node.http.routes.inference.tokens",
         "smg_node.http.routes.tenants.usage",
         "smg_node.http.routes.workers.workers",
+        "smg_node.pipeline.relay.vendors",
         "smg_node.prompts.renderer",
         "smg_node.prompts.jinja.sandbox",
+        "smg_node.providers",
         "smg_node.tokens.encoders",
         "smg_node.tokens.loader",
         "smg_node.tokens.caches.prefix_cache",
@@ -182,6 +189,14 @@ def test_an_idle_node_is_small(tmp_path: Path) -> None:
     with running_node(tmp_path, forked=False) as node:
         time.sleep(1)  # for whatever wakes up after the start and is touched then
         assert status(node.process.pid, "VmRSS") < RESIDENT_MAX_KB
+
+
+def test_fifty_providers_take_little_more_memory_than_one(tmp_path: Path) -> None:
+    found = asyncio.run(measured((0, 1, 50), tmp_path, time.monotonic))
+    ((none,), (one,), (fifty,)) = found.values()
+    assert 20 < none < RESIDENT_MAX_KB / 1024
+    assert one - none <= FIRST_PROVIDER_MAX_MB
+    assert 0 < fifty - one <= FIFTY_PROVIDERS_MAX_MB
 
 
 def test_an_idle_node_sleeps(tmp_path: Path) -> None:

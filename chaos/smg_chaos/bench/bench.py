@@ -1,8 +1,8 @@
 """Bench: starts engines and gateways, measures workloads in interleaved rounds, and stops
 everything.
 
-Two groups, one after the other: workloads at full speed, then those with paced streams, for an
-engine has one pace. Inside a group all gateways run at once and idle except for the one that is
+Groups, one after the other: workloads at full speed, then those with paced streams, for an engine
+has one pace; then the same in front of a vendor. Inside a group all gateways run at once and idle except for the one that is
 measured, and every workload goes round all gateways before the next one: A B A B, in an order that
 turns from round to round. A round may have several laps, between which the other rounds have
 theirs: where a machine is slow for minutes, all rounds have a part of that. Whatever happens, all
@@ -10,7 +10,7 @@ that was started is stopped.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,13 +26,34 @@ from smg_chaos.bench.gateways.engines import EngineChoice
 from smg_chaos.bench.gateways.gateways import Gateway, Wanted
 from smg_chaos.bench.load.corpus import standard_library
 from smg_chaos.bench.load.remote_client import Clients
-from smg_chaos.bench.load.script import Script, long_sizes
-from smg_chaos.bench.load.workloads import BURST_TOKENS, STEP_MS, WORKLOADS, Load, Workload
+from smg_chaos.bench.load.script import Script, VendorScript, long_sizes
+from smg_chaos.bench.load.workloads import (
+    BURST_TOKENS,
+    STEP_MS,
+    WORKLOADS,
+    Behind,
+    Load,
+    Workload,
+)
 from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.engines.engine import Contract
 
 _FIRST_RUN: Final = Lengths(warmup_s=0.5, duration_s=1.0)
 _FIRST_ROUND: Final = 900
+_FIRST_WORKLOADS: Final[Mapping[Behind, Sequence[str]]] = {
+    "engine": ("short", "stream1"),
+    "vendor": tuple(
+        f"vendor-{way}{form}" for way in ("native", "translated") for form in ("", "-stream1")
+    ),
+}
+
+
+_GROUPS: Final[Sequence[tuple[Behind, bool]]] = (
+    ("engine", False),
+    ("engine", True),
+    ("vendor", False),
+    ("vendor", True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +89,9 @@ class Bench:
     rows: list[Row] = field(default_factory=list)
     _clients: Clients = field(default_factory=Clients)
     _started: list[Child] = field(default_factory=list)
-    _script: Script | None = None
+    _tokens_max: int = 0
+    _script: Script | VendorScript | None = None
+    """What the engine of the group says, or its vendor."""
     _engine_port: int | None = None
     """Where the engine of gateways that speak gRPC listens."""
     _load: Load = field(default_factory=Load)
@@ -89,9 +112,7 @@ class Bench:
         plan = self.plan
         held_s = max(plan.lengths.held_s(one) for one in plan.workloads)
         self._load = plan.load
-        tokens_max = max(BURST_TOKENS, int(held_s * 1000 / STEP_MS)) + 1
-        if plan.target is None:
-            self._script = Script(plan.bundle, tokens_max=tokens_max)
+        self._tokens_max = max(BURST_TOKENS, int(held_s * 1000 / STEP_MS)) + 1
         if any(one.name in ("cycled", "tail") for one in plan.workloads):
             self.progress.doing("cutting documents to 8,000 tokens")
             sizes = await asyncio.to_thread(long_sizes, plan.bundle, standard_library())
@@ -102,41 +123,56 @@ class Bench:
             if plan.target is not None:
                 await self._rounds(plan.workloads, [plan.target])
                 return
-            for paced in (False, True):
-                group = [one for one in plan.workloads if one.paced is paced]
+            for behind, paced in _GROUPS:
+                group = [
+                    one for one in plan.workloads if (one.behind, one.paced) == (behind, paced)
+                ]
                 if group:
-                    await self._group(group, STEP_MS if paced else 0)
+                    await self._group(group, behind, STEP_MS if paced else 0)
 
-    async def _group(self, workloads: Sequence[Workload], step_ms: int) -> None:
+    async def _group(self, workloads: Sequence[Workload], behind: Behind, step_ms: int) -> None:
         async with AsyncExitStack() as stack:
-            folder = self.plan.folder / ("paced" if step_ms else "fast")
+            vendor = "vendor-" if behind == "vendor" else ""
+            folder = self.plan.folder / (vendor + ("paced" if step_ms else "fast"))
             folder.mkdir(parents=True, exist_ok=True)
             self.progress.doing(f"starting engines and gateways ({folder.name})")
-            running = await self._start(stack, folder, step_ms)
-            await self._first_run(running, step_ms)
+            running = await self._start(stack, folder, behind, step_ms)
+            await self._first_run(running, behind, step_ms)
             await self._rounds(workloads, running)
 
-    async def _start(self, stack: AsyncExitStack, folder: Path, step_ms: int) -> list[Gateway]:
+    def _upstream(self, name: str, folder: Path, step_ms: int) -> tuple[Child, int]:
+        """Start what gateways stand in front of; return it and its port."""
+        plan = self.plan
+        if name == "vendor":
+            said = self._script = VendorScript(tokens_max=self._tokens_max)
+            return engines.start_vendor(said, folder, step_ms=step_ms)
+        script = self._script
+        if not isinstance(script, Script):
+            script = self._script = Script(plan.bundle, tokens_max=self._tokens_max)
+        if name == "grpc":
+            return engines.start_grpc(plan.engine, script, folder, step_ms=step_ms)
+        return engines.start_http(script, folder, step_ms=step_ms)
+
+    async def _start(
+        self, stack: AsyncExitStack, folder: Path, behind: Behind, step_ms: int
+    ) -> list[Gateway]:
         """Start engines and gateways; the stack stops them, gateways first and all at once."""
-        plan, script = self.plan, self._script
-        assert script is not None, "what is started here has a script"
-        behind: dict[str, tuple[Child, int]] = {}
-        for upstream in dict.fromkeys(one.kind.upstream for one in plan.gateways):
-            if upstream == "grpc":
-                started = engines.start_grpc(plan.engine, script, folder, step_ms=step_ms)
-            else:
-                started = engines.start_http(script, folder, step_ms=step_ms)
+        plan = self.plan
+        upstreams: dict[str, tuple[Child, int]] = {}
+        names = [_upstream_of(wanted, behind) for wanted in plan.gateways]
+        for name in dict.fromkeys(names):
+            started = self._upstream(name, folder, step_ms)
             self._started.append(started[0])
             stack.push_async_callback(started[0].stop)
             await engines.listening(started[0], self.clock_s)
-            behind[upstream] = started
-            if upstream == "grpc":
+            upstreams[name] = started
+            if name == "grpc":
                 self._engine_port = started[1]
         running: list[Gateway] = []
         stack.push_async_callback(_stop_all, running)
-        for wanted in plan.gateways:
-            child, port = behind[wanted.kind.upstream]
-            gateway = gateways.start(wanted, child, port, folder, plan.peers)
+        for wanted, name in zip(plan.gateways, names, strict=True):
+            child, port = upstreams[name]
+            gateway = gateways.start(wanted, child, port, folder, plan.peers, upstream=name)
             running.append(gateway)
             self._started += [gateway.child] if gateway.child else []
         for place, wanted in enumerate(plan.gateways):
@@ -144,14 +180,14 @@ class Bench:
             await gateways.ready(running[place], wanted.kind.ready_s, self.clock_s)
         return running
 
-    async def _first_run(self, running: Sequence[Gateway], step_ms: int) -> None:
+    async def _first_run(self, running: Sequence[Gateway], behind: Behind, step_ms: int) -> None:
         """Load every gateway once before anything counts: it imports modules and fills pools and
         caches.
         """
         if step_ms or not self.plan.first_run:
             return
         for gateway in running:
-            for name in ("short", "stream1"):
+            for name in _FIRST_WORKLOADS[behind]:
                 load = replace(self._load, round=_FIRST_ROUND)
                 row = await self._measure(WORKLOADS[name], gateway, load, _FIRST_RUN)
                 if row.errors and not row.requests:
@@ -211,6 +247,10 @@ class Bench:
             if child is not None and (said := child.died()):
                 raise BenchError(said)
         return row
+
+
+def _upstream_of(wanted: Wanted, behind: Behind) -> str:
+    return "vendor" if behind == "vendor" else wanted.kind.upstream
 
 
 def turned(running: Sequence[Gateway], number: int) -> Sequence[Gateway]:

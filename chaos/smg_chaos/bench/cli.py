@@ -26,12 +26,19 @@ turns       chats of 16 turns
 idle        one client
 mixed       96 paced streams, a loop of 32 KB prompts, short probes
 
+In front of a vendor, the stand-in of Anthropic's API, asked by Messages (native) or Chat (translated); `vendor` is all:
+
+vendor-native vendor-translated                  not streamed, 8 tokens
+vendor-native-stream1 vendor-translated-stream1  streamed, 1 token
+vendor-native-burst vendor-translated-burst      streamed, 129 tokens at full speed
+vendor-native-paced vendor-translated-paced      a token every 20 ms in each of 16 streams
+
 Gateways (-g):
 
 smg-node    this tree's
 smg         in gRPC mode, as it comes
 smg-cached  with its L0 and L1 tokenizer caches
-litellm     in front of an engine that speaks HTTP, which it needs
+litellm     in front of an engine that speaks HTTP, which it needs; like smg-node, also of a vendor
 
 Examples:
 
@@ -43,6 +50,9 @@ $ smg-chaos bench -g smg-node -g "quiet:smg-node --telemetry.access-log false"
 (two configurations of one gateway: a label, a kind, flags for it)
 
 $ smg-chaos bench -w paced --streams 64 --streams 256 --duration-s 10
+
+$ smg-chaos bench -g smg-node -g litellm -w vendor
+(this gateway and litellm in front of the same vendor)
 
 $ smg-chaos bench -w short --rate 200 --clients 64
 (an open loop: 200 requests a second, whether answers come or not)

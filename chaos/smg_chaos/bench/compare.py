@@ -286,7 +286,8 @@ def _goals(run: _Run) -> tuple[list[Judged], dict[str, Any]]:
     if REFERENCE in there:
         figures[REFERENCE] += _memory(run)
     if COMMON in there:
-        workloads = chosen(["short", "paced"], [_COMMON_STREAMS])
+        vendors = [one.workload for one in GOALS if one.workload.startswith("vendor-")]
+        workloads = chosen(["short", "paced", *vendors], [_COMMON_STREAMS])
         beside, more = _beside(run, "common", [COMMON], workloads, figures)
         anew |= more
         plan = replace(plan, gateways=[*plan.gateways, *beside.gateways[1:]])

@@ -71,6 +71,9 @@ GOALS: Final = (
     Goal("memory after 5,000 prompts of 32 KB, at its peak", MEMORY_WORKLOAD, 1.1, 0.9, of="peak"),
     Goal("litellm: short chat", "short", 1 / 50, 1 / 100, COMMON),
     Goal("litellm: token, paced, 32 streams", "paced-32", 1 / 15, 1 / 30, COMMON),
+    Goal("litellm: native to a vendor, short", "vendor-native", 0.10, 0.05, COMMON),
+    Goal("litellm: translated to a vendor, short", "vendor-translated", 0.15, 0.08, COMMON),
+    Goal("litellm: native event of a vendor, paced", "vendor-native-paced", 0.10, 0.05, COMMON),
 )
 
 

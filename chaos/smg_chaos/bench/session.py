@@ -31,6 +31,7 @@ from smg_node.system_clock import SystemClock
 
 _DEFAULT_WORKLOADS: Final = ("short", "stream1", "burst", "paced")
 _DEFAULT_PEER: Final = "smg"
+_VENDOR_PEER: Final = "litellm"
 
 
 def run(options: Options) -> int:
@@ -79,7 +80,8 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     """Return the plan; ValueError or BenchError says what cannot be had."""
     chosen = workloads.chosen(options.workloads or _DEFAULT_WORKLOADS, options.streams)
     target = _target(options)
-    wanted = [] if target else _wanted(options, console)
+    vendors = any(one.behind == "vendor" for one in chosen)
+    wanted = [] if target else _wanted(options, console, vendors=vendors)
     return Plan(
         workloads=chosen,
         gateways=wanted,
@@ -97,19 +99,21 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     )
 
 
-def _wanted(options: Options, console: Console) -> Sequence[Wanted]:
-    specs = options.gateways
+def _wanted(options: Options, console: Console, *, vendors: bool) -> Sequence[Wanted]:
+    specs, peer = options.gateways, _VENDOR_PEER if vendors else _DEFAULT_PEER
     if not specs:
-        specs = (OURS, _DEFAULT_PEER)
-        if not gateways.is_installed(gateways.KINDS[_DEFAULT_PEER], options.peers):
+        specs = (OURS, peer)
+        if not gateways.is_installed(gateways.KINDS[peer], options.peers):
             console.print(
-                f"{_DEFAULT_PEER} is not installed, so {OURS} goes alone: `make bench-peers` installs it"
+                f"{peer} is not installed, so {OURS} goes alone: `make bench-peers` installs it"
             )
             specs = (OURS,)
     wanted = [gateways.wanted_of(spec) for spec in specs]
     labels = [one.label for one in wanted]
     if len(set(labels)) < len(labels):
         raise ValueError("two gateways have the same label: write LABEL:KIND")
+    if vendors:
+        gateways.check_vendors(wanted)
     gateways.check_installed(wanted, options.peers)
     return wanted
 

@@ -29,6 +29,7 @@ TOO_FAST: Final = SmgError(
     "the provider takes no more requests for now; try again after the time in Retry-After",
     code="upstream_rate_limited",
 )
+ANSWERED: Final = "answered"
 CREDENTIAL_CODE: Final = "provider_secret"
 
 
@@ -91,6 +92,8 @@ class ProviderAccount:
         self._keys: list[Key] | None = None
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
+        self.outcomes: dict[str, int] = {}
+        """How often the vendor answered, or failed, by the class of it."""
 
     def update(self, spec: ProviderSpec, secrets: ProviderSecrets) -> None:
         """Take another definition; keys that stay keep what is known of them."""
@@ -187,8 +190,13 @@ class ProviderAccount:
         """Take in the headers of an answer."""
         use.key.limits.learn(use.call, headers, self._now())
 
+    def count(self, outcome: str = ANSWERED) -> None:
+        """Count one call that the vendor answered, or failed."""
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+
     def failed(self, use: Use, failure: VendorFailure, model: str) -> None:
         """Take in what a failure says of the account."""
+        self.count(failure.failure.value)
         now, key = self._now(), use.key
         if failure.consequence is Consequence.TARGET_UNLISTED:
             self._models_off[model] = now + MODEL_OFF_S, failure.error

@@ -195,6 +195,7 @@ class VendorTarget:
 
     def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
         """See `VendorSide`."""
+        self.account.count()
         self.account.answered(_use(dressed), headers)
         return to_client(headers) if dressed.undress is not None else {}
 

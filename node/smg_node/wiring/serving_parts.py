@@ -16,6 +16,7 @@ from smg_node.admission.admission_settings import (
 from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
+from smg_node.cluster.providers.provider_metrics import watch_providers
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
 from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
@@ -132,6 +133,7 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
 
     providers = ProviderFleet(settings.providers.definitions, shared, make_book)
     providers.check()
+    watch_providers(base.meters, providers)
     return providers
 
 

@@ -78,6 +78,22 @@ def test_two_gateways_are_measured_side_by_side(tmp_path: Path) -> None:
     assert json.loads((folder / "rows.json").read_bytes()) == told
 
 
+def test_gateways_are_measured_in_front_of_a_vendor(tmp_path: Path) -> None:
+    gateways = ("-g", "smg-node", "-g", "smg-node-equipped")
+    _, said, told = bench(tmp_path, *gateways, "-w", "vendor", "--rounds", "1", *QUICK)
+    rows = told["rows"]
+    assert all(row["errors"] == 0 and row["tokens"] > 0 for row in rows), said
+    assert all(row["upstream"] == "vendor" and row["checked_completely"] > 0 for row in rows)
+    assert all(row["gateway_cpu_s"] > 0 and row["engine_cpu_s"] > 0 for row in rows)
+    forms = ("", "-stream1", "-burst", "-paced")
+    assert {(row["workload"], row["gateway"]) for row in rows} == {
+        (f"vendor-{way}{form}", gateway)
+        for way in ("native", "translated")
+        for form in forms
+        for gateway in ("smg-node", "smg-node-equipped")
+    }
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_stops_what_it_started_and_shows_what_it_has(
     tmp_path: Path, number: signal.Signals
@@ -129,6 +145,7 @@ def test_a_gateway_that_runs_already_can_be_loaded(tmp_path: Path) -> None:
         (("-w", "brust"), "burst"),
         (("-g", "nginx"), "smg-cached"),
         (("-g", "litellm", "--peers", "nowhere"), "make bench-peers"),
+        (("-g", "smg-node", "-g", "litellm", "-w", "vendor", "--peers", "nowhere"), "bench-peers"),
     ],
 )
 def test_what_cannot_be_had_is_refused_at_once(

@@ -28,6 +28,7 @@ _READINGS: Final = {
                 "interactions.md",
                 "operating.md",
                 "disaggregation.md",
+                "providers.md",
             )
         ),
     ),

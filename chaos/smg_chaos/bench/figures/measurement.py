@@ -15,7 +15,7 @@ from smg_chaos.bench.figures.rows import Row, times_of, void_reasons
 from smg_chaos.bench.gateways.gateways import Gateway
 from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
-from smg_chaos.bench.load.script import Script
+from smg_chaos.bench.load.script import Spoken
 from smg_chaos.bench.load.workloads import SLACK_S, Load, Workload
 
 _MB: Final = 1024 * 1024
@@ -77,7 +77,7 @@ async def measure(
     *,
     load: Load,
     lengths: Lengths,
-    script: Script | None,
+    script: Spoken | None,
     clock_s: Callable[[], float],
 ) -> Row:
     """Return the row of one workload on one gateway; `load.round` numbers it."""

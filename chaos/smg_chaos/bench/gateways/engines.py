@@ -1,4 +1,4 @@
-"""Engines behind the gateways: one over gRPC and one over HTTP, both generating the same text."""
+"""Engines behind the gateways: one over gRPC, one over HTTP, both with the same text, and a vendor's stand-in."""
 
 import asyncio
 import sys
@@ -11,9 +11,12 @@ import msgspec
 
 from smg_chaos.bench.children import BenchError, Child, free_ports, spawn
 from smg_chaos.bench.gateways.http_engine import Said
-from smg_chaos.bench.load.script import Script
+from smg_chaos.bench.load.script import Script, VendorScript
 
 MODEL: Final = "simulated"
+VENDOR_MODEL: Final = "claude-haiku-4-5"
+VENDOR_KEY: Final = "sk-vendor"
+"""No secret: what the stand-in takes by default."""
 _READY_S: Final = 60.0
 
 
@@ -77,6 +80,19 @@ def start_http(script: Script, folder: Path, *, step_ms: int) -> tuple[Child, in
     path.write_bytes(msgspec.json.encode(said))
     command = [sys.executable, "-m", "smg_chaos.bench.gateways.http_engine", str(port), str(path)]
     return spawn("the HTTP engine", command, folder / f"engine-http-{step_ms}ms.log"), port
+
+
+def start_vendor(script: VendorScript, folder: Path, *, step_ms: int) -> tuple[Child, int]:
+    """Start the stand-in of Anthropic's API, without limits, cache and log; return it and its port."""
+    (port,) = free_ports(1)
+    path = folder / "vendor-script.txt"
+    path.write_text(script.prose, encoding="utf-8")
+    command = [
+        *(sys.executable, "-m", "smg_chaos.cli", "vendor", "--kind", "anthropic"),
+        *("--port", str(port), "--model", VENDOR_MODEL, "--script", str(path)),
+        *("--itl-ms", str(step_ms), "--no-cache", "--keep", "0"),
+    ]
+    return spawn("the vendor", command, folder / f"vendor-{step_ms}ms.log"), port
 
 
 async def listening(child: Child, clock_s: Callable[[], float]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from smg_chaos.bench.children import BenchError, Child, fetch, free_ports, spawn
-from smg_chaos.bench.gateways.engines import MODEL
+from smg_chaos.bench.gateways.engines import MODEL, VENDOR_KEY, VENDOR_MODEL
 from smg_chaos.bench.gateways.secured_gateway import ADMIN_KEY, equip
 
 OURS: Final = "smg-node"
@@ -21,7 +21,7 @@ _VERSION_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Surroundings of a gateway: its ports, its engine, a folder for what it writes."""
+    """Surroundings of a gateway: its ports, its engine or vendor, a folder for what it writes."""
 
     port: int
     metrics_port: int
@@ -43,24 +43,49 @@ class Kind:
     equip: "Callable[[Gateway, Callable[[], float]], Awaitable[str]] | None" = None
     """Sets it up once it listens, and returns the API key that it wants from then on."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    vendor: Callable[[Place], list[str]] | None = None
+    """Its command in front of a vendor that speaks Messages; None for a gateway that has none."""
 
 
-def _node(place: Place) -> list[str]:
+def _listening_node(place: Place) -> list[str]:
     return [
         *(sys.executable, "-m", "smg_node"),
         *("--http", f"127.0.0.1:{place.port}", "--metrics", f"127.0.0.1:{place.metrics_port}"),
-        *("--worker", f"grpc://127.0.0.1:{place.engine_port}"),
         *("--data-dir", str(place.folder / "node"), "--drain.settle-s", "0"),
     ]
 
 
-def _equipped_node(place: Place) -> list[str]:
+def _node(place: Place) -> list[str]:
+    return [*_listening_node(place), "--worker", f"grpc://127.0.0.1:{place.engine_port}"]
+
+
+def _vendor_node(place: Place) -> list[str]:
+    base = f"http://127.0.0.1:{place.engine_port}"
+    definitions = {
+        "providers": {"stand-in": {"kind": "anthropic", "base": base, "keys": [VENDOR_KEY]}},
+        "routes": {MODEL: {"targets": [f"stand-in/{VENDOR_MODEL}"]}},
+    }
+    path = place.folder / "providers.json"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(definitions))
+    return [*_listening_node(place), "--providers", str(path)]
+
+
+def _equipped(place: Place, command: list[str]) -> list[str]:
     path = place.folder / "admin.key"
     path.touch(mode=0o600)
     path.write_text(f"{ADMIN_KEY}\n")
     # A stream of Responses goes on without its client there, as one of Interactions does by itself.
     resumes = ("--responses.resume-grace-s", "5")
-    return [*_node(place), "--auth.admin-key-file", str(path), "--auth.data", "closed", *resumes]
+    return [*command, "--auth.admin-key-file", str(path), "--auth.data", "closed", *resumes]
+
+
+def _equipped_node(place: Place) -> list[str]:
+    return _equipped(place, _node(place))
+
+
+def _equipped_vendor_node(place: Place) -> list[str]:
+    return _equipped(place, _vendor_node(place))
 
 
 def _smg(place: Place) -> list[str]:
@@ -77,11 +102,17 @@ def _smg_cached(place: Place) -> list[str]:
 
 
 def _litellm(place: Place) -> list[str]:
-    upstream = {
-        "model": f"openai/{MODEL}",
-        "api_base": f"http://127.0.0.1:{place.engine_port}/v1",
-        "api_key": "none",
-    }
+    base = f"http://127.0.0.1:{place.engine_port}/v1"
+    return _litellm_before(place, f"openai/{MODEL}", base, "none")
+
+
+def _vendor_litellm(place: Place) -> list[str]:
+    base = f"http://127.0.0.1:{place.engine_port}"
+    return _litellm_before(place, f"anthropic/{VENDOR_MODEL}", base, VENDOR_KEY)
+
+
+def _litellm_before(place: Place, model: str, base: str, key: str) -> list[str]:
+    upstream = {"model": model, "api_base": base, "api_key": key}
     config = {"model_list": [{"model_name": MODEL, "litellm_params": upstream}]}
     path = place.folder / "litellm.yaml"
     path.write_text(json.dumps(config))  # JSON is YAML
@@ -94,7 +125,7 @@ def _litellm(place: Place) -> list[str]:
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
     for kind in (
-        Kind(OURS, "this tree's gateway", "", "grpc", _node),
+        Kind(OURS, "this tree's gateway", "", "grpc", _node, vendor=_vendor_node),
         Kind(
             EQUIPPED,
             "this tree's gateway as it is operated: keys, limits, metrics, access log",
@@ -102,12 +133,13 @@ KINDS: Final[Mapping[str, Kind]] = {
             "grpc",
             _equipped_node,
             equip=equip,
+            vendor=_equipped_vendor_node,
         ),
         Kind("smg", "SMG in gRPC mode, as it comes: tokenizer caches off", "smg", "grpc", _smg),
         Kind("smg-cached", "SMG with its L0 and L1 tokenizer caches", "smg", "grpc", _smg_cached),
         Kind(
             "litellm",
-            "litellm's proxy, in front of an engine that speaks HTTP",
+            "litellm's proxy, in front of an engine that speaks HTTP, or of a vendor",
             "litellm",
             "http",
             _litellm,
@@ -119,6 +151,7 @@ KINDS: Final[Mapping[str, Kind]] = {
                 "LITELLM_LOCAL_MODEL_COST_MAP": "True",
                 "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
             },
+            vendor=_vendor_litellm,
         ),
     )
 }
@@ -155,6 +188,14 @@ def check_installed(wanted: Sequence[Wanted], peers: Path) -> None:
     if missing:
         names = " and ".join(missing)
         raise BenchError(f"{names}: not installed in {peers}. `make bench-peers` installs it.")
+
+
+def check_vendors(wanted: Sequence[Wanted]) -> None:
+    """ValueError says which gateways cannot be measured in front of a vendor, and which can."""
+    without = sorted({one.kind.name for one in wanted if one.kind.vendor is None})
+    if without:
+        able = ", ".join(name for name, kind in KINDS.items() if kind.vendor is not None)
+        raise ValueError(f"{' and '.join(without)}: not in front of a vendor; there are {able}")
 
 
 def version_of(kind: Kind, peers: Path) -> str:
@@ -194,16 +235,26 @@ class Gateway:
         return {"authorization": f"Bearer {self.key}"} if self.key else {}
 
 
-def start(wanted: Wanted, engine: Child, engine_port: int, folder: Path, peers: Path) -> Gateway:
-    """Start a gateway in front of an engine."""
+def start(
+    wanted: Wanted,
+    engine: Child,
+    engine_port: int,
+    folder: Path,
+    peers: Path,
+    *,
+    upstream: str = "",
+) -> Gateway:
+    """Start a gateway in front of an engine, or of a vendor where that is its `upstream`."""
+    upstream = upstream or wanted.kind.upstream
     port, metrics_port = free_ports(2)
     own = folder / wanted.label
     own.mkdir(parents=True, exist_ok=True)
     place = Place(port, metrics_port, engine_port, own, peers)
-    command = [*wanted.kind.command(place), *wanted.arguments]
+    made = wanted.kind.vendor if upstream == "vendor" else wanted.kind.command
+    assert made is not None, "the plan has been checked"
+    command = [*made(place), *wanted.arguments]
     log = folder / f"{wanted.label}.log"
     child = spawn(wanted.label, command, log, environment=wanted.kind.environment)
-    upstream = wanted.kind.upstream
     return Gateway(wanted.label, "127.0.0.1", port, child.pid, child, upstream, engine)
 
 

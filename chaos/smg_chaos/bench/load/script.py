@@ -2,17 +2,40 @@
 checked against.
 """
 
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.load.corpus import Corpus, prose
 from smg_chaos.engine.scripts.bundle import Bundle
+from smg_chaos.vendor.answers.token_counts import pieces_of
 
 LONG_TOKENS: Final = 8000
 _LONG_PROMPTS: Final = 16
 _LONG_BYTES: Final = 128 * 1024
+
+
+class Spoken(Protocol):
+    """What is generated, however long it is asked to be."""
+
+    def text(self, tokens: int) -> str:
+        """Return the text of the first `tokens` tokens."""
+        ...
+
+
+class VendorScript:
+    """Plain prose in a vendor's tokens, which are words."""
+
+    def __init__(self, *, tokens_max: int) -> None:
+        self.prose = prose(tokens_max + 64)
+        self._pieces = pieces_of(self.prose)
+        assert len(self._pieces) > tokens_max, "a word is a token"
+
+    def text(self, tokens: int) -> str:
+        """Return the text of the first `tokens` tokens."""
+        assert 0 < tokens < len(self._pieces), "the script is long enough"
+        return "".join(self._pieces[:tokens])
 
 
 class Script:

@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec.structs import replace
 
 from smg_chaos.bench.load.job import Api, Flow, Prompt
-from smg_chaos.bench.load.script import Script
+from smg_chaos.bench.load.script import Spoken
 
 STEP_MS: Final = 20
 BURST_TOKENS: Final = 129
@@ -29,12 +29,16 @@ _MIXED_LONGER: Final = 8
 unlucky, and where a machine is still for a fifth of a second, that makes a dozen slow ones at once."""
 DISTINCT: Final = 5_000
 MESSAGES_STREAMS: Final = 64
+VENDOR_STREAMS: Final = 16
+"""As many as a proxy of one process keeps the pace of."""
 # Streams of paced workloads outlast what is measured by this much, however late all is.
 SLACK_S: Final = 1.0
 # Prompts of one round are numbered from a multiple of this.
 ROUND: Final = 10_000_000
 
 Unit: TypeAlias = Literal["request", "token", "first token"]
+Behind: TypeAlias = Literal["engine", "vendor"]
+"""What gateways stand in front of: a simulated engine, or the stand-in of a vendor's API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Load:
     long_sizes: tuple[int, ...] = ()
 
 
-Flows: TypeAlias = Callable[[Load, Script | None], Sequence[Flow]]
+Flows: TypeAlias = Callable[[Load, Spoken | None], Sequence[Flow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +74,12 @@ class Workload:
     """It counts for so long at least, however short others are: what has an end of its own has to come to it."""
     added: bool = False
     """Whether the time to the first token is counted without what the engine alone takes."""
+    behind: Behind = "engine"
 
 
 def _flow(
     load: Load,
-    script: Script | None,
+    script: Spoken | None,
     prompt: Prompt,
     *,
     tokens: int,
@@ -104,7 +109,7 @@ def _first(load: Load) -> int:
 def _short(
     tokens: int, *, stream: bool, connections: int | None = None, api: Api = "chat"
 ) -> Flows:
-    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+    def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
         prompt = Prompt(kind="short", first=_first(load))
         one = _flow(
             load, script, prompt, tokens=tokens, stream=stream, connections=connections, api=api
@@ -114,12 +119,12 @@ def _short(
     return flows
 
 
-def _cycled(load: Load, script: Script | None) -> Sequence[Flow]:
+def _cycled(load: Load, script: Spoken | None) -> Sequence[Flow]:
     prompt = Prompt(kind="cycled", first=_first(load), sizes=load.long_sizes)
     return [_flow(load, script, prompt, tokens=1, stream=False)]
 
 
-def _tail(load: Load, script: Script | None) -> Sequence[Flow]:
+def _tail(load: Load, script: Spoken | None) -> Sequence[Flow]:
     prompt = Prompt(kind="tail", first=_first(load), sizes=load.long_sizes[:1])
     return [_flow(load, script, prompt, tokens=1, stream=False)]
 
@@ -128,21 +133,21 @@ def _document(load: Load) -> Prompt:
     return Prompt(kind="document", first=_first(load), sizes=(_DOCUMENT_BYTES,))
 
 
-def _documents(load: Load, script: Script | None) -> Sequence[Flow]:
+def _documents(load: Load, script: Spoken | None) -> Sequence[Flow]:
     return [_flow(load, script, _document(load), tokens=1, stream=False)]
 
 
-def _distinct(load: Load, script: Script | None) -> Sequence[Flow]:
+def _distinct(load: Load, script: Spoken | None) -> Sequence[Flow]:
     return [replace(_flow(load, script, _document(load), tokens=1, stream=False), most=DISTINCT)]
 
 
-def _turns(load: Load, script: Script | None) -> Sequence[Flow]:
+def _turns(load: Load, script: Spoken | None) -> Sequence[Flow]:
     said = script.text(_TURN_TOKENS) if script else "I do not know."
     prompt = Prompt(kind="turns", first=_first(load), said=said)
     return [_flow(load, script, prompt, tokens=_TURN_TOKENS, stream=False)]
 
 
-def _held(load: Load, script: Script | None, streams: int, name: str, api: Api = "chat") -> Flow:
+def _held(load: Load, script: Spoken | None, streams: int, name: str, api: Api = "chat") -> Flow:
     tokens = int(load.held_s * 1000 / STEP_MS)
     return Flow(
         name=name,
@@ -159,7 +164,7 @@ def _held(load: Load, script: Script | None, streams: int, name: str, api: Api =
 def paced(streams: int, api: Api = "chat") -> Workload:
     """Return the workload of so many streams, a token every 20 ms in each."""
 
-    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+    def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
         return [_held(load, script, streams, "main", api)]
 
     says = f"token of {streams} streams, one every {STEP_MS} ms in each"
@@ -179,7 +184,7 @@ def clients(count: int) -> Workload:
 def prompts(tokens: int) -> Workload:
     """Return the workload of prompts of about so many tokens, each of them new."""
 
-    def flows(load: Load, script: Script | None) -> Sequence[Flow]:
+    def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
         size = int(tokens * _BYTES_PER_TOKEN)
         prompt = Prompt(kind="document", first=_first(load), sizes=(size,))
         return [_flow(load, script, prompt, tokens=1, stream=False, connections=_PROMPT_CLIENTS)]
@@ -188,7 +193,7 @@ def prompts(tokens: int) -> Workload:
     return Workload(f"prompts-{tokens}", says, "request", flows)
 
 
-def _mixed(load: Load, script: Script | None) -> Sequence[Flow]:
+def _mixed(load: Load, script: Spoken | None) -> Sequence[Flow]:
     short = Prompt(kind="short", first=_first(load) + ROUND // 2)
     readers = _flow(
         load, script, _document(load), tokens=1, stream=False, name="documents",
@@ -207,6 +212,48 @@ def _mixed(load: Load, script: Script | None) -> Sequence[Flow]:
     return [_held(load, script, _MIXED_STREAMS, "streams"), readers, probes]
 
 
+def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
+    """Return the workloads of one API in front of a vendor that speaks Messages; `way` is what that makes of it."""
+    name, says = f"vendor-{way}", f"{way} to a vendor ({api.capitalize()} to Messages)"
+
+    def held(load: Load, script: Spoken | None) -> Sequence[Flow]:
+        return [_held(load, script, VENDOR_STREAMS, "main", api)]
+
+    return (
+        Workload(
+            name,
+            f"{says}, short, not streamed",
+            "request",
+            _short(_SHORT_TOKENS, stream=False, api=api),
+            behind="vendor",
+        ),
+        Workload(
+            f"{name}-stream1",
+            f"{says}, streamed, 1 token",
+            "request",
+            _short(1, stream=True, api=api),
+            behind="vendor",
+        ),
+        Workload(
+            f"{name}-burst",
+            f"{says}: event of a stream of {BURST_TOKENS} at full speed (less the cost of a stream of 1)",
+            "token",
+            _short(BURST_TOKENS, stream=True, api=api),
+            less=f"{name}-stream1",
+            behind="vendor",
+        ),
+        Workload(
+            f"{name}-paced",
+            f"{says}: event of {VENDOR_STREAMS} streams, one every {STEP_MS} ms in each",
+            "token",
+            held,
+            paced=True,
+            behind="vendor",
+        ),
+    )
+
+
+_VENDOR: Final = (*_vendor("messages", "native"), *_vendor("chat", "translated"))
 _ALL: Final = (
     Workload("short", "short chat, not streamed", "request", _short(_SHORT_TOKENS, stream=False)),
     Workload("stream1", "short chat, streamed, 1 token", "request", _short(1, stream=True)),
@@ -266,8 +313,9 @@ _ALL: Final = (
         first="probes",
         longer=_MIXED_LONGER,
     ),
+    *_VENDOR,
 )
-NAMES: Final = (*(one.name for one in _ALL), "paced")
+NAMES: Final = (*(one.name for one in _ALL), "paced", "vendor")
 WORKLOADS: Final[Mapping[str, Workload]] = {one.name: one for one in _ALL}
 
 
@@ -275,12 +323,14 @@ def chosen(names: Sequence[str], streams: Sequence[int]) -> list[Workload]:
     """Return the workloads of these names, and those they are compared with; ValueError names what
     exists.
 
-    "paced" means one workload for each number of streams.
+    "paced" means one workload for each number of streams, "vendor" all those in front of a vendor.
     """
     found: dict[str, Workload] = {}
     for name in names:
         if name == "paced":
             found |= {one.name: one for one in map(paced, streams)}
+        elif name == "vendor":
+            found |= {one.name: one for one in _VENDOR}
         elif name not in WORKLOADS:
             raise ValueError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
         else:

@@ -41,7 +41,7 @@ class Providers(Section):
 def _read(path: Path) -> dict[str, Any]:
     """Return what the file says; ValueError, in an operator's words, for what is no such file."""
     # Imported here: a node without a file does not pay for it.
-    import yaml
+    from smg_node.config.schema.plain_yaml import read_plain
 
     try:
         with path.open("rb") as file:
@@ -54,13 +54,12 @@ def _read(path: Path) -> dict[str, Any]:
     if len(raw) > _FILE_MAX_BYTES:
         raise ValueError(f"{path} is larger than {_FILE_MAX_BYTES} bytes")
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise ValueError(f"{path}: anchors are not understood; write the values out")
-        found = yaml.safe_load(text)
+        found = read_plain(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    try:
         json.dumps(found, allow_nan=False)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    except (TypeError, RecursionError):
+    except (TypeError, ValueError, RecursionError):
         raise ValueError(f"{path} holds what JSON cannot say, or is nested too deeply") from None
     if found is None:
         return {}

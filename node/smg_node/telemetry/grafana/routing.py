@@ -18,7 +18,7 @@ from smg_node.telemetry.grafana.panels import (
 from smg_node.telemetry.metrics.declared import kv_cache as kv
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import prefix_hints as hints
-from smg_node.telemetry.metrics.declared import resilience
+from smg_node.telemetry.metrics.declared import providers, resilience
 
 ROUTING: Final = Board(
     "routing",
@@ -128,6 +128,29 @@ ROUTING: Final = Board(
                     "Calls that were made once more, and those that were not because too many are.",
                     "cps",
                     (rate(resilience.RETRIES, "model", "outcome"),),
+                ),
+            ),
+        ),
+        Section(
+            "Vendors",
+            (
+                Panel(
+                    "Calls by outcome",
+                    "What vendors answered, by provider: refusals by their class.",
+                    "cps",
+                    (rate(providers.PROVIDER_CALLS, "provider", "outcome"),),
+                ),
+                Panel(
+                    "Keys at rest",
+                    "Keys that are left alone, because they were refused or have nothing left.",
+                    "short",
+                    (largest(providers.PROVIDER_KEYS_RESTING, "provider"),),
+                ),
+                Panel(
+                    "Off for",
+                    "How long it takes until a key of a provider may be used again.",
+                    "s",
+                    (largest(providers.PROVIDER_OFF_SECONDS, "provider"),),
                 ),
             ),
         ),

@@ -54,6 +54,16 @@ def test_an_installed_peer_comes_along(tmp_path: Path) -> None:
     ]
 
 
+def test_before_a_vendor_the_peer_is_litellm(tmp_path: Path) -> None:
+    alone, text = planned(tmp_path, workloads=("vendor-native",))
+    assert [one.label for one in alone.gateways] == ["smg-node"]
+    assert "litellm is not installed" in text
+    installed(tmp_path, "smg", "litellm")
+    both = plan(tmp_path, workloads=("short", "vendor-native"))
+    assert [one.label for one in both.gateways] == ["smg-node", "litellm"]
+    assert base_of(both) == "litellm"
+
+
 def test_a_peer_that_was_asked_for_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="make bench-peers"):
         plan(tmp_path, gateways=("smg-node", "litellm"))
@@ -70,6 +80,7 @@ def test_two_of_our_own_are_compared_with_the_first(tmp_path: Path) -> None:
     [
         ({"gateways": ("smg-node", "smg-node")}, "same label"),
         ({"workloads": ("shorts",)}, "shorts"),
+        ({"workloads": ("vendor",), "gateways": ("smg-node", "smg")}, "not in front of a vendor"),
         ({"url": "ftp://x"}, "http://HOST:PORT"),
         ({"url": "http://x", "gateways": ("smg",)}, "either"),
         ({"url": "http://x:1", "pid": 2**22 + 1}, "no process"),

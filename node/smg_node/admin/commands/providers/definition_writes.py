@@ -27,15 +27,12 @@ def read_definition(file: str, part: str, name: str) -> Mapping[str, Any]:
     `providers:` and `routes:`. AdminError otherwise.
     """
     # Imported here: only a definition that is read from a file needs it.
-    import yaml
+    from smg_node.config.schema.plain_yaml import read_plain
 
-    text = read_file(file)
     try:
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise AdminError(f"{file}: anchors are not understood; write the values out")
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise AdminError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+        found = read_plain(read_file(file))
+    except ValueError as error:
+        raise AdminError(f"{file}: {error}") from None
     if isinstance(found, dict) and isinstance(found.get(part), dict):
         known = found[part]
         if name not in known:

@@ -19,7 +19,7 @@ from smg_node.core.generation.request import (
 )
 from smg_node.dialects.chat.state.thought_details import detail_rows
 from smg_node.dialects.openai.provider.argument_text import object_text
-from smg_node.dialects.openai.provider.media_data import file_name, is_data, sound_in
+from smg_node.dialects.openai.provider.inline_media import file_name, is_inline, sound_in
 from smg_node.dialects.openai.provider.paired_turns import paired_turns, text_in
 from smg_node.dialects.openai.provider.quirks import (
     REASONING_CONTENT,
@@ -27,7 +27,7 @@ from smg_node.dialects.openai.provider.quirks import (
     SYSTEM_ROLE,
     THOUGHT_SIGNATURES,
 )
-from smg_node.dialects.openai.provider.wish_checks import not_here
+from smg_node.dialects.openai.provider.request_checks import not_here
 
 _GOOGLE: Final = "google"
 _SYSTEMS: Final = ("system", "developer")
@@ -160,7 +160,7 @@ def _part(part: MediaPart) -> dict[str, Any]:
                 "input_audio": {"data": sound.data, "format": sound.form},
             }
         case "file":
-            if not is_data(part.source):
+            if not is_inline(part.source):
                 raise not_here("it takes files only as data", part.where)
             told = {"file_data": part.source, "filename": file_name(part.source)}
             return {"type": "file", "file": told}

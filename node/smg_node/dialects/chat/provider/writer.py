@@ -23,7 +23,7 @@ from smg_node.dialects.openai.provider.quirks import (
     RANDOM_SEED,
     REQUIRED_IS_ANY,
 )
-from smg_node.dialects.openai.provider.wish_checks import checked_prompt, ignored_in, not_here
+from smg_node.dialects.openai.provider.request_checks import checked_prompt, ignored_in, not_here
 from smg_node.dialects.provider_dialect import WriterOptions, Written
 
 _LENGTHS: Final = ("max_completion_tokens", "max_tokens")

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.generation.request import Constraint
-from smg_node.dialects.openai.provider.wish_checks import not_here
+from smg_node.dialects.openai.provider.request_checks import not_here
 
 NAME: Final = "answer"
 _decode: Final = msgspec.json.Decoder().decode

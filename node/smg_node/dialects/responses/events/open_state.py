@@ -20,7 +20,7 @@ def phase_in(opaque: Sequence[Opaque]) -> str:
     return next((one.data for one in opaque if one.kind == PHASE and one.data in PHASES), "")
 
 
-def apart(opaque: Sequence[Opaque]) -> tuple[Opaque, ...]:
+def without_phase(opaque: Sequence[Opaque]) -> tuple[Opaque, ...]:
     """Return the state that has no place in a message or a call."""
     return tuple(one for one in opaque if one.kind != PHASE)
 

@@ -39,7 +39,7 @@ from smg_node.dialects.responses.events.open_item import (
     OpenThought,
     Seal,
 )
-from smg_node.dialects.responses.events.open_state import apart, state_item
+from smg_node.dialects.responses.events.open_state import state_item, without_phase
 from smg_node.dialects.responses.events.response_object import ResponseObject
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import KINDS
@@ -241,7 +241,7 @@ class ResponsePresenter:
 
     def _carry(self, item: OpenItem, out: list[NumberedEvent]) -> None:
         """Put the opaque state of an item that cannot hold it into one of its own."""
-        opaque = apart(item.opaque)
+        opaque = without_phase(item.opaque)
         item_id, index = self._new_id("reasoning"), len(self._items)
         carried = state_item(self._script, item_id, index, opaque) if opaque else None
         if carried is not None:

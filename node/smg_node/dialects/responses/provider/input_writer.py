@@ -20,9 +20,9 @@ from smg_node.core.generation.request import (
     blocks_of,
 )
 from smg_node.dialects.openai.provider.argument_text import object_text
-from smg_node.dialects.openai.provider.media_data import file_name, is_data
+from smg_node.dialects.openai.provider.inline_media import file_name, is_inline
 from smg_node.dialects.openai.provider.paired_turns import paired_turns, text_in
-from smg_node.dialects.openai.provider.wish_checks import not_here
+from smg_node.dialects.openai.provider.request_checks import not_here
 from smg_node.dialects.responses.items.item_state import PHASE, PHASES
 
 _SYSTEMS: Final = ("system", "developer")
@@ -141,7 +141,7 @@ def _media(part: MediaPart) -> dict[str, Any]:
     if part.kind == "image":
         return {"type": "input_image", "detail": "auto", "image_url": source}
     if part.kind == "file":
-        if is_data(source):
+        if is_inline(source):
             return {"type": "input_file", "filename": file_name(source), "file_data": source}
         return {"type": "input_file", "file_url": source}
     raise not_here(f"it takes no {part.kind} input", part.where)

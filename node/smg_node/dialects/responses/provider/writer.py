@@ -18,7 +18,7 @@ from smg_node.core.generation.request import (
 from smg_node.dialects.openai.provider.effort import effort_of, shows_thoughts, thinks
 from smg_node.dialects.openai.provider.output_form import is_strict, output_form
 from smg_node.dialects.openai.provider.quirks import NO_ENCRYPTED_REASONING, NO_SUMMARIES
-from smg_node.dialects.openai.provider.wish_checks import checked_prompt, ignored_in, not_here
+from smg_node.dialects.openai.provider.request_checks import checked_prompt, ignored_in, not_here
 from smg_node.dialects.provider_dialect import WriterOptions, Written
 from smg_node.dialects.responses.provider.input_writer import input_of
 

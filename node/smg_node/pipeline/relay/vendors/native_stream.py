@@ -15,6 +15,7 @@ from smg_node.engines.http.vendor_side import Undressing
 from smg_node.pipeline.relay.relayed_events import KEPT_MAX_BYTES, borders, read_event
 
 _BLANK_LINE: Final = b"\n\n"
+_COMMENT: Final = b":"
 
 
 class NativeStream:
@@ -96,7 +97,8 @@ class NativeStream:
                     passed.append(data[start:end])
                 elif told is not None:
                     passed.append(_event(name, told) + data[stop:end])
-            else:
+            elif not event.strip() or event.lstrip().startswith(_COMMENT):
+                # Anything else without data is no event, and may be anything.
                 passed.append(data[start:end])
             start = end
         return b"".join(passed), data[start:]

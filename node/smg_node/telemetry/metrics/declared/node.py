@@ -14,6 +14,7 @@ from smg_node.telemetry.metrics.declared.mesh import MESH_METRICS
 from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.prefix_hints import HINT_METRICS
 from smg_node.telemetry.metrics.declared.processes import PROCESS_METRICS
+from smg_node.telemetry.metrics.declared.providers import PROVIDER_METRICS
 from smg_node.telemetry.metrics.declared.resilience import RESILIENCE_METRICS
 from smg_node.telemetry.metrics.declared.rights import RIGHTS_METRICS
 from smg_node.telemetry.metrics.declared.shared_state import STATE_METRICS
@@ -248,6 +249,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     JOURNEYS,
     JOURNEYS_BYTES,
     *RESILIENCE_METRICS,
+    *PROVIDER_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,
     *PROCESS_METRICS,

@@ -9,6 +9,7 @@ from smg_chaos.bench.gateways.gateways import (
     KINDS,
     Place,
     check_installed,
+    check_vendors,
     is_installed,
     version_of,
     wanted_of,
@@ -82,3 +83,45 @@ def test_the_engine_is_started_without_limits_of_its_own(tmp_path: Path) -> None
     assert "--prefill-tokens-per-s 0" in words
     assert "--itl-ms 20" in words
     assert command[-2:] == ["--tokenizer", str(tmp_path)]
+
+
+VENDORS = [name for name, kind in KINDS.items() if kind.vendor is not None]
+
+
+@pytest.mark.parametrize("name", VENDORS)
+def test_gateways_before_a_vendor_know_its_address_its_key_and_its_model(
+    name: str, tmp_path: Path
+) -> None:
+    command = KINDS[name].vendor
+    assert command is not None
+    words = " ".join(command(Place(4001, 4002, 4003, tmp_path, tmp_path / "peers")))
+    (file,) = (one for one in tmp_path.iterdir() if one.suffix in (".json", ".yaml"))
+    assert str(file) in words
+    assert "4001" in words
+    assert "--worker" not in words
+    said = json.loads(file.read_text())
+    if name == "litellm":
+        (entry,) = said["model_list"]
+        assert entry["model_name"] == "simulated"
+        assert entry["litellm_params"] == {
+            "model": "anthropic/claude-haiku-4-5",
+            "api_base": "http://127.0.0.1:4003",
+            "api_key": "sk-vendor",
+        }
+        return
+    assert said == {
+        "providers": {
+            "stand-in": {
+                "kind": "anthropic",
+                "base": "http://127.0.0.1:4003",
+                "keys": ["sk-vendor"],
+            }
+        },
+        "routes": {"simulated": {"targets": ["stand-in/claude-haiku-4-5"]}},
+    }
+
+
+def test_gateways_that_have_no_vendors_are_refused_with_those_that_have() -> None:
+    check_vendors([wanted_of(name) for name in VENDORS])
+    with pytest.raises(ValueError, match=r"smg and smg-cached: .* smg-node, .*litellm"):
+        check_vendors([wanted_of(name) for name in KINDS])

@@ -4,7 +4,7 @@ from typing import cast
 import pytest
 
 from smg_chaos.bench.load.job import Flow
-from smg_chaos.bench.load.script import Script
+from smg_chaos.bench.load.script import Script, VendorScript
 from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, Load, Workload, chosen, paced
 from smg_chaos.engine.scripts.bundle import tiny_bundle
 
@@ -25,6 +25,7 @@ def flows_of(workload: Workload, load: Load = LOAD) -> Sequence[Flow]:
 def test_every_name_means_a_workload() -> None:
     found = chosen(NAMES, [64, 256])
     assert {one.name for one in found} == {*WORKLOADS, "paced-64", "paced-256"}
+    assert {one.name for one in chosen(["vendor"], [])} < WORKLOADS.keys()
 
 
 def test_what_a_workload_is_compared_with_comes_before_it_and_once() -> None:
@@ -34,6 +35,29 @@ def test_what_a_workload_is_compared_with_comes_before_it_and_once() -> None:
         "burst",
         "short",
     ]
+
+
+def test_all_workloads_before_a_vendor_have_one_name() -> None:
+    found = chosen(["vendor"], [])
+    assert [one.name for one in found[:4]] == [
+        "vendor-native",
+        "vendor-native-stream1",
+        "vendor-native-burst",
+        "vendor-native-paced",
+    ]
+    assert [one.name.replace("translated", "native") for one in found[4:]] == [
+        one.name for one in found[:4]
+    ]
+    assert {one.behind for one in found} == {"vendor"}
+    assert {one.behind for one in chosen(["short", "paced", "mixed"], [64])} == {"engine"}
+
+
+@pytest.mark.parametrize(("name", "api"), [("native", "messages"), ("translated", "chat")])
+def test_a_vendor_is_asked_natively_by_messages_and_else_by_chat(name: str, api: str) -> None:
+    for form in ("", "-stream1", "-burst", "-paced"):
+        (flow,) = flows_of(WORKLOADS[f"vendor-{name}{form}"])
+        assert flow.api == api
+        assert flow.stream == bool(form)
 
 
 def test_an_unknown_workload_is_refused_with_those_that_exist() -> None:
@@ -80,3 +104,11 @@ def test_a_script_says_the_same_in_pieces_and_whole() -> None:
     for tokens in (1, 2, 50, 300):
         assert script.text(tokens) == "".join(pieces[:tokens])
         assert script.text(tokens).isascii()
+
+
+def test_a_vendor_says_a_word_a_token() -> None:
+    script = VendorScript(tokens_max=300)
+    assert script.text(1) == script.prose.split()[0]
+    for tokens in (2, 129, 300):
+        assert script.text(tokens) == " ".join(script.prose.split()[:tokens])
+        assert script.prose.startswith(script.text(tokens))

@@ -131,7 +131,7 @@ async def test_a_file_has_one_definition_or_is_a_whole_file_of_them(
     [
         ("providers: {b: {kind: openai}}", "has no a among its providers: b"),
         ("[1, 2]", "must hold a definition"),
-        ("kind: [", "is not YAML"),
+        ("kind: [", "it is not YAML"),
         ("kind: &k openai\nbase: *k\n", "anchors are not understood"),
         ("kind: openia\n", "kind: 'openia' is unknown; did you mean 'openai'?"),
     ],

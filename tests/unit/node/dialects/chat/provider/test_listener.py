@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.generation.events import BlockEnd, Event, Finish, Usage
+from smg_node.core.generation.events import BlockEnd, Event, Finish, FinishReason, Usage
 from smg_node.core.generation.opaque import SIGNATURE, Opaque
 from smg_node.dialects.worker_errors import WorkerError, error_of
 from support.answers.chat_chunks import (
@@ -69,11 +69,11 @@ def test_a_refusal_ends_as_one() -> None:
     ],
 )
 def test_a_choice_that_stops_after_a_call_has_called(
-    reason: str, matched: Any, expected: str
+    reason: str, matched: Any, expected: FinishReason
 ) -> None:
     last = {"index": 0, "delta": {}, "finish_reason": reason, "stop_reason": matched}
     events = read([calls(call(0, "{}", name="f", call_id="c")), event({"choices": [last]}), DONE])
-    assert finish_of(events) == Finish(0, expected, matched)  # type: ignore[arg-type]
+    assert finish_of(events) == Finish(0, expected, matched)
 
 
 @pytest.mark.parametrize("reason", ["", None])

@@ -132,3 +132,9 @@ def test_garbage_is_no_answer(garbage: bytes) -> None:
     stream = NativeStream(Judge(), Same())
     passed(stream, garbage)
     assert stream.failure is not None
+
+
+def test_bytes_that_are_no_event_do_not_pass() -> None:
+    stream = NativeStream(Judge(), Same())
+    assert passed(stream, b"data: w\n\n\xfe\xff\x00{]\n\n", b"\xfe\xfe") == b"data: w\n\n"
+    assert isinstance(stream.failure, SmgError)

@@ -1,9 +1,9 @@
-"""Media data: what both APIs want of a data URL: its type, a name for a file, the format of a recording. Pure."""
+"""Inline media: what both APIs want of a data URL: its type, a name for a file, the format of a recording. Pure."""
 
 from typing import Final, NamedTuple
 
 from smg_node.core.generation.request import MediaPart
-from smg_node.dialects.openai.provider.wish_checks import not_here
+from smg_node.dialects.openai.provider.request_checks import not_here
 
 _ENDINGS: Final = {
     "application/pdf": "pdf",
@@ -37,7 +37,7 @@ def file_name(source: str) -> str:
     return f"file.{_ENDINGS.get(kind, 'bin')}"
 
 
-def is_data(source: str) -> bool:
+def is_inline(source: str) -> bool:
     """Whether a source is its data itself."""
     return source.startswith("data:")
 

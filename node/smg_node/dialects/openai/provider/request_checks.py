@@ -1,4 +1,4 @@
-"""Wish checks: what of a generation request no vendor with OpenAI's APIs can be asked for. Pure.
+"""Request checks: what of a generation request no vendor with OpenAI's APIs can be asked for. Pure.
 
 What shapes the answer is refused with the client's path; what only tunes it is named among the ignored.
 """

@@ -1,0 +1,31 @@
+"""Provider metrics: calls of vendors by outcome, and keys and providers that are left alone; all are read at scrape time."""
+
+from typing import Final
+
+from smg_node.telemetry.metrics.declared.metric import Metric
+
+PROVIDER_CALLS = Metric(
+    "smg_node_provider_calls_total",
+    "counter",
+    "Calls that a vendor answered: `answered`, or the class of its refusal, as `rate`, `full`, `not_let_in`. An answer that"
+    " breaks later counts in both. Providers after the first 1,000 are `(other)`.",
+    ("provider", "outcome"),
+    pulled=True,
+)
+PROVIDER_KEYS_RESTING = Metric(
+    "smg_node_provider_keys_resting",
+    "gauge",
+    "Keys of a provider that are left alone for now, because its vendor refused them or they have nothing left.",
+    ("provider",),
+    pulled=True,
+    merge="max",
+)
+PROVIDER_OFF_SECONDS = Metric(
+    "smg_node_provider_off_seconds",
+    "gauge",
+    "For how long no key of a provider may be used yet, 0 if one may be now.",
+    ("provider",),
+    pulled=True,
+    merge="max",
+)
+PROVIDER_METRICS: Final = (PROVIDER_CALLS, PROVIDER_KEYS_RESTING, PROVIDER_OFF_SECONDS)
