@@ -1,7 +1,6 @@
 """Listener of vendors' chat answers: what each of them does otherwise, at every cut and whole."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -189,7 +188,7 @@ def test_details_behind_a_call_wait_for_its_end() -> None:
     assert state(read(told)) == [("call", '{"a":1}', ()), ("reasoning", "", (detail(**row),))]
 
 
-PROOF = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+PROOF: dict[str, Any] = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
 GOOGLES = (Opaque("google", SIGNATURE, "c2ln"),)
 
 
@@ -203,9 +202,6 @@ def test_a_signature_stands_on_its_call_or_text_and_an_empty_id_is_another() -> 
     assert state(whole({"content": None, "tool_calls": [signed]})) == [("call", "{}", GOOGLES)]
     told = [chunk(content="Hi"), chunk(content="", **PROOF), chunk("stop")]
     assert state(read(told)) == [("text", "Hi", GOOGLES)]
-
-
-Stream = Callable[[], list[bytes]]
 
 
 @pytest.mark.parametrize(
