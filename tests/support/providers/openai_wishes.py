@@ -9,6 +9,7 @@ from smg_node.core.generation.request import (
     ChatPrompt,
     GenerateRequest,
     MediaPart,
+    Role,
     Sampling,
     TextPart,
     ToolCall,
@@ -79,7 +80,7 @@ def _turns(draw: st.DrawFn, media: st.SearchStrategy[MediaPart]) -> tuple[Turn, 
     made: list[Turn] = []
     shown = st.none() | WORDS | st.lists(_parts | media, max_size=3).map(tuple)
     for _ in range(draw(st.integers(1, 6))):
-        role = draw(
+        role: Role = draw(
             st.sampled_from(["system", "developer", "user", "assistant", "tool", "function"])
         )
         if role == "assistant":
@@ -114,7 +115,7 @@ def samplings(**more: Any) -> st.SearchStrategy[Sampling]:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, *, sounds: bool = False, **sampling: Any) -> GenerateRequest:
+def wishes(draw: st.DrawFn, /, *, sounds: bool = False, **sampling: Any) -> GenerateRequest:
     """Any request that can be written. `sounds`: users may be heard, too."""
     heard = st.just(MediaPart("audio", SOUND, "x"))
     declared = draw(tools)
