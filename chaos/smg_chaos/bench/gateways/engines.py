@@ -1,6 +1,4 @@
-"""Engines behind the gateways: one over gRPC and one over HTTP, both generating the same text, and the
-stand-in of a vendor.
-"""
+"""Engines behind the gateways, over gRPC and over HTTP, and the stand-in of a vendor: all generate fixed text."""
 
 import asyncio
 import sys
