@@ -41,7 +41,8 @@ ASKED = {"role": "user", "content": "Hi"}
 
 
 def block(kind: Any, text: str, *opaque: Opaque, call_id: str = "c") -> TurnBlock:
-    return TurnBlock(kind, text, *(("f", call_id) if kind == "call" else ()), opaque=opaque)
+    name, made_id = ("f", call_id) if kind == "call" else ("", "")
+    return TurnBlock(kind, text, name, made_id, opaque)
 
 
 def events_of(blocks: Sequence[TurnBlock], reason: FinishReason = "stop") -> list[Event]:
@@ -183,7 +184,7 @@ def test_a_message_without_state_has_no_blocks() -> None:
         "tool_calls": [call],
     }
     assert turn_of(message).blocks == ()
-    call["extra_content"] = {"google": {"thought_signature": 7}}  # type: ignore[assignment]
+    call["extra_content"] = {"google": {"thought_signature": 7}}
     assert turn_of(message).blocks == ()
 
 
@@ -212,7 +213,7 @@ def test_any_state_comes_back_whole(events: list[Event], separate: bool) -> None
 
 
 def refused(reason: FinishReason) -> list[Event]:
-    told = [
+    told: list[Event] = [
         BlockStart(0, 0, "refusal"),
         Delta(0, 0, "I won't"),
         BlockEnd(0, 0, "refusal", "I won't"),

@@ -25,7 +25,8 @@ PHASE = Opaque("openai", "phase", "commentary")
 
 
 def block(kind: Any, text: str, *opaque: Opaque, call_id: str = "c") -> TurnBlock:
-    return TurnBlock(kind, text, *(("f", call_id) if kind == "call" else ()), opaque=opaque)
+    name, made_id = ("f", call_id) if kind == "call" else ("", "")
+    return TurnBlock(kind, text, name, made_id, opaque)
 
 
 def events_of(*blocks: TurnBlock, reason: FinishReason = "stop") -> list[Event]:

@@ -189,7 +189,7 @@ def test_details_behind_a_call_wait_for_its_end() -> None:
     assert state(read(told)) == [("call", '{"a":1}', ()), ("reasoning", "", (detail(**row),))]
 
 
-PROOF = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+PROOF: dict[str, Any] = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
 GOOGLES = (Opaque("google", SIGNATURE, "c2ln"),)
 
 
