@@ -41,8 +41,8 @@ ASKED = {"role": "user", "content": "Hi"}
 
 
 def block(kind: Any, text: str, *opaque: Opaque, call_id: str = "c") -> TurnBlock:
-    name, made_id = ("f", call_id) if kind == "call" else ("", "")
-    return TurnBlock(kind, text, name, made_id, opaque)
+    name, call_id = ("f", call_id) if kind == "call" else ("", "")
+    return TurnBlock(kind, text, name, call_id, opaque)
 
 
 def events_of(blocks: Sequence[TurnBlock], reason: FinishReason = "stop") -> list[Event]:
@@ -176,7 +176,8 @@ def test_state_that_does_not_fit_any_more_is_left_out(change: Any) -> None:
 
 
 def test_a_message_without_state_has_no_blocks() -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    function = {"name": "f", "arguments": "{}"}
+    call: dict[str, Any] = {"id": "c", "type": "function", "function": function}
     message = {
         "role": "assistant",
         "content": "So",

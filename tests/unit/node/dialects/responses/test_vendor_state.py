@@ -25,8 +25,8 @@ PHASE = Opaque("openai", "phase", "commentary")
 
 
 def block(kind: Any, text: str, *opaque: Opaque, call_id: str = "c") -> TurnBlock:
-    name, made_id = ("f", call_id) if kind == "call" else ("", "")
-    return TurnBlock(kind, text, name, made_id, opaque)
+    name, call_id = ("f", call_id) if kind == "call" else ("", "")
+    return TurnBlock(kind, text, name, call_id, opaque)
 
 
 def events_of(*blocks: TurnBlock, reason: FinishReason = "stop") -> list[Event]:

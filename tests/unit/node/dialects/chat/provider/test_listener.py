@@ -1,7 +1,6 @@
 """Listener of vendors' chat answers: what each of them does otherwise, at every cut and whole."""
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -203,9 +202,6 @@ def test_a_signature_stands_on_its_call_or_text_and_an_empty_id_is_another() -> 
     assert state(whole({"content": None, "tool_calls": [signed]})) == [("call", "{}", GOOGLES)]
     told = [chunk(content="Hi"), chunk(content="", **PROOF), chunk("stop")]
     assert state(read(told)) == [("text", "Hi", GOOGLES)]
-
-
-Stream = Callable[[], list[bytes]]
 
 
 @pytest.mark.parametrize(
