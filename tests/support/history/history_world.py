@@ -45,7 +45,7 @@ from smg_storage.url import parse_store_url
 from support.http.http_node import FakeGenerations, FakeRun, Script
 
 
-def block(number: int, kind: BlockKind, text: str, *pieces: str, **named: str) -> list[Event]:
+def block(number: int, kind: BlockKind, text: str, *pieces: str, **named: Any) -> list[Event]:
     """Return one whole block, in these deltas."""
     deltas: list[Event] = [Delta(0, number, piece, 1) for piece in pieces or (text,)]
     return [

@@ -1,6 +1,6 @@
 """Generation requests of any kind, for writers of bodies of OpenAI's two APIs."""
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
@@ -80,9 +80,7 @@ def _turns(draw: st.DrawFn, media: st.SearchStrategy[MediaPart]) -> tuple[Turn, 
     made: list[Turn] = []
     shown = st.none() | WORDS | st.lists(_parts | media, max_size=3).map(tuple)
     for _ in range(draw(st.integers(1, 6))):
-        role: Role = draw(
-            st.sampled_from(["system", "developer", "user", "assistant", "tool", "function"])
-        )
+        role: Role = draw(st.sampled_from(get_args(Role)))
         if role == "assistant":
             made.append(draw(_answers()))
         elif role in ("tool", "function"):

@@ -1,4 +1,4 @@
-"""Engines behind the gateways: one over gRPC, one over HTTP, both with the same text, and a vendor's stand-in."""
+"""Engines behind the gateways, over gRPC and over HTTP, and the stand-in of a vendor: all generate fixed text."""
 
 import asyncio
 import sys

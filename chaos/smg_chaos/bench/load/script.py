@@ -9,7 +9,6 @@ import msgspec
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.load.corpus import Corpus, prose
 from smg_chaos.engine.scripts.bundle import Bundle
-from smg_chaos.vendor.answers.token_counts import pieces_of
 
 LONG_TOKENS: Final = 8000
 _LONG_PROMPTS: Final = 16
@@ -25,17 +24,17 @@ class Spoken(Protocol):
 
 
 class VendorScript:
-    """Plain prose in a vendor's tokens, which are words."""
+    """Plain prose in the tokens of a vendor's stand-in: words, with the space before them."""
 
     def __init__(self, *, tokens_max: int) -> None:
         self.prose = prose(tokens_max + 64)
-        self._pieces = pieces_of(self.prose)
-        assert len(self._pieces) > tokens_max, "a word is a token"
+        self._words = self.prose.split(" ")
+        assert len(self._words) > tokens_max, "a word is a token"
 
     def text(self, tokens: int) -> str:
         """Return the text of the first `tokens` tokens."""
-        assert 0 < tokens < len(self._pieces), "the script is long enough"
-        return "".join(self._pieces[:tokens])
+        assert 0 < tokens < len(self._words), "the script is long enough"
+        return " ".join(self._words[:tokens])
 
 
 class Script:

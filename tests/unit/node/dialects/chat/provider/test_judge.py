@@ -125,15 +125,22 @@ def test_a_whole_body_is_an_answer_or_none(body: Any, failure: str) -> None:
     assert verdict(judge)[1:] == (not failure, failure)
 
 
+CALLED = calls(call(0, "{}", name="f", call_id="c"))
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_it_agrees_with_the_listener_on_what_is_whole(data: st.DataObject) -> None:
     pieces = [
         ROLE, chunk(content="x"), chunk("stop"), chunk("length", content="y"), used(), DONE,
         chunk(refusal="no"), event({"error": {"message": "e"}}), event({"choices": []}),
-        calls(call(0, "{}", name="f", call_id="c")),
+        CALLED,
     ]  # fmt: skip
     told = data.draw(st.lists(st.sampled_from(pieces), max_size=6))
+    if CALLED in told:
+        # A call that goes on when it was over is for who reads calls; the judge does not.
+        first = told.index(CALLED)
+        told = told[: first + 1] + [one for one in told[first:] if one != CALLED]
     quirks = ("finish_optional",) if data.draw(st.booleans()) else ()
     if DONE in told:
         told = told[: told.index(DONE) + 1]
