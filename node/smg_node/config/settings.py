@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     )
     demo: bool = switch(
         False,
-        "Start two simulated engines and serve them: something to call within seconds.",
+        "Start two simulated engines and serve them: something to call.",
         short="--demo",
     )
     processes: int = number(

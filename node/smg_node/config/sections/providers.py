@@ -17,8 +17,7 @@ class Providers(Section):
 
     file: Path | None = place(
         None,
-        "YAML or JSON file of `providers` (accounts at OpenAI, Anthropic, Google, AWS, Azure or anybody with such an"
-        " API) and `routes` over their models. What the cluster has under a name goes before it.",
+        "YAML file of `providers`, accounts at vendors, and `routes` over models.",
         short="--providers",
         metavar="FILE",
     )

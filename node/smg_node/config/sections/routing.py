@@ -48,7 +48,7 @@ class Routing(Section):
     )
     sticky_sessions: bool = switch(
         False,
-        "Let requests with one routing key go to one worker, whatever the policy; on every node.",
+        "Requests with one routing key go to one worker, on every node.",
         short="--sticky-sessions",
     )
     key_headers: tuple[str, ...] = words(

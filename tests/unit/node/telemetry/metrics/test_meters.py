@@ -12,6 +12,7 @@ from smg_node.telemetry.metrics.declared import mesh as mesh_metrics
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import prefix_hints as hint_metrics
 from smg_node.telemetry.metrics.declared import processes as process_metrics
+from smg_node.telemetry.metrics.declared import providers as provider_metrics
 from smg_node.telemetry.metrics.declared import resilience as resilience_metrics
 from smg_node.telemetry.metrics.declared import rights as rights_metrics
 from smg_node.telemetry.metrics.declared import shared_state as state_metrics
@@ -210,6 +211,7 @@ def test_declarations_follow_the_rules_for_names() -> None:
             limit_metrics,
             mesh_metrics,
             process_metrics,
+            provider_metrics,
             resilience_metrics,
             rights_metrics,
             run_metrics,
