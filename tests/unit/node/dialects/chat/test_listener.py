@@ -202,7 +202,11 @@ def test_an_id_that_is_taken_or_no_name_at_all_is_made_here() -> None:
         ],
         taken=["call_0"],
     )
-    assert [one.call_id for one in told if isinstance(one, BlockStart)] == ["call_1_0", "call_1_1", "call_1"]
+    assert [one.call_id for one in told if isinstance(one, BlockStart)] == [
+        "call_1_0",
+        "call_1_1",
+        "call_1",
+    ]
 
 
 def test_a_cut_call_is_told_as_far_as_it_came() -> None:
