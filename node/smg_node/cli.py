@@ -144,6 +144,9 @@ def _page(action: str, schema: "Schema") -> str:
 def _act(asked: "CommandLine", loaded: "Loaded") -> "_Start | int":
     match asked.action:
         case "--check":
+            said = loaded.settings.providers.definitions
+            if said and (trouble := _provider_trouble(said)):
+                return _refuse([f"providers.file: {trouble}"])
             file = f" ({loaded.file})" if loaded.file is not None else ""
             print(f"The configuration{file} is fine; values given: {len(loaded.origins)}.")
             return OK
@@ -156,6 +159,18 @@ def _act(asked: "CommandLine", loaded: "Loaded") -> "_Start | int":
             from smg_node.config.frozen_settings import plain_settings
 
             return _Start(plain_settings(loaded.settings), _introduction(loaded))
+
+
+def _provider_trouble(definitions: str) -> str:
+    """Return what is wrong with a file of providers, "" for nothing."""
+    from smg_node.cluster.providers.definitions import read_own
+    from smg_node.core.errors import SmgError
+
+    try:
+        read_own(definitions)
+    except SmgError as error:
+        return error.message
+    return ""
 
 
 def _start(start: _Start) -> int:

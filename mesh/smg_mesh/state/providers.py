@@ -2,7 +2,7 @@
 
 Values are JSON, as settings are: `{"spec": {…}, "secrets": {NAME: sealed, in base64}}` for a provider. What a provider
 or route means is for the reader that knows vendors; here they are kept, passed on, and their secrets sealed anew after
-a rotation of keys. A version that knows no providers keeps the namespace and passes it on.
+a rotation of keys. A node of a release without this namespace does not hold it: it has them from others once it is newer.
 """
 
 import base64

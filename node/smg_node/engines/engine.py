@@ -92,6 +92,11 @@ class ModelCard:
     ranks: int = 1
     """Data-parallel ranks that a request can be sent to, each with its own cache and queue."""
 
+    @property
+    def owner(self) -> str:
+        """Who serves the model: the provider's name, where it is at a vendor, else what the engine speaks."""
+        return self.server.get("provider") or self.contract.value
+
 
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:

@@ -147,6 +147,9 @@ class ProviderAccount:
 
     def off_s(self, model: str) -> float:
         """Return for how long no call of that model should be made, 0.0 if one may be now."""
+        if self.spec.client_keys and not self._secrets.keys:
+            # Whoever comes brings the key.
+            return 0.0
         now = self._now()
         off = self._models_off[model][0] - now if model in self._models_off else 0.0
         try:
@@ -185,6 +188,15 @@ class ProviderAccount:
             key=lambda one: one[0],
         )
         return _again(TOO_FAST if why is None else why, wait_s)
+
+    def client_use(self) -> Use:
+        """Return the use of a call by a client's own key: what it comes to says nothing of this account."""
+        key = Key("", RateLimits(self.spec.kind))
+        return Use(key, key.limits.begin({}, self._now()), client_key=True)
+
+    def unanswered(self, use: Use) -> None:
+        """Take in that a call ended before any of its answer came."""
+        use.key.limits.end(use.call)
 
     def answered(self, use: Use, headers: Mapping[str, str]) -> None:
         """Take in the headers of an answer."""
@@ -242,6 +254,12 @@ class ProviderAccount:
         values = [secret.read(self._sources) for secret in self._secrets.keys]
         if not values and self.spec.credentials.kind != "keys":
             values = [""]
+        if not values and self.spec.client_keys:
+            raise SmgError(
+                ErrorKind.UNAUTHENTICATED,
+                "this provider takes its clients' own keys: send one in x-smg-provider-key",
+                code="provider_key_missing",
+            )
         if not values:
             raise SmgError(
                 ErrorKind.UPSTREAM_FAILED,

@@ -1,6 +1,7 @@
 """Kept tokens: the task that makes one provider's access tokens, and the fetch that its maker uses."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -17,8 +18,12 @@ from smg_node.providers.sigv4 import RequestToSign, SigV4Signer
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 """Starts a task of that name."""
+AGAIN_S: Final = 60.0
+"""After a mistake of ours."""
 FETCH_S: Final = 10.0
 ANSWER_MAX_BYTES: Final = 1_048_576
+
+_log = logging.getLogger("smg_node.providers")
 
 
 class TokenTask:
@@ -28,7 +33,7 @@ class TokenTask:
         self.keeper = keeper
         self._spec = spec
         self._signer: tuple[AwsKeys, Signer] | None = None
-        self._task = spawn(keeper.run(), f"tokens of {spec.name}")
+        self._task = spawn(_kept(keeper, spec.name), f"tokens of {spec.name}")
 
     def credential(self, token: MadeToken) -> Credential:
         """Return what lets a call in by that token."""
@@ -42,6 +47,17 @@ class TokenTask:
     def stop(self) -> None:
         """Make no more."""
         self._task.cancel()
+
+
+async def _kept(keeper: TokenKeeper, name: str) -> None:
+    """Make tokens until cancelled, whatever becomes of one."""
+    while True:
+        try:
+            await keeper.run()
+        except Exception:
+            # A door: what one provider's definition provokes must not end the node, which all nodes would share.
+            _log.exception("tokens of the provider %s cannot be made", name)
+            await asyncio.sleep(AGAIN_S)
 
 
 def keep_tokens(

@@ -19,7 +19,7 @@ from smg_node.engines.http.vendor_side import Dressed, Refusal, Undressing, Unfr
 from smg_node.engines.load import Load
 from smg_node.providers.account import ProviderAccount, Use
 from smg_node.providers.issuers import issuer_of
-from smg_node.providers.provider_call import ApiKey, PreparedCall, ProviderCall
+from smg_node.providers.provider_call import ApiKey, Credential, PreparedCall, ProviderCall
 from smg_node.providers.provider_connections import Connections
 from smg_node.providers.provider_dialects import provider_dialect
 from smg_node.providers.provider_spec import ProviderSpec
@@ -33,6 +33,17 @@ INVOKE: Final = "bedrock_invoke"
 """Kind whose streams are AWS's frames around another API's events."""
 OUTPUT_MAX: Final = 4_096
 _TOKENS_PER_BYTE: Final = 0.25
+_DRAWN: Final = frozenset({"temperature", "top_p", "topP", "top_k", "topK"})
+_OPTIONAL: Final[Mapping[str, frozenset[str]]] = {
+    "unsupported_value": _DRAWN,
+    "unsupported_parameter": _DRAWN
+    | {
+        *("frequency_penalty", "presence_penalty", "frequencyPenalty", "presencePenalty", "seed"),
+        *("logprobs", "top_logprobs", "logit_bias", "max_tokens", "max_completion_tokens"),
+        *("reasoning_effort", "effort", "summary", "parallel_tool_calls", "stream_options"),
+    },
+}
+"""Fields that are left out of later bodies once this model refused them, by the vendor's code."""
 
 
 class ProviderTarget(HttpEngine):
@@ -157,10 +168,9 @@ class VendorTarget:
         self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
     ) -> Dressed:
         """See `VendorSide`."""
-        kept = {key: value for key, value in fields.items() if key not in self._lacks}
         # A header of the client's is for the vendor where it speaks the vendor's API; its own key always is.
         own = {CLIENT_KEY_HEADER: headers.get(CLIENT_KEY_HEADER, "")}
-        call, use = await self._call(name, kept, streamed=True, headers=own)
+        call, use = await self._call(name, fields, streamed=True, headers=own)
         return _dressed(call, use, None)
 
     async def _call(
@@ -172,11 +182,13 @@ class VendorTarget:
         headers: Mapping[str, str],
     ) -> tuple[ProviderCall, Use]:
         account = self.account
-        size = len(body) if isinstance(body, bytes) else 0
-        credential, use = await account.use({"requests": 1.0, "tokens": size * _TOKENS_PER_BYTE})
         client_key = headers.get(CLIENT_KEY_HEADER, "")
         if client_key and account.spec.client_keys:
-            credential, use = ApiKey(client_key), Use(use.key, use.call, client_key=True)
+            credential: Credential = ApiKey(client_key)
+            use = account.client_use()
+        else:
+            tokens = len(body) * _TOKENS_PER_BYTE if isinstance(body, bytes) else 0.0
+            credential, use = await account.use({"requests": 1.0, "tokens": tokens})
         prepared = self._prepared(name, streamed=streamed)
         call = prepared.call(body, credential, self._clock.now_ms() / 1000, headers)
         return call, use
@@ -222,13 +234,19 @@ class VendorTarget:
             client_key=use.client_key,
         )
         self.account.answered(use, headers)
-        return Refusal(self._noted(use, failure), failure.retry is Retry.WITHOUT_STATE)
+        lacked = len(self._lacks)
+        error = self._noted(use, failure)
+        return Refusal(error, failure.retry is Retry.WITHOUT_STATE, len(self._lacks) > lacked)
 
     def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
         """See `VendorSide`."""
         use = _use(dressed)
         failure = event_failure(said, secrets=self.account.secrets, client_key=use.client_key)
         return self._noted(use, failure)
+
+    def unanswered(self, dressed: Dressed) -> None:
+        """See `VendorSide`."""
+        self.account.unanswered(_use(dressed))
 
     def off_s(self, now_s: float) -> float:
         """See `VendorSide`."""
@@ -240,8 +258,11 @@ class VendorTarget:
 
     def _noted(self, use: Use, failure: VendorFailure) -> SmgError:
         self.account.failed(use, failure, self.model)
-        if failure.refused_field:
-            self._lacks |= {failure.refused_field.partition(".")[0]}
+        field = failure.refused_field
+        # A mistake of one client must change nothing for others: only what no request needs, where the model has no
+        # such field at all, or has one value of it.
+        if field.rpartition(".")[2] in _OPTIONAL.get(failure.code, ()):
+            self._lacks |= {field}
         return failure.error
 
 

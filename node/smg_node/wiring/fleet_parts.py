@@ -237,7 +237,7 @@ class FleetService:
         return ModelView(
             id=model.name,
             created_s=model.created_s,
-            owned_by=cards[0].contract.value if cards else "smg",
+            owned_by=cards[0].owner if cards else "smg",
             aliases=tuple(sorted(model.aliases)),
             workers=len(known),
             workers_ready=len(ready),

@@ -105,13 +105,22 @@ class ProviderFleet:
             async with asyncio.TaskGroup() as group:
                 while True:
                     self._wake.clear()
-                    self.refresh(fleet, lambda work, name: group.create_task(work, name=name))
+                    self._refresh_anyway(
+                        fleet, lambda work, name: group.create_task(work, name=name)
+                    )
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LATER_S if self._troubled() else None):
                             await self._wake.wait()
         finally:
             if self._book is not None:
                 await self._book.close()
+
+    def _refresh_anyway(self, fleet: TargetFleet, spawn: "Spawn") -> None:
+        try:
+            self.refresh(fleet, spawn)
+        except Exception:
+            # A door: all nodes follow the same definitions, and one that we misread must not end them all.
+            _log.exception("definitions of providers cannot be followed as they are now")
 
     def refresh(self, fleet: TargetFleet, spawn: "Spawn") -> None:
         """Apply what counts now; `spawn` starts what makes tokens."""

@@ -39,11 +39,12 @@ class Dressed(NamedTuple):
 
 class Refusal(NamedTuple):
     """What an answer with a bad status means. `without_state`: the vendor refused opaque state that it was sent, and may
-    take the same request without.
+    take the same request without. `anew`: it refused a field that is left out of what is written from now on.
     """
 
     error: SmgError
     without_state: bool = False
+    anew: bool = False
 
 
 class Unframer(Protocol):
@@ -120,6 +121,10 @@ class VendorSide(Protocol):
 
     def broken(self, said: WorkerError, dressed: Dressed) -> SmgError:
         """Return the error for one that the vendor told inside an answer; notes what it says of the account."""
+        ...
+
+    def unanswered(self, dressed: Dressed) -> None:
+        """Take in that a call was given up, or broke, before any of its answer came."""
         ...
 
     def off_s(self, now_s: float) -> float:

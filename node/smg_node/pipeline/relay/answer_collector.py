@@ -68,6 +68,11 @@ class AnswerCollector:
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the worker did not stream its answer")
         return False
 
+    @property
+    def finished(self) -> bool:
+        """Whether the answer is whole, even if what it cost, or the end of the stream, is still missing."""
+        return self._reader.finished
+
     def over(self) -> None:
         """End the answer; UPSTREAM_FAILED if it is not complete."""
         head = self._head

@@ -51,6 +51,11 @@ class Listener(Protocol):
         ...
 
     @property
+    def finished(self) -> bool:
+        """Whether the answer is whole, even if what it cost, or the end of the stream, is still missing."""
+        ...
+
+    @property
     def used(self) -> Usage | None:
         """What it cost, once it is over, as far as it said."""
         ...

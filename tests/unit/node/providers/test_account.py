@@ -193,3 +193,41 @@ async def test_secrets_are_all_that_nobody_may_see() -> None:
     one = ProviderAccount(spec, secrets("sk-1"), Sources(), Clock(), no_tokens)
     await one.use(NEED)
     assert set(one.secrets) == {"sk-1", "org-1", "proj_1"}
+
+
+def of_clients() -> ProviderAccount:
+    spec = ProviderSpec("ant", "anthropic", client_keys=True)
+    return ProviderAccount(spec, ProviderSecrets(), Sources(), Clock(), no_tokens)
+
+
+async def test_a_provider_of_clients_keys_alone_is_there_and_wants_one() -> None:
+    one = of_clients()
+    assert one.off_s("claude") == 0.0
+    with pytest.raises(SmgError, match="x-smg-provider-key") as caught:
+        await one.use(NEED)
+    assert caught.value.kind is ErrorKind.UNAUTHENTICATED
+
+
+async def test_a_call_by_a_clients_key_leaves_the_accounts_keys_alone() -> None:
+    one = account("a")
+    use = one.client_use()
+    refuse(one, use, 429, {"retry-after": "30"})
+    assert one.off_s("claude") == 0.0
+    assert await key_of(one) == "a"
+
+
+async def test_a_call_without_an_answer_is_forgotten() -> None:
+    clock = Clock()
+    one = account("a", clock=clock)
+    _, lost = await one.use({"requests": 1.0})
+    _, use = await one.use({"requests": 1.0})
+    _, later = await one.use({"requests": 1.0})
+    one.unanswered(lost)
+    one.unanswered(later)
+    headers = {
+        "anthropic-ratelimit-requests-limit": "60",
+        "anthropic-ratelimit-requests-remaining": "40",
+        "anthropic-ratelimit-requests-reset": "2026-09-21T14:14:20Z",
+    }
+    one.answered(use, headers)
+    assert use.key.limits.buckets["requests"].remaining == 40

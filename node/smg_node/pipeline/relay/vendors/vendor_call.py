@@ -8,6 +8,7 @@ An answer is held back until its first word, and one that is not streamed until 
 may give it.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import aclosing
 from dataclasses import replace
@@ -23,7 +24,7 @@ from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
-from smg_node.engines.http.vendor_side import Dressed, VendorSide
+from smg_node.engines.http.vendor_side import Dressed, Refusal, VendorSide
 from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
@@ -36,6 +37,8 @@ _OWN_NAMES: Final = {"gemini": "generate_content"}
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
 _PACKED: Final = (b'"smg1', b"WyJvcGFxdWUi")
 """How seals and envelopes begin in a body, and envelopes without their prefix: see `opaque_envelope`."""
+TAIL_S: Final = 2.0
+"""How long a vendor may keep its connection open after the end of an answer; usage may come behind it."""
 IGNORED_HEADER: Final = "x-smg-ignored-params"
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
@@ -64,8 +67,12 @@ class VendorCall:
         self._spoke = spoke
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
+        self._finished: Callable[[], bool] = lambda: False
+        """Whether the answer is whole, as far as its listener has heard."""
         self._stateless = False
         """Whether the vendor refused opaque state of this request."""
+        self._again = False
+        """Whether the request is written once more."""
         self._ignored: tuple[str, ...] = ()
         self._api = asked.api.name
 
@@ -87,6 +94,8 @@ class VendorCall:
     async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         """Yield what the client is to be told of the answer, or what its listener lets out; errors as `pieces`."""
         listener = self._asks.listen(self.listen_as)
+        if listener is not None:
+            self._finished = lambda: listener.finished
         async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
             async for piece in pieces:
                 if listener is None or listener.hear(piece):
@@ -107,10 +116,8 @@ class VendorCall:
             async with aclosing(self._once(request, native=native, listened=listened)) as pieces:
                 async for piece in pieces:
                     yield piece
-        except _StateRefusedError as refused:
-            if self._asks.translate is None:
-                raise refused.error from refused
-            self._stateless = True
+        except _RefusedError as refused:
+            self._stateless = refused.without_state
             again = self._once(request, native=False, listened=listened)
             async with aclosing(again) as pieces:
                 async for piece in pieces:
@@ -132,18 +139,23 @@ class VendorCall:
             self._api = self._preferred()
         dressed = await self._dressed(native=native)
         self._sent = dressed
-        stream = await self._engine.relay(
-            replace(
-                request,
-                path=dressed.path,
-                body=dressed.body,
-                headers=dressed.headers,
-                streamed=not native or self._asked.streamed,
-            )
+        dressed_request = replace(
+            request,
+            path=dressed.path,
+            body=dressed.body,
+            headers=dressed.headers,
+            streamed=not native or self._asked.streamed,
         )
+        answered = False
+        try:
+            stream = await self._engine.relay(dressed_request)
+            answered = True
+        finally:
+            if not answered:
+                side.unanswered(dressed)
         try:
             if not 200 <= stream.status < 300:
-                raise await self._refusal(stream)
+                raise await self._refusal(stream, native=native)
             told = self._native if native else self._listened if listened else self._presented
             async with aclosing(told(stream, self._head(stream))) as pieces:
                 async for piece in pieces:
@@ -199,7 +211,7 @@ class VendorCall:
             yield undress.whole(body)
             return
         passing, said = NativeStream(judge, undress), False
-        read = self._reading(stream)
+        read = self._reading(stream, lambda: passing.done)
         while piece := await read():
             passed = passing.feed(piece)
             if passed and not said:
@@ -225,7 +237,7 @@ class VendorCall:
     async def _listened(self, stream: HttpStream, head: Head) -> AsyncGenerator[Head | bytes, None]:
         """Yield the vendor's own bytes, without its hosting's frames."""
         yield head
-        read, said = self._reading(stream), False
+        read, said = self._reading(stream, self._finished), False
         while piece := await read():
             if not said:
                 said = True
@@ -268,7 +280,7 @@ class VendorCall:
     async def _frames(
         self, stream: HttpStream, collector: AnswerCollector, presenter: Presenter
     ) -> AsyncGenerator[bytes, None]:
-        read = self._reading(stream)
+        read = self._reading(stream, lambda: collector.finished)
         while piece := await read():
             if collector.hear(piece) and (frames := presenter.frames(collector.take())):
                 yield frames
@@ -279,7 +291,7 @@ class VendorCall:
     async def _body(
         self, stream: HttpStream, collector: AnswerCollector, presenter: Presenter
     ) -> AsyncGenerator[bytes, None]:
-        read = self._reading(stream)
+        read = self._reading(stream, lambda: collector.finished)
         while piece := await read():
             collector.hear(piece)
         collector.over()
@@ -290,19 +302,34 @@ class VendorCall:
 
     # ── Bytes ────────────────────────────────────────────────────────────────
 
-    def _reading(self, stream: HttpStream) -> Callable[[], Awaitable[bytes]]:
-        """Return what reads the stream, without its hosting's frames."""
-        unframer = self._side.unframer(self._api)
-        if unframer is None:
-            return stream.read
+    def _reading(
+        self, stream: HttpStream, finished: Callable[[], bool]
+    ) -> Callable[[], Awaitable[bytes]]:
+        """Return what reads the stream, without its hosting's frames.
 
-        async def read() -> bytes:
+        Once the answer has `finished` its vendor may go on a little, with what it cost, and may as well break.
+        """
+        unframer = self._side.unframer(self._api)
+
+        async def unframed() -> bytes:
+            assert unframer is not None, "it was asked"
             while piece := await stream.read():
                 if told := unframer.feed(piece):
                     return told
             return unframer.finish()
 
-        return read
+        read = stream.read if unframer is None else unframed
+
+        async def read_on() -> bytes:
+            if not finished():
+                return await read()
+            try:
+                async with asyncio.timeout(TAIL_S):
+                    return await read()
+            except (SmgError, WorkerError, TimeoutError):
+                return b""
+
+        return read_on
 
     async def _whole(self, read: Callable[[], Awaitable[bytes]]) -> bytes:
         parts, size = list[bytes](), 0
@@ -326,7 +353,7 @@ class VendorCall:
             headers[IGNORED_HEADER] = ", ".join(self._ignored)
         return Head(200, shown, headers, events=events)
 
-    async def _refusal(self, stream: HttpStream) -> Exception:
+    async def _refusal(self, stream: HttpStream, *, native: bool) -> Exception:
         """Return the error for an answer whose status is none of success."""
         parts, size = list[bytes](), 0
         while size < REFUSAL_MAX_BYTES and (piece := await stream.read()):
@@ -334,17 +361,19 @@ class VendorCall:
             size += len(piece)
         words = b"".join(parts)[:REFUSAL_MAX_BYTES]
         found = self._side.refused(stream.status, stream.headers, words, self._dress)
-        if found.without_state and not self._stateless:
-            return _StateRefusedError(found.error)
+        may = self._asks.translate is not None and not self._again
+        if may and (found.without_state or (found.anew and not native)):
+            self._again = True
+            return _RefusedError(found)
         return found.error
 
 
-class _StateRefusedError(Exception):
-    """A vendor refused the opaque state in a request."""
+class _RefusedError(Exception):
+    """A vendor refused what the same request can do without."""
 
-    def __init__(self, error: SmgError) -> None:
-        super().__init__(error.message)
-        self.error = error
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.error.message)
+        self.without_state = refusal.without_state
 
 
 def _misfit(head: Head) -> SmgError:

@@ -1,0 +1,87 @@
+"""A target leaves out fields that its model refused, and one client's mistake teaches it nothing else."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from smg_node.core.errors import SmgError
+from smg_node.engines.http.vendor_side import Dressed
+from smg_node.providers.account import ProviderAccount
+from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
+from smg_node.providers.secret import Secret
+from smg_node.providers.target import CLIENT_KEY_HEADER, VendorTarget
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return 1_790_000_000_000
+
+    def monotonic_s(self) -> float:
+        return 1.0
+
+
+class Sources:
+    def file(self, path: str) -> str:
+        raise FileNotFoundError(path)
+
+    def env(self, name: str) -> str | None:
+        return None
+
+
+def target(**more: Any) -> VendorTarget:
+    spec = ProviderSpec("o", "openai", **more)
+    secrets = ProviderSecrets((Secret("sk-node"),))
+    account = ProviderAccount(spec, secrets, Sources(), Clock(), lambda _spec, _secrets: None)
+    return VendorTarget(account, "gpt", "gpt", Clock())
+
+
+async def sent(one: VendorTarget, headers: dict[str, str] | None = None) -> Dressed:
+    return await one.written("chat", {"model": "gpt", "messages": []}, headers=headers or {})
+
+
+def error(code: str, param: str) -> bytes:
+    return msgspec.json.encode({"error": {"message": "no", "code": code, "param": param}})
+
+
+@pytest.mark.parametrize(
+    ("code", "param", "learnt"),
+    [
+        ("unsupported_value", "temperature", True),
+        ("unsupported_parameter", "max_tokens", True),
+        ("unsupported_parameter", "reasoning.effort", True),
+        ("unsupported_value", "messages", False),
+        ("unsupported_parameter", "tools", False),
+        ("unsupported_value", "reasoning_effort", False),
+        ("unsupported_value", "messages[0].role", False),
+        ("invalid_value", "temperature", False),
+        ("unsupported_parameter", "", False),
+    ],
+)
+async def test_only_what_no_request_needs_is_left_out_from_then_on(
+    code: str, param: str, learnt: bool
+) -> None:
+    one = target()
+    dressed = await sent(one)
+    found = one.refused(400, {}, error(code, param), dressed)
+    assert found.anew is learnt
+    assert one.options("chat").lacks == (frozenset({param}) if learnt else frozenset())
+    again = one.refused(400, {}, error(code, param), await sent(one))
+    assert again.anew is False
+
+
+async def test_a_clients_own_key_goes_only_where_it_is_taken() -> None:
+    own = {CLIENT_KEY_HEADER: "sk-client"}
+    assert (await sent(target(), own)).headers["authorization"] == "Bearer sk-node"
+    theirs = await sent(target(client_keys=True), own)
+    assert theirs.headers["authorization"] == "Bearer sk-client"
+    assert CLIENT_KEY_HEADER not in theirs.headers
+
+
+async def test_a_refused_client_key_is_the_clients_error_and_turns_nothing_off() -> None:
+    one = target(client_keys=True)
+    dressed = await sent(one, {CLIENT_KEY_HEADER: "sk-client"})
+    found = one.refused(401, {}, b"{}", dressed).error
+    assert isinstance(found, SmgError)
+    assert found.code == "provider_key_refused"
+    assert one.off_s(0.0) == 0.0
