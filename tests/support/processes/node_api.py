@@ -5,7 +5,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -79,8 +79,8 @@ def workers(node: MeshNode) -> dict[str, dict[str, Any]]:
 
 
 def ready_at(node: MeshNode, urls: Sequence[str]) -> bool:
-    """Return whether a node sees exactly these workers, all of them ready."""
-    found = workers(node)
+    """Return whether a node sees exactly these engines, all of them ready; targets of providers are none."""
+    found = {url: row for url, row in workers(node).items() if row["sources"] != ["providers"]}
     return found.keys() == set(urls) and all(row["status"] == "ready" for row in found.values())
 
 
@@ -104,9 +104,12 @@ def digests(node: MeshNode) -> Mapping[str, str]:
     return {space["name"]: space["digest"] for space in node.get("/v1/cluster/state")["namespaces"]}
 
 
-def same_everywhere(nodes: Sequence[MeshNode]) -> bool:
-    """Return whether these nodes hold the same, and run the same settings."""
-    held = [node.get("/v1/cluster/state")["digest"] for node in nodes]
+def same_everywhere(nodes: Sequence[MeshNode], *, besides: Container[str] = ()) -> bool:
+    """Return whether these nodes hold the same, kinds of state `besides` left out, and run the same settings."""
+    held: list[Any] = [node.get("/v1/cluster/state")["digest"] for node in nodes]
+    if besides:
+        told = [digests(node) for node in nodes]
+        held = [{kind: one[kind] for kind in one if kind not in besides} for one in told]
     runs = [node.get("/v1/cluster")["config"] for node in nodes]
     heard = all(len(card["members"]) == len(nodes) and card["same"] for card in runs)
     return all(one == held[0] for one in held) and heard

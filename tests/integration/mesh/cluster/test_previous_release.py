@@ -1,6 +1,7 @@
 """Nodes of the release before this one, beside nodes of this one, in one cluster that works meanwhile.
 
 The tests go on from each other: three old nodes, one of them new, two of them new, and the first of them old again.
+The old release knows nothing of providers: it passes none on, and goes on with everything else.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from support.processes.node_api import (
 from support.processes.previous_release import CURRENT, Release, previous_release
 from support.processes.shared_state_nodes import add
 from support.processes.simulated_engines import running_simulated
+from support.providers.stand_ins import running_stand_ins
 
 pytestmark = pytest.mark.integration
 
@@ -34,6 +36,11 @@ MODEL = "sim"
 KEY = "http.body_max_bytes"
 LIMIT = 12
 STREAMS = 4
+# What the release before this one does not know, and the provider that is defined all the same.
+UNKNOWN = ("providers",)
+PROVIDER = "/v1/cluster/providers/anthropic-a"
+CLAUDE = "claude-sonnet-5"
+VENDOR_KEY = "sk-rolling-0123456789"
 # A second and more at 10 ms each: they are under way when their node is told to go.
 LONG = {**a_chat(MODEL), "max_tokens": 120}
 
@@ -45,6 +52,8 @@ class Mixed:
     trio: Trio
     old: Release
     urls: list[str]
+    besides: tuple[str, ...] = ()
+    """Kinds of state that old nodes do not know and new ones hold."""
 
     async def restarted(self, name: str, release: Release) -> None:
         """Restart a node on its files as that release, with streams at it and work at the others; nobody sees it."""
@@ -63,7 +72,7 @@ class Mixed:
                 code = ending.result()
                 # Here and not in a thread: a process ends with the thread that started it.
                 self.trio.start(name, release=release).awaits_ready()
-                self.trio.all_agree()
+                self.trio.all_agree(besides=self.besides)
         assert code == 0
         assert [(one.done, finishes_of(one)) for one in told] == [(True, ["length"])] * STREAMS
         for seen in went.values():
@@ -89,6 +98,14 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
             yield Mixed(trio, old, urls[:1])
         finally:
             trio.close()
+
+
+@pytest.fixture(scope="module")
+def vendor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The base address of a stand-in of Anthropic."""
+    flags = ("--kind", "anthropic", "--port", "0", "--key", VENDOR_KEY, "--model", "*")
+    with running_stand_ins(tmp_path_factory.mktemp("vendor"), *flags) as ((stand_in,), _):
+        yield stand_in.base
 
 
 def _is_set(node: MeshNode, value: int) -> bool:
@@ -138,8 +155,41 @@ def test_a_strict_limit_holds_to_the_request_across_releases(mixed: Mixed) -> No
     trio.on_all(lambda node: call(node, "GET", path).status == 404, "having no limit")
 
 
+def test_a_provider_defined_on_a_new_node_leaves_the_old_ones_as_they_are(
+    mixed: Mixed, vendor: str
+) -> None:
+    trio = mixed.trio
+    mixed.besides = UNKNOWN
+    body = {"kind": "anthropic", "base": vendor, "models": [CLAUDE], "keys": [VENDOR_KEY]}
+    made = call(trio["a"], "PUT", PROVIDER, body, {"if-match": "*"})
+    assert made.status == 200, made
+    trio["a"].awaits(
+        "serving the provider", lambda: chat(trio["a"], CLAUDE, tokens=8).status == 200
+    )
+    # The old ones take what they know from the new one and give it what they change, both ways, as before.
+    for value, name in ((2_000_002, "a"), (2_000_003, "b")):
+        assert change_setting(trio[name], KEY, value).status == 200
+        trio.on_all(lambda node, value=value: _is_set(node, value), "following")  # type: ignore[misc]  # bound now
+    trio.all_agree(besides=UNKNOWN)
+    for name in "bc":
+        answer = chat(trio[name], CLAUDE)
+        assert (answer.status, answer.error["code"]) == (404, "model_not_found")
+        assert chat(trio[name], MODEL).status == 200
+
+
 async def test_a_node_goes_back_to_the_old_release_on_files_of_the_new_one(mixed: Mixed) -> None:
     await mixed.restarted("b", CURRENT)
+    trio = mixed.trio
+    trio["b"].awaits(
+        "serving the provider", lambda: chat(trio["b"], CLAUDE, tokens=8).status == 200
+    )
     await mixed.restarted("a", mixed.old)
-    kept = 2_000_001
-    mixed.trio.on_all(lambda node: _is_set(node, kept), "keeping what the new one wrote")
+    kept = 2_000_003
+    trio.on_all(lambda node: _is_set(node, kept), "keeping what the new one wrote")
+    assert chat(trio["b"], CLAUDE, tokens=8).status == 200
+    # Forward again, on files that the old release wrote last: what it does not know comes from the other new node.
+    await mixed.restarted("a", CURRENT)
+    trio["a"].awaits(
+        "serving the provider", lambda: chat(trio["a"], CLAUDE, tokens=8).status == 200
+    )
+    assert VENDOR_KEY not in trio.logs()
