@@ -21,7 +21,6 @@ INTERACTIONS: Final = "interactions"
 CONVERSE: Final = "converse"
 COUNT_MESSAGES: Final = "messages/count"
 COUNT_CONTENT: Final = "generate_content/count"
-COUNT_CONVERSE: Final = "converse/count"
 GENERATING: Final = (RESPONSES, MESSAGES, GENERATE_CONTENT, CONVERSE, CHAT)
 """Dialects that any chat can be written in, the one that says most first."""
 
@@ -64,7 +63,7 @@ class Version(Enum):
 class Dress(msgspec.Struct, frozen=True):
     """What differs in a body: `model` and `stream` stay in it or not, `betas` are told in it and not by a header.
 
-    `usage`: the usage of a stream must be asked for. `frame` is what the whole body is wrapped in.
+    `usage`: the usage of a stream must be asked for. `counted`: the body goes as the one that Bedrock counts.
     """
 
     model: bool = True
@@ -72,7 +71,7 @@ class Dress(msgspec.Struct, frozen=True):
     version: Version = Version.NOWHERE
     betas: bool = False
     usage: bool = False
-    frame: str = ""
+    counted: bool = False
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -205,10 +204,6 @@ _ROWS: Final = (
             CONVERSE: Route(
                 "/model/{model}/converse", "/model/{model}/converse-stream", dress=_MODEL_IN_PATH
             ),
-            COUNT_CONVERSE: Route(
-                "/model/{model}/count-tokens",
-                dress=Dress(model=False, stream=False, frame="converse"),
-            ),
         },
         Auth.SIGV4,
         needs=("region",),
@@ -227,7 +222,7 @@ _ROWS: Final = (
             COUNT_MESSAGES: Route(
                 "/model/{model}/count-tokens",
                 dress=Dress(
-                    model=False, stream=False, version=Version.BODY, betas=True, frame="invokeModel"
+                    model=False, stream=False, version=Version.BODY, betas=True, counted=True
                 ),
             ),
         },

@@ -2,7 +2,7 @@
 
 import shutil
 import signal
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +66,7 @@ class Trio:
         """Take away everything that a node which does not live has kept."""
         shutil.rmtree(self.data_dir(name))
 
-    def all_agree(self, *, besides: Container[str] = ()) -> None:
+    def all_agree(self, *, besides: Collection[str] = ()) -> None:
         """Return when all see each other, and hold and run the same; kinds of state `besides` are left out."""
         for node in self.living:
             node.awaits_states(**dict.fromkeys(self.nodes, "alive"))

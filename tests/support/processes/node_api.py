@@ -5,7 +5,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -104,7 +104,7 @@ def digests(node: MeshNode) -> Mapping[str, str]:
     return {space["name"]: space["digest"] for space in node.get("/v1/cluster/state")["namespaces"]}
 
 
-def same_everywhere(nodes: Sequence[MeshNode], *, besides: Container[str] = ()) -> bool:
+def same_everywhere(nodes: Sequence[MeshNode], *, besides: Collection[str] = ()) -> bool:
     """Return whether these nodes hold the same, kinds of state `besides` left out, and run the same settings."""
     held: list[Any] = [node.get("/v1/cluster/state")["digest"] for node in nodes]
     if besides:

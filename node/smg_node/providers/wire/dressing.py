@@ -52,7 +52,7 @@ def dress_native(
         added["anthropic_version"] = _encode(version)
     if dress.betas and betas and "anthropic_beta" not in there:
         added["anthropic_beta"] = _encode(list(betas))
-    if dress.frame == "invokeModel" and "max_tokens" not in there:
+    if dress.counted and "max_tokens" not in there:
         added["max_tokens"] = _COUNTED_TOKENS
     usage_added = False
     if dress.usage and streamed:
@@ -80,7 +80,7 @@ def dress_written(
         body.setdefault("anthropic_version", version)
     if dress.betas and betas:
         body.setdefault("anthropic_beta", list(betas))
-    if dress.frame == "invokeModel":
+    if dress.counted:
         body.setdefault("max_tokens", 1)
     if dress.usage and body.get("stream"):
         body[_OPTIONS] = {**(body.get(_OPTIONS) or {}), _INCLUDE: True}
@@ -104,8 +104,6 @@ def _options_with_usage(body: bytes, options: Member | None) -> bytes | None:
 
 
 def _framed(body: bytes, dress: Dress) -> bytes:
-    if dress.frame == "converse":
-        return b'{"input":{"converse":' + body + b"}}"
-    if dress.frame == "invokeModel":
+    if dress.counted:
         return b'{"input":{"invokeModel":{"body":"' + base64.b64encode(body) + b'"}}}'
     return body

@@ -144,9 +144,9 @@ GOOGLE = Site(project="p-1", location="europe-west4")
             "%3A123456789012%3Aapplication-inference-profile%2Fab12/invoke",
         ),
         (
-            "bedrock",
+            "bedrock_invoke",
             Site(region="us-east-1"),
-            hosting.COUNT_CONVERSE,
+            hosting.COUNT_MESSAGES,
             "m",
             False,
             "https://bedrock-runtime.us-east-1.amazonaws.com/model/m/count-tokens",
