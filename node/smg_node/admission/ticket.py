@@ -169,6 +169,14 @@ class Ticket(msgspec.Struct, eq=False):
 
         await self._insist(attempt)
 
+    def unreserve(self) -> None:
+        """Give back what is reserved: whoever goes on with the request reserves anew. The request stays charged."""
+        self._wake()
+        for charge in self._charges:
+            charge.settle(0)
+        self._charges = ()
+        self.watched = False
+
     async def _insist(self, attempt: Attempt) -> None:
         """Try until it works; if it does not, undo the entry."""
         try:

@@ -59,6 +59,10 @@ class Abilities:
     """How long to wait, at least, between two questions how busy it is."""
 
 
+OWN_MODEL: Final = "own_model"
+"""What the card of a target that stands for own workers calls their model."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """An engine's description of the model it serves, with its known untruths already removed.

@@ -53,8 +53,8 @@ class Embedder:
         self._preparer = preparer
 
     def takes(self, model: str) -> bool:
-        """Whether engines serve that model."""
-        return self._parts.fleet.served(model) is not None
+        """Whether engines serve that model, or one behind a route of that name."""
+        return self._parts.placer.own.served(model) is not None
 
     def start(
         self,
@@ -117,13 +117,14 @@ class EmbedRun:
     async def _embedded(self, journey: Journey) -> Vectors:
         parts, context = self._parts, self._context
         model = await parts.placer.model(self._asked, deadline_s=context.deadline_s)
-        journey.model = self._model = model.name
+        name = parts.placer.own.public(self._asked, model)
+        journey.model = self._model = name
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         if not any(embeds(worker) for worker in parts.fleet.serving(model)):
             raise not_implemented(f"no worker of {model.name!r} embeds")
         self._check_dimensions(model)
         if parts.admission is not None:
-            self.ticket = parts.admission.ticket(context, model.name)
+            self.ticket = parts.admission.ticket(context, name)
         if self.ticket is not None:
             await self.ticket.enter()
         prepared: list[Prepared] = []
@@ -139,7 +140,7 @@ class EmbedRun:
         self._prompt_tokens = sum(
             one.prompt_tokens or len(sent.ids) for one, sent in zip(found, prepared, strict=True)
         )
-        return Vectors(model.name, [one.vector for one in found], self._prompt_tokens)
+        return Vectors(name, [one.vector for one in found], self._prompt_tokens)
 
     def _check_dimensions(self, model: ServedModel) -> None:
         wanted = self._dimensions

@@ -1,10 +1,11 @@
-"""Route spec: one public name of a model, and the models at providers that answer for it. Pure.
+"""Route spec: one public name of a model, and the models at providers, or of own engines, that answer for it. Pure.
 
     claude-sonnet:
       targets:
         - anthropic-a/claude-sonnet-5                                        a provider's name, then the vendor's model
         - {to: bedrock-eu/eu.anthropic.claude-sonnet-5, weight: 3}
         - {to: vertex-b/claude-sonnet-5, on: [rate, full]}                   only after such failures of the others
+        - engines/qwen3-235b                                                 a model of the cluster's own workers
 
 Requests are shared out by weight, a conversation stays where it is.
 """
@@ -16,6 +17,8 @@ import msgspec
 from smg_node.core.errors import invalid
 from smg_node.core.json_cursor import Cursor, Problems
 
+ENGINES: Final = "engines"
+"""Stands for a provider's name where a target is a model of the cluster's own workers; no provider is called so."""
 TARGETS_MAX: Final = 64
 WEIGHT_MIN: Final = 0.05
 WEIGHT_MAX: Final = 20.0
@@ -24,11 +27,11 @@ CLASSES: Final = ("rate", "full", "no_money", "not_let_in", "model_unknown", "br
 NAME_MAX: Final = 2_304
 """A provider's name, a slash, and a vendor's name of a model: an ARN, for one."""
 _KEYS: Final = ("targets",)
-_SPELLING: Final = "a target is a provider's name, a slash, and the vendor's name of the model"
+_SPELLING: Final = "a target is a provider's name, a slash, and the vendor's name of the model; or engines/ and a model's own name"
 
 
 class RouteTarget(msgspec.Struct, frozen=True):
-    """One target: `model` of `provider`. `on` is empty for one that is always there."""
+    """One target: `model` of `provider`, or of the cluster's own workers. `on` is empty for one that is always there."""
 
     provider: str
     model: str

@@ -45,6 +45,7 @@ from smg_node.http.ports.node import (
     WorkerView,
 )
 from smg_node.http.ports.shared_state import SessionView
+from smg_node.pipeline.placement.own_models import OwnModels
 from smg_node.pipeline.placement.placer import Placer, PlacerOptions
 from smg_node.pipeline.placement.policy_settings import by_model, load_options
 from smg_node.pipeline.placement.prefix_caches import Prefixes
@@ -205,6 +206,7 @@ class FleetService:
         self._workers_ready_min = workers_ready_min
         self._draining = draining
         self._doubts = doubts
+        self._own = OwnModels(fleet)
 
     def retune(self, *, workers_ready_min: int) -> None:
         """Call the node ready with so many workers from now on."""
@@ -234,6 +236,7 @@ class FleetService:
         lengths = [context for context in contexts if context is not None]
         cards = [worker.card for worker, _ in known if worker.card]
         ready = useful([worker for worker, _ in known])
+        ready += [worker for worker, _ in known if self._own.backed(worker)]
         return ModelView(
             id=model.name,
             created_s=model.created_s,
@@ -340,7 +343,7 @@ class FleetService:
 
     def health(self) -> Health:
         """Return the present state."""
-        workers = self._fleet.workers()
+        workers = [worker for worker in self._fleet.workers() if not worker.own_model]
         ready = useful(workers)
         reasons = []
         if self._draining():

@@ -1,7 +1,7 @@
 """Serving parts of a process, second half of the wiring: model parts, pipeline, HTTP surface."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING, NoReturn
 
 from smg_node import __version__
@@ -51,7 +51,7 @@ from smg_node.pipeline.placement.policy_settings import build_policies
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.chat_generation import AnyGenerations
-from smg_node.pipeline.relay.relay_run import RelayParts
+from smg_node.pipeline.relay.relay_context import OwnCall, RelayParts, TargetAsked
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.process_memory import keep
 from smg_node.routing.policy import Bindings
@@ -341,18 +341,16 @@ def _build_pipeline(
     )
     watch_placing(base.meters, placer, retries)
     preparer = Preparer(clock=base.clock, threads=base.threads, limits=prepare_limits(settings))
-    generator = Generator(
-        GenerationParts(
-            placer=placer,
-            preparer=preparer,
-            ids=base.ids,
-            clock=base.clock,
-            rng=base.rng,
-            retries=retries,
-            journal=journal,
-            on_outcome=counting,
-            admission=admission,
-        )
+    engines = GenerationParts(
+        placer=placer,
+        preparer=preparer,
+        ids=base.ids,
+        clock=base.clock,
+        rng=base.rng,
+        retries=retries,
+        journal=journal,
+        on_outcome=counting,
+        admission=admission,
     )
     calls = RelayParts(
         placer=placer,
@@ -364,9 +362,25 @@ def _build_pipeline(
         journal=journal,
         on_outcome=counting,
         admission=admission,
+        own_calls=partial(_own_call, engines),
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
+    generator = Generator(engines)
     return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
+
+
+def _own_call(
+    engines: GenerationParts,
+    told: TargetAsked,
+    name: str,
+    spoke: Callable[[], None],
+    *,
+    patient: bool,
+) -> OwnCall:
+    # Imported with the first one: a node without routes has none of it.
+    from smg_node.pipeline.relay.own.own_call import OwnEnginesCall
+
+    return OwnEnginesCall(engines, told, name, spoke, patient=patient)
 
 
 # ── What a scrape reads ──────────────────────────────────────────────────────

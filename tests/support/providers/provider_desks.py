@@ -1,5 +1,7 @@
 """The service of providers on a node of a world, over a fleet that a test fills."""
 
+from collections.abc import Sequence
+
 from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.providers.provider_service import ClusterProviders
 from smg_node.core.errors import ErrorKind, SmgError
@@ -15,11 +17,14 @@ class FewWorkers:
     """A fleet of the workers that a test puts in."""
 
     def __init__(self, *workers: Worker) -> None:
-        self.workers = {worker.id: worker for worker in workers}
+        self._workers = workers
+
+    def workers(self) -> Sequence[Worker]:
+        return self._workers
 
     def get(self, worker_id: str) -> Worker:
-        for name, worker in self.workers.items():
-            if name == worker_id:
+        for worker in self._workers:
+            if worker.id == worker_id:
                 return worker
         raise SmgError(ErrorKind.NOT_FOUND, "no such worker", code="worker_not_found")
 

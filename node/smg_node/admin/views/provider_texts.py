@@ -131,6 +131,8 @@ def _lost(one: Mapping[str, Any], api: str) -> Iterator[str]:
         yield f"ignores: {', '.join(one['ignored'])}"
     elif one["apis"][api]["way"] == "native":
         yield "takes the request as it is"
+    elif one["apis"][api]["way"] == "generated":
+        yield "what the model's engines cannot do is refused when they are asked"
     else:
         yield "takes all of the request"
 

@@ -21,7 +21,7 @@ from smg_node.providers.provider_spec import (
     read_secrets,
     read_spec,
 )
-from smg_node.providers.route_spec import RouteSpec, read_route
+from smg_node.providers.route_spec import ENGINES, RouteSpec, read_route
 
 CLUSTER: Final = "cluster"
 NODE: Final = "node"
@@ -140,6 +140,10 @@ def effective(
 
 def _provider(one: Shown, open_secret: Callable[[bytes], str | None]) -> DefinedProvider:
     spec = read_spec(msgspec.json.encode(_member(one.value, "spec")))
+    if one.key == f"{PROVIDER}{ENGINES}":
+        raise ValueError(
+            f"{ENGINES} is what routes call own engines: give the provider another name"
+        )
     if spec.hosting is None:
         raise ValueError(f"providers of kind {spec.kind[:64]!r} are unknown to this release")
     sealed = sealed_in(one.value).get(SEALED, b"")

@@ -152,8 +152,13 @@ class ProviderFleet:
     async def open(self, url: WorkerUrl) -> Engine:
         """Return the engine of a target; CONFLICT if nothing defines it any more."""
         from smg_node.cluster.providers.targets import named_in
+        from smg_node.providers.route_spec import ENGINES
 
         provider, model = named_in(url)
+        if provider == ENGINES:
+            from smg_node.engines.http.own_engines import OwnEngines
+
+            return OwnEngines(model, public=url.model or model, provider=provider)
         if self._book is None or not self._book.has(provider):
             raise SmgError(ErrorKind.CONFLICT, f"no provider is called {provider!r}")
         return self._book.open(provider, model, public=url.model or model)

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from smg_node.cluster.providers.definitions import DefinedProvider, DefinedRoute, Definitions
-from smg_node.cluster.providers.targets import ON_LABEL, PROVIDER_LABEL, targets_of
+from smg_node.cluster.providers.targets import ON_LABEL, PROVIDER_LABEL, named_in, targets_of
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.engines.http.http_engine import HttpEngine
@@ -15,9 +15,11 @@ from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
 from smg_node.http.ports.providers import ProviderKeyView, ProviderView, RouteView, TargetView
+from smg_node.pipeline.placement.eligibility import eligible
+from smg_node.pipeline.placement.own_models import is_server
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.provider_spec import ProviderSpec, write_spec
-from smg_node.providers.route_spec import route_value
+from smg_node.providers.route_spec import ENGINES, route_value
 
 SET: Final = "(set)"
 OFF: Final = "off"
@@ -28,6 +30,10 @@ class Fleet(Protocol):
 
     def get(self, worker_id: str) -> Worker:
         """Return a worker; NOT_FOUND otherwise."""
+        ...
+
+    def workers(self) -> Sequence[Worker]:
+        """Return all workers."""
         ...
 
 
@@ -124,6 +130,8 @@ class ProviderViews:
             return Status.PENDING.value, "not looked at yet", "", None
         if worker.shown_status is not Status.READY:
             return worker.shown_status.value, worker.reason, "", None
+        if declared.url.labels[PROVIDER_LABEL] == ENGINES:
+            return self._state_of_own(named_in(declared.url)[1])
         now_s, engine = self._now_s, worker.engine
         side = engine.vendor if isinstance(engine, HttpEngine) else None
         pause_s = 0.0 if side is None else side.off_s(now_s)
@@ -135,6 +143,21 @@ class ProviderViews:
             left_ms = None if math.isinf(next_s) else round(1000 * (next_s - now_s))
             return OFF, broken, "", left_ms
         return Status.READY.value, "", "", None
+
+    def _state_of_own(self, name: str) -> tuple[str, str, str, int | None]:
+        """Return the same for own engines: they are there as long as one of their servers could be given a call."""
+        servers = [
+            worker
+            for worker in self._fleet.workers()
+            if is_server(worker)
+            and (model := worker.serves)
+            and name in (model.name, *model.aliases)
+        ]
+        sieved = eligible(servers, self._now_s)
+        if sieved.candidates:
+            return Status.READY.value, "", "", None
+        why = "all of its workers are full" if sieved.busy else "none of its workers is ready"
+        return OFF, why if servers else "no worker of this cluster serves it now", "", None
 
     def _worker(self, worker_id: WorkerId) -> Worker | None:
         try:

@@ -2,6 +2,7 @@
 
 its client speaks an API of the target    the client's own bytes pass
 any other, and what is stored here        read here, written in the API that the target prefers
+the target is own engines                 read here, and generated as without a route
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from smg_node.http.ports.providers import ApiWay, Refusal, TargetExplained, Targ
 from smg_node.providers.issuers import issuer_of
 from smg_node.providers.provider_dialects import provider_dialect
 from smg_node.providers.provider_spec import ProviderSpec
+from smg_node.providers.route_spec import ENGINES
 from smg_node.providers.target import OUTPUT_MAX
 
 PASSED: Final = ("chat", "messages", "generate_content")
@@ -24,6 +26,7 @@ CLIENT_APIS: Final = (*PASSED, "responses", "interactions")
 """All in which a model at a vendor can be asked here; the last two are read here in any case, as they are stored."""
 NATIVE: Final = "native"
 TRANSLATED: Final = "translated"
+GENERATED: Final = "generated"
 
 
 def explained(
@@ -37,6 +40,8 @@ def explained(
 
     `side` is the target if it is open: what its vendor was found to refuse counts as well.
     """
+    if target.to.partition("/")[0] == ENGINES:
+        return TargetExplained(target, dict.fromkeys(CLIENT_APIS, ApiWay(ENGINES, GENERATED)))
     if provider is None:
         return TargetExplained(target, {})
     spec, model = provider.spec, target.to.partition("/")[2]

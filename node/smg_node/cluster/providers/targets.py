@@ -1,4 +1,4 @@
-"""Targets: models at providers as workers of the fleet, one behind each public name of a model. Pure."""
+"""Targets: models at providers, and of own engines, as workers of the fleet, one behind each public name. Pure."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ from smg_node.cluster.providers.definitions import DefinedProvider, Definitions
 from smg_node.config.worker_url import PROVIDER, WorkerUrl
 from smg_node.core.ids import WorkerId
 from smg_node.fleet.workers.worker_spec import WEIGHT_LABEL, DeclaredWorker
-from smg_node.providers.route_spec import RouteTarget
+from smg_node.providers.route_spec import ENGINES, RouteTarget
 
 PROVIDER_LABEL: Final = "provider"
 ON_LABEL: Final = "on"
@@ -58,9 +58,10 @@ def _worker(public: str, target: RouteTarget, provider: DefinedProvider | None) 
         model=public,
         labels=_frozen(labels),
     )
+    own = target.provider == ENGINES
     return DeclaredWorker(
         url,
-        trouble=NO_PROVIDER if provider is None else provider.trouble,
+        trouble="" if own else NO_PROVIDER if provider is None else provider.trouble,
         sources=("providers",),
         registered_by="" if provider is None else provider.owner,
         version=0 if provider is None else provider.version,

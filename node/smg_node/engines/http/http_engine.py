@@ -101,6 +101,8 @@ class HttpEngine:
     contract = Contract.OPENAI
     vendor: VendorSide | None = None
     """Where it is a model at a vendor: how that is spoken to."""
+    own_model: str = ""
+    """Where it stands for a model of this cluster's own workers: that model's name; see `own_engines`."""
 
     def __init__(
         self,

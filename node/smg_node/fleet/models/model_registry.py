@@ -97,14 +97,27 @@ class Models:
         """Return the model of that name or alias, if some worker has ever served it."""
         return self._served.get(self._names.get(name, name))
 
+    def find_any(self, name: str) -> ServedModel | None:
+        """Return the same, also where the name is an alias that another model's own name goes before."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        return next((model for model in self.all() if name in self._others(model)), None)
+
+    def _others(self, model: ServedModel) -> Sequence[str]:
+        return *model.settings.aliases, self._learnt.get(model.name, "")
+
     def all(self) -> list[ServedModel]:
         """Return every model that engines serve, sorted by name."""
         return [self._served[name] for name in sorted(self._served)]
 
     def relayed(self, name: str) -> RelayedModel | None:
-        """Return the model of that name or alias that some HTTP worker has ever served."""
+        """Return the model of that name or alias that some HTTP worker has ever served; the name goes first."""
         # Where engines serve everything there is none, and each request asks.
-        return self._relayed.get(self._names.get(name, name)) if self._relayed else None
+        relayed = self._relayed
+        if not relayed:
+            return None
+        return relayed.get(name) or relayed.get(self._names.get(name, name))
 
     def all_relayed(self) -> list[RelayedModel]:
         """Return every model that HTTP workers serve, sorted by name."""

@@ -38,8 +38,11 @@ def fit(prefill: Worker, decode: Worker) -> bool:
 
 
 def useful(workers: Sequence[Worker]) -> list[Worker]:
-    """Return those that may be given work now and can do it, alone or with one of the others, in their order."""
-    ready = [worker for worker in workers if worker.routable]
+    """Return those that may be given work now and can do it, alone or with one of the others, in their order.
+
+    One that stands for other workers does nothing itself.
+    """
+    ready = [worker for worker in workers if worker.routable and not worker.own_model]
     prefill, decode = (
         dict.fromkeys(_known(worker) for worker in ready if worker.role == role)
         for role in ("prefill", "decode")

@@ -9,7 +9,7 @@ from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.engines.disaggregation import Pairing, Role
-from smg_node.engines.engine import Engine, ModelCard
+from smg_node.engines.engine import OWN_MODEL, Engine, ModelCard
 from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import (
     LOGPROBS_MISSING_CODE,
@@ -121,6 +121,11 @@ class Worker:
     def labels(self) -> Mapping[str, str]:
         """The operator's labels of the worker."""
         return self.declared.labels
+
+    @property
+    def own_model(self) -> str:
+        """The model of other workers that it stands for, where it is a target of a route that leads to those; else ""."""
+        return "" if self.card is None else self.card.server.get(OWN_MODEL, "")
 
     @property
     def draining(self) -> bool:

@@ -57,7 +57,7 @@ class ModelMeasures:
 
     async def of(self, model: str, *, deadline_s: float) -> Measure:
         """Return the model of that name or alias; NOT_FOUND or OVERLOADED as for a generation."""
-        found = await self._placer.known(model, deadline_s=deadline_s)
+        found = self._placer.own.behind(await self._placer.known(model, deadline_s=deadline_s))
         if isinstance(found, RelayedModel):
             return RelayedMeasure(found)
         read = await self._placer.model(model, deadline_s=deadline_s)

@@ -49,7 +49,7 @@ _TARGET: Final = _all(
     }
 )
 _KEY: Final = _all({"reference": _TEXT, "resting_ms": _COUNT, "why": _TEXT})
-_WAY: Final = _all({"api": _TEXT, "way": {"enum": ["native", "translated"]}})
+_WAY: Final = _all({"api": _TEXT, "way": {"enum": ["native", "translated", "generated"]}})
 _REFUSAL: Final = _all({"message": _TEXT, "where": _TEXT, "code": _TEXT})
 _SECRET: Final[Mapping[str, Any]] = {
     "type": "string",
@@ -115,7 +115,7 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
                 "minItems": 1,
                 "items": {
                     "anyOf": [
-                        {"type": "string", "description": "PROVIDER/MODEL"},
+                        {"type": "string", "description": "PROVIDER/MODEL, or engines/MODEL"},
                         {
                             "type": "object",
                             "properties": {"to": _TEXT, "weight": _NUMBER, "on": _TEXTS},

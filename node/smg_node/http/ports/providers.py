@@ -21,7 +21,7 @@ class ProviderKeyView(msgspec.Struct, frozen=True):
 
 
 class TargetView(msgspec.Struct, frozen=True):
-    """One model at one provider behind a public name, as the answering process sees it.
+    """One model at one provider, or of own engines, behind a public name, as the answering process sees it.
 
     `state` is that of a worker, or `off` where it is left alone for `off_ms` (None: nobody knows) because of `reason`.
     """
@@ -88,7 +88,10 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class ApiWay(msgspec.Struct, frozen=True):
-    """How a target is asked for clients of one API: in `api`, with their own bytes (`native`) or `translated` ones."""
+    """How a target is asked for clients of one API: in `api`, with their own bytes (`native`) or `translated` ones.
+
+    What is asked of own engines is `generated`, and `api` says so.
+    """
 
     api: str
     way: str

@@ -129,7 +129,7 @@ class GenerationRun(GenerationContext, eq=False):
     ) -> None:
         """Send the events of this generation; see `run_interface.Run`."""
         parts, context = self.parts, self.context
-        self.journey = journey = parts.journal.begin(
+        self.journey = journey = self.journey or parts.journal.begin(
             context.request_id,
             self.dialect,
             self.request.model,
@@ -175,8 +175,6 @@ class GenerationRun(GenerationContext, eq=False):
         finally:
             if self._hold is not None:
                 self._let_go()
-            if self.ticket is not None:
-                settle(self.ticket, self.story, self._failure)
             self._report(journey)
 
     # ── The beginning ────────────────────────────────────────────────────────
@@ -194,7 +192,7 @@ class GenerationRun(GenerationContext, eq=False):
             if ticket is not None and not ticket.enters():
                 await ticket.enter()
             self.served = model
-        journey.model = model.name
+        journey.model = self._model
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
@@ -217,7 +215,7 @@ class GenerationRun(GenerationContext, eq=False):
             why="first" if target is None else "target",
             journey=journey,
         )
-        hold = placer.soon(model, wish) or await placer.hold(model, wish)
+        hold = placer.soon(model, wish) or await self._placed(model, wish)
         self._hold = self.checked = hold
         self.worker, self.attempts = hold.worker.id, 1
         planned = plan(
@@ -253,6 +251,10 @@ class GenerationRun(GenerationContext, eq=False):
     async def _found(self) -> ServedModel:
         context = self.context
         return await self.parts.placer.model(self.request.model, deadline_s=context.deadline_s)
+
+    async def _placed(self, model: ServedModel, wish: PlacementRequest) -> Reservation:
+        """Return a reservation that could not be had at once."""
+        return await self.parts.placer.hold(model, wish)
 
     def _knock(self, model: ServedModel) -> Ticket | None:
         """Count a request to that model; return its admission ticket, None where no limit applies."""
@@ -299,7 +301,10 @@ class GenerationRun(GenerationContext, eq=False):
         return out
 
     def _report(self, journey: Journey) -> None:
+        """Settle the limits, and tell all who want to know how it ended."""
         story, parts, context = self.story, self.parts, self.context
+        if self.ticket is not None:
+            settle(self.ticket, story, self._failure)
         ended_ms = parts.clock.now_ms()
         kind: OutcomeKind = "ok"
         code, status = "", 200

@@ -140,6 +140,7 @@ class LegRun:
             why="target" if ground.wish.target is not None else self._why,
             # Its client has half an answer: nobody should wait less.
             priority="system" if leg.done else ground.wish.priority,
+            patient=ground.wish.patient or bool(leg.done),
         )
         return await ground.parts.placer.hold(self._model, wish)
 

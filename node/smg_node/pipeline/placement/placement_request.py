@@ -26,8 +26,8 @@ class PlacementRequest(msgspec.Struct, eq=False):
 
     `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers for
     which it is true; `avoid` are those that failed the call before. `target` is the one worker its
-    client wants. Only a generation can be shared by a `pair`. The rest is input of policies
-    (`routing.policy.Asked`) and of the journey.
+    client wants. Only a generation can be shared by a `pair`. One that is not `patient` is refused where it would have
+    to wait. The rest is input of policies (`routing.policy.Asked`) and of the journey.
     """
 
     deadline_s: float
@@ -46,6 +46,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     why: Why = "first"
     journey: Journey | None = None
     pair: bool = True
+    patient: bool = True
 
 
 class Beginnings(Protocol):

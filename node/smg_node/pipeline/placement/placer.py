@@ -27,6 +27,8 @@ from smg_node.pipeline.placement.decider import (
     PlacementRequest,
     Rule,
 )
+from smg_node.pipeline.placement.eligibility import eligible
+from smg_node.pipeline.placement.own_models import OwnModels
 from smg_node.pipeline.placement.waiting_room import PAUSE_MIN_S, WaitingRoom, overloaded
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import NOBODY
@@ -86,6 +88,8 @@ class Placer:
         """Takes in that the first token of a held call came, and when: its prompt lies in that worker's cache."""
         self.answered: Final = self._decider.answered
         """Takes in that a worker has answered a held call with these ids: the next turn begins with prompt and answer."""
+        self.own: Final = OwnModels(fleet)
+        """The own models behind public names."""
         fleet.watch(self._changed)
 
     def retune(
@@ -143,15 +147,15 @@ class Placer:
         return found if found is not None and found.unread is None else None
 
     async def model(self, name: str, *, deadline_s: float) -> ServedModel:
-        """Return the model of that name or alias, served by engines, its files read.
+        """Return the model of that name or alias, served by engines, its files read; of a route, its first target's.
 
         NOT_FOUND `model_not_found` if no worker serves it; OVERLOADED `no_worker_available` while a
         worker that might serve it is still connecting; status 501 if those that do speak HTTP.
         """
-        found = await self.known(name, deadline_s=deadline_s)
+        found = self.own.behind(await self.known(name, deadline_s=deadline_s))
         if isinstance(found, ServedModel):
             if found.unread is not None:
-                await self._read(found, deadline_s)
+                await self.read(found, deadline_s)
             return found
         raise SmgError(
             ErrorKind.UPSTREAM_FAILED,
@@ -161,7 +165,7 @@ class Placer:
             status=501,
         )
 
-    async def _read(self, model: ServedModel, deadline_s: float) -> None:
+    async def read(self, model: ServedModel, deadline_s: float) -> None:
         """Return when the model's files are read. That ends within seconds, so only the client's
         deadline counts.
         """
@@ -218,8 +222,8 @@ class Placer:
         """Choose a worker of `model` and count a call in.
 
         Waits a little for one to come back, then OVERLOADED `no_worker_available`; waits in the
-        queue where all are full, then OVERLOADED `overloaded`. With a target it is that worker or
-        an error: NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
+        queue where all are full, then OVERLOADED `overloaded`. One that is not patient waits for neither. With a
+        target it is that worker or an error: NOT_FOUND `worker_not_found`, OVERLOADED `worker_unavailable`.
         """
         began_s = now_s = self._clock.monotonic_s()
         try:
@@ -238,6 +242,8 @@ class Placer:
                     )
                     if hold is not None:
                         return hold
+                if not wish.patient:
+                    raise _no_worker(stages.lack(model.name))
                 if waiting or stages.busy:
                     return await self._in_line(model, wish, began_s, until_s)
                 if last:
@@ -248,6 +254,16 @@ class Placer:
         except SmgError:
             self._note_unplaced(model, wish)
             raise
+
+    def has_room(self, name: str) -> bool:
+        """Whether own workers of the model of that name would be given a call without special needs at once."""
+        model, now_s = self.own.model(name), self._clock.monotonic_s()
+        if model is None or (self._rooms and self._waiting(model)):
+            return False
+        if isinstance(model, RelayedModel):
+            # Targets of the same public name are no servers.
+            return bool(eligible(self.own.servers(model), now_s).candidates)
+        return self._decider.stages(model, now_s, self._rule(model)).open
 
     def _note_unplaced(self, model: AnyModel, wish: PlacementRequest) -> None:
         if wish.journey is not None:

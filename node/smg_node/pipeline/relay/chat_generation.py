@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 
 from smg_node.admission.ticket import Ticket
-from smg_node.core.errors import SmgError
-from smg_node.core.generation.answer import Answer
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.answer import Answer, Collector
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import Event, Fail, Usage
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
@@ -26,13 +26,15 @@ from smg_node.dialects.chat.listener import ChunkReader
 from smg_node.dialects.chat.writer import call_ids, chat_fields
 from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.fleet.models.served_model import RelayedModel
+from smg_node.pipeline.generation.event_iterator import pulled
+from smg_node.pipeline.generation.event_outlet import EventOutlet, Receiver
 from smg_node.pipeline.generation.event_sink import Ready, Receive
-from smg_node.pipeline.generation.run_interface import Generations, Run, collected
+from smg_node.pipeline.generation.run_interface import Generations, Run
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.answer_collector import AnswerCollector, ListenAs, begin_of
 from smg_node.pipeline.relay.relay_context import Asks, Translation, first_known
-from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.pipeline.relay.relay_request import APIS, OWN, Relayable, relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.pipeline.stream.call_constraint import forms_of
@@ -41,12 +43,9 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """Collaborators of all generations; built once. `engines` generates for models with gRPC
-    engines.
-    """
+class ChatParts:
+    """Collaborators of generations by HTTP workers; built once."""
 
-    engines: Generations
     relays: Relays
     placer: Placer
     preparer: Preparer
@@ -60,19 +59,26 @@ class AnyGenerations:
     def __init__(self, engines: Generations, relays: Relays, preparer: Preparer) -> None:
         """Use `engines` for models that have gRPC engines, and relay chats for the others."""
         calls = relays.parts
-        self._parts = _Parts(engines, relays, calls.placer, preparer, calls.ids, calls.clock)
+        self._engines = engines
+        self._parts = ChatParts(relays, calls.placer, preparer, calls.ids, calls.clock)
 
     def start(self, dialect: str, request: GenerateRequest, context: RequestContext) -> Run:
         """Return a run that has not begun."""
-        return AnyRun(self._parts, dialect, request, context)
+        return AnyRun(self._engines, self._parts, dialect, request, context)
 
 
 class AnyRun:
     """One generation that picks gRPC or HTTP workers when it begins; see `run_interface.Run`."""
 
     def __init__(
-        self, parts: _Parts, dialect: str, request: GenerateRequest, context: RequestContext
+        self,
+        engines: Generations,
+        parts: ChatParts,
+        dialect: str,
+        request: GenerateRequest,
+        context: RequestContext,
     ) -> None:
+        self._engines = engines
         self._parts = parts
         self._asked = (dialect, request, context)
         self._run: Run | None = None
@@ -127,10 +133,12 @@ class AnyRun:
     async def _chosen(self) -> Run:
         if self._run is None:
             parts, (dialect, request, context) = self._parts, self._asked
-            start = parts.engines.start
+            start = self._engines.start
             try:
-                model = await parts.placer.known(request.model, deadline_s=context.deadline_s)
-                if isinstance(model, RelayedModel):
+                if parts.relays.takes(request.model) or isinstance(
+                    await parts.placer.known(request.model, deadline_s=context.deadline_s),
+                    RelayedModel,
+                ):
                     start = partial(ChatRun, parts)
             except SmgError:
                 # Told, and counted, by who would have generated, who need not wait for it once more.
@@ -143,16 +151,29 @@ class ChatRun:
     """One generation by HTTP workers; see `run_interface.Run`."""
 
     def __init__(
-        self, parts: _Parts, dialect: str, request: GenerateRequest, context: RequestContext
+        self,
+        parts: ChatParts,
+        dialect: str,
+        request: GenerateRequest,
+        context: RequestContext,
+        answer_id: str = "",
     ) -> None:
-        self.ignored = request.ignored
         self._parts = parts
         self._dialect = dialect
         self._request = request
         self._context = context
-        self._id = parts.ids.new("")
+        self._id = answer_id or parts.ids.new("")
         self._run: RelayRun | None = None
         self._heard: AnswerCollector | None = None
+        self._receiver: Receiver | None = None
+        self._outlet: EventOutlet | None = None
+        """Where own engines behind a route tell their answer, once they are called."""
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parameters without effect."""
+        outlet = self._outlet
+        return self._request.ignored if outlet is None else outlet.ignored or self._request.ignored
 
     @property
     def worker(self) -> str:
@@ -178,8 +199,35 @@ class ChatRun:
         if self._run is not None:
             self._run.leave()
 
-    async def events(self) -> AsyncGenerator[Sequence[Event], None]:
+    def events(self) -> AsyncGenerator[Sequence[Event], None]:
         """Yield the events of this generation; never raises SmgError."""
+        if self._parts.relays.routed(self._request.model):
+            return pulled(self.tell)
+        return self._events()
+
+    async def tell(
+        self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
+    ) -> None:
+        """See `Run`."""
+        self._receiver = Receiver(receive, ready, through)
+        async with aclosing(self._events()) as batches:
+            async for events in batches:
+                if receive(events) and ready is not None:
+                    await ready()
+
+    async def answer(self) -> Answer:
+        """See `Run`."""
+        collector = Collector(self._request.choices)
+        self._receiver = Receiver(collector.feed, whole=True)
+        async with aclosing(self._events()) as batches:
+            async for events in batches:
+                collector.feed(events)
+        outlet = self._outlet
+        whole = None if outlet is None else outlet.answer
+        return collector.answer() if whole is None else whole
+
+    async def _events(self) -> AsyncGenerator[Sequence[Event], None]:
+        """Yield the events of this generation that its outlet has not had."""
         failure: SmgError | None = None
         try:
             run = await self._written()
@@ -190,20 +238,8 @@ class ChatRun:
                         yield told
         except SmgError as error:
             failure = error
-        yield self._ending(failure)
-
-    async def tell(
-        self, receive: Receive, ready: Ready | None = None, through: ByteSink | None = None
-    ) -> None:
-        """See `Run`."""
-        async with aclosing(self.events()) as batches:
-            async for events in batches:
-                if receive(events) and ready is not None:
-                    await ready()
-
-    async def answer(self) -> Answer:
-        """See `Run`."""
-        return await collected(self, self._request.choices)
+        if self._outlet is None or not self._outlet.ended:
+            yield self._ending(failure)
 
     def _told(self) -> list[Event]:
         return [] if self._heard is None else self._heard.take()
@@ -233,18 +269,36 @@ class ChatRun:
             for prompt in request.prompts:
                 for form in forms_of(prompt) if isinstance(prompt, ChatPrompt) else ():
                     await parts.preparer.constraint(form)
-            fields = chat_fields(request)
-            asked = relayable(APIS["chat"], _encode(fields), fields)
+            asked = self._relayable()
             asks = Asks(
                 self._dialect,
                 request.stream,
                 self._id,
                 lambda listen_as: self._listen(asked.prompt_tokens, listen_as),
                 lambda: Translation(request),
+                outlet=self._opened,
             )
             key = request.routing_key or ""
             self._run = parts.relays.start(asked, {}, self._context, key, asks)
         return self._run
+
+    def _opened(self, _translation: Translation) -> EventOutlet:
+        receiver, request = self._receiver, self._request
+        if receiver is None:
+            raise SmgError(ErrorKind.OVERLOADED, "the route has changed meanwhile: ask again")
+        self._outlet = EventOutlet(receiver, seen=request.stream or request.polled)
+        return self._outlet
+
+    def _relayable(self) -> Relayable:
+        """Return the request as HTTP workers are sent it; as one for own engines alone where no chat can carry it."""
+        request = self._request
+        try:
+            fields = chat_fields(request)
+        except SmgError:
+            if not self._parts.relays.routed(request.model):
+                raise
+            return relayable(OWN, b"{}", {"model": request.model}, streamed=request.stream)
+        return relayable(APIS["chat"], _encode(fields), fields)
 
     def _listen(self, prompt_tokens: int, listen_as: ListenAs | None) -> AnswerCollector:
         """Return the listener of a call; the call before it gave no output."""

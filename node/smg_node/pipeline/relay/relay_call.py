@@ -54,6 +54,8 @@ class Head:
     headers: Mapping[str, str]
     events: bool = False
     whole: bool = False
+    told: bool = False
+    """Whether the client has the answer already, and nothing follows."""
 
 
 class MissingError(Exception):

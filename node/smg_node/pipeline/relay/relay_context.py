@@ -1,21 +1,30 @@
 """Relay context: collaborators of relayed requests, and the origin and listener of one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from smg_node.admission.admission import Admission
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Usage
 from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
+from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
+from smg_node.engines.http.http_engine import RelayRequest
+from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.fleet.fleet import Fleet
+from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_metering import RelayMeter
+from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.routing.retry_budget import RetryBudgets
 
 if TYPE_CHECKING:
@@ -35,6 +44,8 @@ class RelayParts:
     journal: Journal
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
+    own_calls: "MakeOwnCall | None" = None
+    """Makes the calls of own engines, where targets of routes may stand for those."""
 
 
 class Listener(Protocol):
@@ -72,6 +83,19 @@ class Translation:
     presenter: Presenter | None = None
 
 
+class Outlet(Protocol):
+    """Takes the answer of own engines to the client, past the bytes of a relayed answer. For one call."""
+
+    @property
+    def said(self) -> bool:
+        """Whether the client has had a word of it."""
+        ...
+
+    async def tell(self, run: Run) -> bytes | None:
+        """Have a run tell its answer to its end, or return the body of a whole one. SmgError if it failed, told or not."""
+        ...
+
+
 def _nobody(_listen_as: object) -> None:
     return None
 
@@ -91,6 +115,100 @@ class Asks:
     """Return the request in the node's own terms; INVALID_REQUEST. None where it can only be relayed."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Those of the client's request."""
+    outlet: Callable[[Translation], Outlet] | None = None
+    """Return what takes the answer of own engines to the client; None where nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAsked:
+    """A request as targets are asked it: what its client said, and what of it belongs to the whole request.
+
+    `model` is the public name, `key` the routing key; `headers` go along to servers.
+    """
+
+    parts: RelayParts
+    asked: Relayable
+    asks: Asks
+    context: RequestContext
+    story: Journey
+    meter: RelayMeter
+    key: str
+    model: str
+    headers: Mapping[str, str]
+
+
+class OwnCall(Protocol):
+    """One call of a target that stands for a model of own workers."""
+
+    usage: UsageReader
+    """What it cost, once it is over."""
+    first_s: float | None
+    """When the first word came, on the monotonic clock."""
+    continuations: int
+    """How often its answers went on at another server."""
+    oddities: Mapping[str, int]
+    """What was not as expected in them, and how often."""
+
+    @property
+    def worker(self) -> str:
+        """Id of the server in use, "" until one was chosen."""
+        ...
+
+    @property
+    def said(self) -> bool:
+        """Whether the client has had a word past what `answer` yields."""
+        ...
+
+    def would_wait(self, error: SmgError) -> bool:
+        """Whether it failed because a server would have had to be waited for, and none was called."""
+        ...
+
+    def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the answer's head and body; a head that is `told` where the client has it already."""
+        ...
+
+
+class MakeOwnCall(Protocol):
+    """Makes such calls."""
+
+    def __call__(
+        self, told: TargetAsked, name: str, spoke: Callable[[], None], *, patient: bool
+    ) -> OwnCall:
+        """Return the call of the target that stands for the model `name`; `spoke` is called once it was answered.
+
+        `patient`: it may wait for own workers, because no other target could be called.
+        """
+        ...
+
+
+def upstream_request(
+    parts: RelayParts,
+    asked: Relayable,
+    context: RequestContext,
+    headers: Mapping[str, str],
+    silences: int,
+) -> RelayRequest:
+    """Return what all calls have in common; path and body are each worker's own. UPSTREAM_TIMEOUT if time is up."""
+    left_s = context.deadline_s - parts.clock.monotonic_s()
+    if left_s <= 0:
+        raise SmgError(
+            ErrorKind.UPSTREAM_TIMEOUT,
+            "the request's time was up before it was sent",
+            code=DEADLINE_CODE,
+        )
+    return RelayRequest(
+        path="",
+        body=b"",
+        streamed=asked.streamed,
+        timeout_s=left_s,
+        headers={
+            **headers,
+            # Servers make their own id of this one, and two of one id are mixed up by some.
+            "x-request-id": parts.ids.new("eng-"),
+            "x-smg-request-id": context.request_id,
+        },
+        silences=silences,
+    )
 
 
 def first_known(found: Prefilled | None, said: int) -> int:

@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock
+from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.placement.eligibility import Allowed
+from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
 
@@ -45,6 +49,8 @@ def can_take(worker: Worker, asked: Relayable) -> bool:
     if side is not None:
         api = asked.api
         return api.name in side.dialects or (api.generates and api.name in TRANSLATED)
+    if worker.own_model:
+        return True
     if asked.api.native:
         return False
     return may_have(worker, asked.api) and (
@@ -60,23 +66,73 @@ def vendor_of(worker: Worker) -> VendorSide | None:
 
 
 class TargetFilter:
-    """Which workers may be given one request now, by what its calls so far came to."""
+    """Which workers may be given one request now, by what its calls so far came to.
+
+    `serving` returns all workers of its model, of which it may go to those of `kind`, None for any; `has_room` whether
+    own workers of a model of that name could be given it at once.
+    """
 
     def __init__(
-        self, asked: Relayable, clock: Clock, serving: Callable[[], Sequence[Worker]]
+        self,
+        asked: Relayable,
+        clock: Clock,
+        serving: Callable[[], Sequence[Worker]],
+        has_room: Callable[[str], bool],
+        kind: Allowed | None = None,
     ) -> None:
         self._asked = asked
         self._clock = clock
-        self._serving = serving
+        self._all = serving
+        self._kind = kind
+        self._has_room = has_room
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
+        self._passed: set[str] = set()
+        """Targets of own engines that would have had it wait."""
+
+    def serving(self) -> Sequence[Worker]:
+        """Return all workers that it may ever go to."""
+        kind, serving = self._kind, self._all()
+        return serving if kind is None else list(filter(kind, serving))
+
+    def placement(self, context: RequestContext, key: str, journey: Journey) -> PlacementRequest:
+        """Return what a call of the request needs of its worker; `key` is its routing key."""
+        asked = self._asked
+        return PlacementRequest(
+            deadline_s=context.deadline_s,
+            ids=asked.ids,
+            prompt_tokens=asked.prompt_tokens,
+            key=key,
+            caller=context.caller,
+            client=context.client,
+            priority=context.priority,
+            target=context.target_worker,
+            fits=self.fits,
+            why="first" if context.target_worker is None else "target",
+            journey=journey,
+            pair=for_pairs(asked, self.serving()),
+        )
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
+        if self._kind is not None and not self._kind(worker):
+            return False
         if not can_take(worker, self._asked):
             return False
+        if worker.own_model:
+            return self._joins(worker) and (self._is_open(worker) or self.is_last(worker))
         side = vendor_of(worker)
         return side is None or (not self._is_off(side) and self._joins(worker))
+
+    def is_last(self, worker: Worker) -> bool:
+        """Whether no other one could be given the request now, so that it may as well wait there."""
+        return not any(
+            one is not worker and one.routable and self._could_have(one) for one in self.serving()
+        )
+
+    def passed(self, worker: Worker) -> None:
+        """Take in that a target of own engines would have had the request wait: others go first from now on."""
+        self._passed.add(worker.id)
 
     def failed(self, error: SmgError) -> None:
         """Take in that a call broke: targets that are there for such failures join."""
@@ -86,7 +142,7 @@ class TargetFilter:
         """Raise the error of the target that is back first, where every one that can take the request is off for now."""
         soonest: tuple[float, VendorSide] | None = None
         now_s = self._clock.monotonic_s()
-        for worker in self._serving():
+        for worker in self.serving():
             if not can_take(worker, self._asked):
                 continue
             side = vendor_of(worker)
@@ -98,6 +154,22 @@ class TargetFilter:
         if soonest is not None:
             raise soonest[1].off_error(now_s)
 
+    def _could_have(self, worker: Worker) -> bool:
+        return (
+            can_take(worker, self._asked)
+            and self._joins(worker)
+            and self._is_open(worker)
+            and worker.breaker.usable(self._clock.monotonic_s())
+        )
+
+    def _is_open(self, worker: Worker) -> bool:
+        """Whether a target would be called at once, as far as its account or its own workers go."""
+        own = worker.own_model
+        if own:
+            return worker.id not in self._passed and self._has_room(own)
+        side = vendor_of(worker)
+        return side is None or not self._is_off(side)
+
     def _is_off(self, side: VendorSide) -> bool:
         return side.off_s(self._clock.monotonic_s()) > 0
 
@@ -108,14 +180,14 @@ class TargetFilter:
             return True
         if not self._failed.isdisjoint(on.split(",")):
             return True
-        return not any(self._is_there(one) for one in self._serving())
+        return not any(self._is_there(one) for one in self.serving())
 
     def _is_there(self, worker: Worker) -> bool:
         """Whether a worker that is always there may be given work."""
         if worker.labels.get(ON_LABEL) is not None or not worker.routable:
             return False
-        side = vendor_of(worker)
-        return can_take(worker, self._asked) and (side is None or not self._is_off(side))
+        usable = worker.breaker.usable(self._clock.monotonic_s())
+        return usable and can_take(worker, self._asked) and self._is_open(worker)
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

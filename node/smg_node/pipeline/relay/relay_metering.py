@@ -31,15 +31,34 @@ class RelayMeter:
         self._asked = asked
         self._context = context
         self._events = 0
+        self._handed = False
 
     async def enter(self, model: str) -> None:
         """Charge an estimate; LimitedError if a limit refuses it."""
         if self._admission is not None:
             self.ticket = self._admission.ticket(self._context, model)
-        ticket, asked = self.ticket, self._asked
+        ticket = self.ticket
         if ticket is None:
             return
         await ticket.enter()
+        await self._reserve(ticket)
+
+    def hand_over(self) -> Ticket | None:
+        """Return the ticket for a call that counts tokens itself, with nothing reserved on it; see `take_back`."""
+        if self.ticket is not None:
+            self.ticket.unreserve()
+            self._handed = True
+        return self.ticket
+
+    async def take_back(self) -> None:
+        """Reserve an estimate again where a call that counted tokens itself came to nothing; as `enter`."""
+        if self._handed and self.ticket is not None:
+            self._handed = False
+            self.ticket.unreserve()
+            await self._reserve(self.ticket)
+
+    async def _reserve(self, ticket: Ticket) -> None:
+        asked = self._asked
         answers = 1
         most: int | None = 0
         if asked.api.generates:

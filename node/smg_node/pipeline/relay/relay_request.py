@@ -81,6 +81,9 @@ NATIVE: Final[Mapping[str, Api]] = {
 }
 """APIs that are passed on to vendors only, by the name of their dialect."""
 
+OWN: Final = Api("own", ("/v1/chat/completions",), (), generates=True, native=True)
+"""Stands for the API of requests that only own engines can take."""
+
 
 class Relayable(msgspec.Struct, frozen=True):
     """A parsed client request. `raw` is its body, `fields` the body's fields.

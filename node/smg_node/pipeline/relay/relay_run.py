@@ -16,41 +16,45 @@ from typing import Final
 
 import msgspec
 
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.errors import SmgError
 from smg_node.core.journey import Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.engine import Prefilled
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
-from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.generator import checked_key
 from smg_node.pipeline.generation.leg_runner import given_up
 from smg_node.pipeline.pairs.pair_reservation import PairReservation
+from smg_node.pipeline.placement.own_models import is_target
 from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.filters.answer_guard import guard_of
 from smg_node.pipeline.relay.filters.answer_stops import ThoughtSeenError
 from smg_node.pipeline.relay.pairs.pair_bodies import on_rank
 from smg_node.pipeline.relay.pairs.pair_relay import RelayPair
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
-from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
+from smg_node.pipeline.relay.relay_context import (
+    Asks,
+    OwnCall,
+    RelayParts,
+    TargetAsked,
+    first_known,
+    upstream_request,
+)
 from smg_node.pipeline.relay.relay_eligibility import (
     TargetFilter,
     check_somebody_can,
-    for_pairs,
     nobody,
 )
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
-from smg_node.pipeline.relay.run_report import RunEnd, note_broken, report
+from smg_node.pipeline.relay.run_report import RunEnd, is_clients, note_broken, report
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
 
 __all__ = ["RelayParts", "RelayRun"]
 
-_CLIENTS: Final = frozenset({ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE})
-"""Kinds of what a worker says of the request and not of itself: no other one is asked."""
 MISSING_TRIES_MAX: Final = 16
 """How many workers without an API a request finds at most."""
 
@@ -67,8 +71,10 @@ class RelayRun:
         key: str,
         asks: Asks | None = None,
     ) -> None:
-        self.worker = ""
-        """Id of the worker in use, "" until one was chosen."""
+        self._worker = ""
+        self._own: OwnCall | None = None
+        """The call of own engines, where that is what is called."""
+        self._story: Journey | None = None
         self.attempts = 0
         self._parts = parts
         self._asked = asked
@@ -90,11 +96,17 @@ class RelayRun:
         """Whether the stop strings that a worker was told may have ended a thought."""
         self.meter = RelayMeter(parts.admission, asked, context)
 
+    @property
+    def worker(self) -> str:
+        """Id of the worker in use, "" until one was chosen."""
+        own = self._own
+        return self._worker if own is None else own.worker or self._worker
+
     async def answer(self) -> AsyncGenerator[Head | bytes, None]:
         """Yield the answer's head, then its body; closing it stops the worker. SmgError if it
         fails.
         """
-        journey = self._journey()
+        self._story = journey = self._journey()
         try:
             model = self._admitted or await self._admit()
             journey.model = model.name
@@ -148,14 +160,21 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
-        self._targets = TargetFilter(asked, parts.clock, partial(parts.fleet.serving, found))
+        placer = parts.placer
+        self._targets = TargetFilter(
+            asked,
+            parts.clock,
+            partial(parts.fleet.serving, found),
+            placer.has_room,
+            is_target if placer.own.names(found) else None,
+        )
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name)
         return found
 
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
         parts, asked = self._parts, self._asked
-        check_somebody_can(asked, parts.fleet.serving(model))
+        check_somebody_can(asked, self._targets.serving())
         self._targets.check()
         try:
             hold = await parts.placer.hold(model, wish)
@@ -163,25 +182,11 @@ class RelayRun:
             if self._broken is None:
                 raise
             raise given_up(self._broken, error.message) from error
-        self.worker = hold.worker.id
+        self._worker = hold.worker.id
         return hold
 
     def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
-        context, asked = self._context, self._asked
-        return PlacementRequest(
-            deadline_s=context.deadline_s,
-            ids=asked.ids,
-            prompt_tokens=asked.prompt_tokens,
-            key=checked_key(self._key),
-            caller=context.caller,
-            client=context.client,
-            priority=context.priority,
-            target=context.target_worker,
-            fits=self._targets.fits,
-            why="first" if context.target_worker is None else "target",
-            journey=journey,
-            pair=for_pairs(asked, self._parts.fleet.serving(model)),
-        )
+        return self._targets.placement(self._context, checked_key(self._key), journey)
 
     # ── Calls ────────────────────────────────────────────────────────────────
 
@@ -215,9 +220,14 @@ class RelayRun:
                     hold.engine.thinks = True
                 continue
             except SmgError as error:
-                if error.kind in _CLIENTS and not said:
+                own = self._own
+                said = said or (own is not None and own.said)
+                if is_clients(error) and not said:
                     hold.ended(parts.clock.monotonic_s())
                     raise
+                if own is not None and own.would_wait(error):
+                    self._targets.passed(hold.worker)
+                    continue
                 pause_s = self._broke(hold, error, attempts, journey, said=said)
             finally:
                 hold.release(parts.clock.monotonic_s())
@@ -238,7 +248,9 @@ class RelayRun:
         parts = self._parts
         now_s = parts.clock.monotonic_s()
         alone = hold.lonely
-        hold.failed(error, now_s)
+        # Own workers were judged where they were called.
+        if self._own is None:
+            hold.failed(error, now_s)
         self._targets.failed(error)
         self._broken = error
         why: str | None = None
@@ -247,6 +259,8 @@ class RelayRun:
             why = "its client has a part of the answer"
         elif self._context.target_worker is not None:
             why = "its client wanted this worker and no other"
+        elif self._own is not None and self._targets.is_last(hold.worker):
+            why = ""  # All that its servers could do was tried there.
         else:
             broken = Broken(hold.culprit.id, error, False, alone, now_s - hold.began_s)
             then = attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=parts.rng)
@@ -265,8 +279,8 @@ class RelayRun:
         """Yield one worker's answer; nothing is yielded while another worker may still answer."""
         engine = hold.engine
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
-        if engine.vendor is not None:
-            async with aclosing(self._vendor_called(hold, engine, model, silences)) as told:
+        if engine.vendor is not None or engine.own_model:
+            async with aclosing(self._target_called(hold, engine, model, silences)) as told:
                 async for piece in told:
                     yield piece
             return
@@ -275,7 +289,7 @@ class RelayRun:
         self.found = None
         with scope.child("engine") as span:
             request = self._request(span.headers(), silences)
-            passage = ResponseFilter(engine.served_name, model.name)
+            passage = ResponseFilter(engine.served_name, self._model)
             self._usage = passage.usage
             call = self._call(hold, asked, engine, passage, parsed=listener is not None)
             if isinstance(call, RelayCall):
@@ -288,18 +302,23 @@ class RelayRun:
             if listener is not None:
                 listener.over()
 
-    async def _vendor_called(
+    async def _target_called(
         self, hold: Reservation, engine: HttpEngine, model: RelayedModel, silences: int
     ) -> AsyncGenerator[Head | bytes, None]:
-        """Yield the answer of a vendor's model, as `_called` does."""
-        # Imported with the first one: a node without providers has none of it.
-        from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
+        """Yield the answer of a vendor's model, or of own engines, as `_called` does."""
+        # Imported with the first one: a node without routes has none of it.
+        from smg_node.pipeline.relay.vendors.target_calls import target_call
 
-        parts, side = self._parts, engine.vendor
-        assert side is not None, "it was asked before"
-        names = (model.name, parts.clock.now_ms)
-        call = VendorCall(engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold))
+        assert self._story is not None, "an answer has a journey"
+        names = self._key, model.name, self._headers
+        asked = TargetAsked(
+            self._parts, self._asked, self._asks, self._context, self._story, self.meter, *names
+        )
+        patient = self._targets.is_last(hold.worker)
+        call, self._own = target_call(asked, engine, partial(self._spoke, hold), patient=patient)
         self._usage = call.usage
+        if self._own is None:
+            await self.meter.take_back()
         with scope.child("engine"):
             request = replace(self._request({}, silences), headers={})
             async with aclosing(call.answer(request)) as pieces:
@@ -343,30 +362,9 @@ class RelayRun:
             passage.recount(found.cached_tokens)
 
     def _request(self, trace_headers: Mapping[str, str], silences: int) -> RelayRequest:
-        """Return what all calls have in common; path and body are each worker's own."""
-        left_s = self._left_s()
-        if left_s <= 0:
-            raise SmgError(
-                ErrorKind.UPSTREAM_TIMEOUT,
-                "the request's time was up before it was sent",
-                code=DEADLINE_CODE,
-            )
         context = self._context
-        return RelayRequest(
-            path="",
-            body=b"",
-            streamed=self._asked.streamed,
-            timeout_s=left_s,
-            headers={
-                **self._headers,
-                **context.upstream_headers,
-                **trace_headers,
-                # Servers make their own id of this one, and two of one id are mixed up by some.
-                "x-request-id": self._parts.ids.new("eng-"),
-                "x-smg-request-id": context.request_id,
-            },
-            silences=silences,
-        )
+        headers = {**self._headers, **context.upstream_headers, **trace_headers}
+        return upstream_request(self._parts, self._asked, context, headers, silences)
 
     def _spoke(self, hold: Reservation) -> None:
         parts = self._parts
@@ -395,5 +393,6 @@ class RelayRun:
             used=(prompt_tokens, first_known(self.found, cached_tokens), completion_tokens),
             first_s=self._first_s,
             attempts=self.attempts,
+            own=self._own,
         )
         report(parts, journey, end)

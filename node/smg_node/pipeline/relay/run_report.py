@@ -1,12 +1,16 @@
 """Run report: the outcome of a relayed request, told to journal, metrics and usage when it is over."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from smg_node.core.errors import SmgError
+from smg_node.admission.limit_errors import LimitedError
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.request_context import RequestContext
-from smg_node.pipeline.relay.relay_context import Asks, RelayParts
+from smg_node.pipeline.relay.relay_context import Asks, OwnCall, RelayParts
+
+_CLIENTS: Final = frozenset({ErrorKind.INVALID_REQUEST, ErrorKind.TOO_LARGE})
+"""Kinds of what a worker says of the request and not of itself: no other one is asked."""
 
 
 class RunEnd(NamedTuple):
@@ -21,12 +25,14 @@ class RunEnd(NamedTuple):
     used: tuple[int, int, int]
     first_s: float | None
     attempts: int
+    own: OwnCall | None = None
+    """The call of own engines that ended it, if one did."""
 
 
 def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
     """Tell all who want to know."""
     kind, code, status = _verdict(end)
-    context = end.context
+    context, own = end.context, end.own
     prompt_tokens, cached_tokens, completion_tokens = end.used
     outcome = Outcome(
         dialect=end.asks.dialect,
@@ -42,12 +48,19 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
         tenant=context.tenant,
         key_id=context.key_id,
         received_s=context.received_s,
-        first_token_s=end.first_s,
+        first_token_s=end.first_s if own is None else own.first_s,
         ended_s=parts.clock.monotonic_s(),
         attempts=end.attempts,
+        continuations=0 if own is None else own.continuations,
+        oddities={} if own is None else own.oddities,
     )
     parts.journal.end(journey, outcome, parts.clock.now_ms())
     parts.on_outcome(outcome)
+
+
+def is_clients(error: SmgError) -> bool:
+    """Whether an error says something of the request, or of its client, and nothing of who was asked."""
+    return error.kind in _CLIENTS or isinstance(error, LimitedError)
 
 
 def note_broken(

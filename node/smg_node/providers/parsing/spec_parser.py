@@ -25,6 +25,7 @@ from smg_node.providers.parsing.plain_values import (
 )
 from smg_node.providers.parsing.spec_checks import check_spec
 from smg_node.providers.provider_spec import ModelSpec, ProviderSecrets, ProviderSpec, Timeouts
+from smg_node.providers.route_spec import ENGINES
 from smg_node.providers.secret import Secret
 
 KEYS_MAX: Final = 64
@@ -83,6 +84,8 @@ def parse_provider(name: object, said: object) -> ParsedProvider:
             "providers",
             f"{shown(name)} is no name: use up to 63 small letters, digits, dots, dashes, underscores",
         )
+    if name == ENGINES:
+        raise wrong("providers", f"{ENGINES} is no name: targets of routes call own engines so")
     path = f"providers.{name}"
     told = entries(said, path, "{kind: openai, keys: [env:OPENAI_API_KEY]}")
     hosting = HOSTINGS[chosen(told.get("kind"), tuple(HOSTINGS), f"{path}.kind", whose="kinds")]

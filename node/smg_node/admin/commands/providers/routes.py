@@ -1,4 +1,4 @@
-"""Route commands, `smg-admin routes`: public names of models, and the models at providers that answer for them."""
+"""Route commands, `smg-admin routes`: public names of models, and the targets that answer for them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -19,7 +19,7 @@ from smg_node.admin.views.provider_texts import ROUTE_COLUMNS, draw_route, route
 
 routes_app = typer.Typer(
     cls=CommandGroup,
-    help="Give models at providers public names: shared out by weight, or one after the other.",
+    help="Give models at providers, and of own engines, public names: shared out by weight, or one after the other.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -77,7 +77,7 @@ def set_route(
         list[str] | None,
         typer.Option(
             metavar="TARGET",
-            help="PROVIDER/MODEL, behind it ,weight=3 and ,on=rate+full if need be; again for another.",
+            help="PROVIDER/MODEL or engines/MODEL, behind it ,weight=3 and ,on=rate+full if need be; again for another.",
         ),
     ] = None,
     if_version: IfVersion = "",
@@ -86,9 +86,12 @@ def set_route(
 
     Requests are shared out by weight (1 if unsaid, 0.05 to 20), and a conversation stays where it is. A target with
     `on` joins only after failures of that kind: rate, full, no_money, not_let_in, model_unknown, broken, timed_out.
+    engines/MODEL is the model of that name as this cluster's own workers serve it, by gRPC or HTTP; where none of them
+    could take a request at once, other targets are asked before it has to wait.
 
     \b
     smg-admin routes set claude --to anthropic-a/claude-sonnet-5
+    smg-admin routes set qwen3 --to engines/qwen3 --to anthropic-a/claude-sonnet-5,on=full+broken
     smg-admin routes set claude --to anthropic-a/claude-sonnet-5,weight=3 --to vertex-b/claude-sonnet-5,on=rate+full
     """
     options = options_of(context)

@@ -8,18 +8,15 @@ cannot be written, the connection is reset.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.byte_sink import FrameTemplate
-from smg_node.core.generation.events import End, Event, Fail, Finish
-from smg_node.core.generation.request import Sampling
+from smg_node.core.generation.events import Fail
 from smg_node.dialects.dialect import (
     PLAIN_LEVELS,
     Dialect,
@@ -38,14 +35,13 @@ from smg_node.http.message.reply import Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import internal
 from smg_node.http.routes.inference.answer_headers import Answering, uncancel
+from smg_node.http.routes.inference.direct_answer import DirectAnswers
 from smg_node.http.routes.inference.relay_answers import Relaying
+from smg_node.http.routes.inference.shown_run import ShownRun, answer_size
 from smg_node.http.routes.inference.translation import asks_of, model_asked, streams_asked
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
 StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
-_ENDS: Final = (End, Fail)
-_ROW_BYTES: Final = 64
-"""A token of a list of log probabilities, as JSON."""
 
 _log = logging.getLogger("smg_node.http")
 
@@ -67,8 +63,9 @@ class GenerationRoutes:
         self._bodies = bodies
         self._pulse = pulse
         self._joining = joining
-        self._relaying = Relaying(parts, pulse)
         self._holding = Holding()
+        direct = DirectAnswers(bodies.large, pulse, joining, self._holding)
+        self._relaying = Relaying(parts, pulse, direct)
 
     async def serve(
         self, dialect_name: str, request: HttpRequest, form: StreamForm | None = None
@@ -116,7 +113,7 @@ class GenerationRoutes:
             if sampling.logprobs is None and sampling.prompt_logprobs is None:
                 said = presenter.answer(answer)
             else:
-                size = _size(answer, sampling)
+                size = answer_size(answer, sampling)
                 said = await self._bodies.large.made(size, lambda: presenter.answer(answer))
         except BaseException:
             # Whatever it is answered with says how far it came.
@@ -140,7 +137,7 @@ class GenerationRoutes:
         make = partial(relayable, relayed, raw, body, model=model, streamed=streamed)
         asked = await large.made(len(raw), make)
         asks = None
-        if parts.relays.at_vendors(asked.model):
+        if parts.relays.has_targets(asked.model):
             asks = asks_of(parts, dialect, request, body, streamed=asked.streamed)
         return await self._relaying.answer(asked, request, asks)
 
@@ -162,7 +159,7 @@ class GenerationRoutes:
         if self._joining.on:
             presenter = self._joining.over(presenter, stream)
         try:
-            shown = _Shown(
+            shown = ShownRun(
                 stream, presenter, self._pulse, self._holding, presenter.around, stream.put
             )
             await answering.run.tell(shown.receive, stream.drained, shown)
@@ -207,50 +204,3 @@ class GenerationRoutes:
 def _formed(answering: Answering, form: StreamForm) -> Mapping[str, str]:
     """Return the headers of a stream in this form."""
     return {**answering.note(), **form.headers}
-
-
-def _size(answer: Answer, sampling: Sampling) -> int:
-    """Return about how many bytes the log probabilities of an answer take."""
-    most = max(sampling.logprobs or 0, sampling.prompt_logprobs or 0)
-    usage = answer.usage
-    return (usage.prompt_tokens + usage.completion_tokens) * (most + 1) * _ROW_BYTES
-
-
-class _Shown(msgspec.Struct, eq=False):
-    """A run that is being streamed to a client."""
-
-    stream: EventStream
-    presenter: Presenter
-    pulse: KeepaliveTimer
-    holding: Holding
-    around: Callable[[], FrameTemplate | None]
-    """As `Through` has it, and `put`."""
-    put: Callable[[bytes], bool]
-    last: Event | None = None
-
-    def receive(self, batch: Sequence[Event]) -> bool:
-        """Write events at once; true if the client is behind.
-
-        Raises the error of a run that failed while nothing has been written. ConnectionError if the client is gone.
-        """
-        self.last = last = batch[-1]
-        stream = self.stream
-        if isinstance(last, _ENDS):
-            if isinstance(last, Fail) and not stream.committed:
-                raise last.error
-            # The client has everything; the run may still tidy up before it ends by itself.
-            stream.end(self.presenter.frames(batch))
-            return False
-        frames = self.presenter.frames(batch)
-        if isinstance(last, Finish) and frames:
-            stream.hold(frames, self.holding, alone=self.pulse.alone)
-            return False
-        return bool(frames) and stream.put(frames)
-
-    def failure(self) -> SmgError | None:
-        """Return the error that the run ended with, as the client knows."""
-        last = self.last
-        if isinstance(last, Fail):
-            return last.error
-        assert isinstance(last, End), "a run ended without End or Fail"
-        return None

@@ -9,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from smg_node.core.errors import SmgError
@@ -18,12 +20,13 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.event_stream import EventStream
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.keepalive import KeepaliveTimer
-from smg_node.http.message.reply import JSON, Reply, Streamed
+from smg_node.http.message.reply import JSON, Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import family_of, internal
 from smg_node.http.route_table import is_openais
+from smg_node.http.routes.inference.direct_answer import DirectAnswer, DirectAnswers
 from smg_node.pipeline.relay.relay_call import Head
-from smg_node.pipeline.relay.relay_context import Asks
+from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_headers import to_worker
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
@@ -58,14 +61,30 @@ class RelayedStream(EventStream, eq=False):
 class _Relaying:
     """One relayed request, and its answer headers."""
 
-    def __init__(
-        self, parts: HttpParts, request: HttpRequest, run: RelayRun, asks: Asks | None
-    ) -> None:
+    run: RelayRun
+    """Set before anything is asked of it."""
+
+    def __init__(self, parts: HttpParts, request: HttpRequest, asks: Asks | None) -> None:
         self.request = request
-        self.run = run
         self.head: Head | None = None
         self.asks = asks
+        self.direct: DirectAnswer | None = None
+        """What tells the answer, while own engines are called."""
         self._parts = parts
+
+    def opened(
+        self, direct: DirectAnswers, stream: EventStream, translation: Translation
+    ) -> DirectAnswer:
+        """Return the outlet of a call of own engines."""
+        self.direct = direct.opened(translation, stream)
+        return self.direct
+
+    def over(self) -> None:
+        """Finish the notes, and count parameters that own engines ignored."""
+        self.headers()
+        if self.direct is not None:
+            for name in self.direct.ignored:
+                self._parts.meters.ignored_parameter(name)
 
     def headers(self) -> Mapping[str, str]:
         """Set the answer's headers and the access log's fields from what is known now; return the
@@ -77,6 +96,8 @@ class _Relaying:
         if self.head is not None:
             for name, value in self.head.headers.items():
                 headers.setdefault(name, value)
+        if self.direct is not None and self.direct.ignored:
+            headers["x-smg-ignored-params"] = name_list(self.direct.ignored)
         if is_openais(request.route):
             taken_s = parts.clock.monotonic_s() - request.received_s
             headers["openai-processing-ms"] = str(round(taken_s * 1000))
@@ -94,9 +115,13 @@ class _Relaying:
 class Relaying:
     """Answers requests that are relayed."""
 
-    def __init__(self, parts: HttpParts, pulse: KeepaliveTimer) -> None:
+    def __init__(
+        self, parts: HttpParts, pulse: KeepaliveTimer, direct: DirectAnswers | None = None
+    ) -> None:
+        """Take what answers of own engines are written with, where routes may lead to some."""
         self._parts = parts
         self._pulse = pulse
+        self._direct = direct
 
     async def answer(
         self, asked: Relayable, request: HttpRequest, asks: Asks | None = None
@@ -107,16 +132,18 @@ class Relaying:
         parts, headers = self._parts, request.headers
         request.model = asked.model
         request.trace.set("gen_ai.request.model", asked.model)
-        run = parts.relays.start(
+        relaying = _Relaying(parts, request, asks)
+        keepalive = COMMENT if asks is None else parts.dialects[asks.dialect].keepalive
+        stream = RelayedStream(request.wire, relaying.headers, keepalive=keepalive)
+        if asks is not None and self._direct is not None:
+            asks = replace(asks, outlet=partial(relaying.opened, self._direct, stream))
+        relaying.run = parts.relays.start(
             asked,
             to_worker(headers),
             context_of(request, parts.options, streamed=asked.streamed),
             routing_key(headers, parts.options.key_headers),
             asks,
         )
-        relaying = _Relaying(parts, request, run, asks)
-        keepalive = COMMENT if asks is None else parts.dialects[asks.dialect].keepalive
-        stream = RelayedStream(request.wire, relaying.headers, keepalive=keepalive)
         if asked.streamed:
             self._pulse.add(stream)
         try:
@@ -135,14 +162,19 @@ class Relaying:
             _log.exception("a relayed request broke because of a mistake of ours")
             return self._fail(relaying, stream, internal())
         finally:
+            stream.let_go()
             self._pulse.remove(stream)
-            relaying.headers()
+            relaying.over()
 
     async def _carry(self, relaying: _Relaying, stream: RelayedStream) -> Reply | Streamed:
         """Carry the answer to the client. ConnectionError if it is gone."""
         async with aclosing(relaying.run.answer()) as pieces:
             head = await _head(pieces)
             relaying.head = head
+            if head.told:
+                async for _ in pieces:
+                    raise AssertionError("nothing follows what was told")
+                return Streamed()
             if head.whole:
                 body = await _piece(pieces)
                 relaying.headers()
@@ -179,6 +211,10 @@ class Relaying:
         request.error_code = error.code
         if not request.wire.begun:
             raise error
+        direct = relaying.direct
+        if direct is not None and direct.ended:
+            # Its client was told how it ended.
+            return Streamed()
         if not stream.committed:
             request.wire.reset()
             return Streamed(error.status)
@@ -188,7 +224,9 @@ class Relaying:
 
     def _frame(self, relaying: _Relaying, error: SmgError) -> bytes:
         """Return the last event of a stream that failed, in its client's API."""
-        asks = relaying.asks
+        asks, direct = relaying.asks, relaying.direct
+        if direct is not None and direct.said:
+            return direct.failed(error)
         if asks is None or asks.dialect not in _ERROR_EVENTS:
             return error_frame(error)
         dialect = self._parts.dialects[asks.dialect]

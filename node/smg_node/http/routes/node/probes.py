@@ -74,7 +74,7 @@ class ProbeRoutes:
         return json_reply({"healthy": well, "models": results}, 200 if well else 503)
 
     async def _generate(self, request: HttpRequest, model: str) -> str:
-        if self._parts.relays.takes(model):
+        if self._parts.relays.only(model):
             return await self._relay(request, model)
         wish = GenerateRequest(
             model=model,

@@ -1,0 +1,1 @@
+"""Own engines behind a route: calls of targets that stand for models of the cluster's own workers."""
