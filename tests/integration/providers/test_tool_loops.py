@@ -15,6 +15,7 @@ from google import genai
 from google.genai import types
 
 from support.processes.node import running_node
+from support.processes.simulated_engines import running_simulated
 from support.providers.stand_ins import KEY, KEY_ID, SECRET, running_stand_ins
 
 pytestmark = pytest.mark.integration
@@ -28,6 +29,13 @@ VENDORS: dict[str, tuple[dict[str, Any], str]] = {
     "bedrock": ({**AWS, "region": "eu-central-1"}, "eu.anthropic.claude-sonnet-5"),
     "bedrock_invoke": ({**AWS, "region": "eu-central-1"}, "eu.anthropic.claude-sonnet-5"),
 }
+OWN = "own-engines"
+CALLS = "Let me look."
+# What own engines say each time: a thought that nobody signed, and a call.
+SCRIPT = (
+    "<think>\nWhat is the weather there?\n</think>\n"
+    f'{CALLS}\n<tool_call>\n{{"name": "weather", "arguments": {{"city": "Paris"}}}}\n</tool_call>'
+)
 WISH = "weather city=Paris rounds=3"
 PARAMETERS: dict[str, Any] = {
     "type": "object",
@@ -41,27 +49,35 @@ ROUNDS_MAX = 6
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     scratch = tmp_path_factory.mktemp("loops")
     kinds = [word for kind in VENDORS for word in ("--kind", kind)]
-    with running_stand_ins(scratch, *kinds, "--model", "*") as (stands, _):
+    (scratch / "engine").mkdir()
+    script = scratch / "engine" / "says.txt"
+    script.write_text(SCRIPT)
+    told = ("--model", "qwen3", "--script", str(script), "--itl-ms", "0")
+    with (
+        running_stand_ins(scratch, *kinds, "--model", "*") as (stands, _),
+        running_simulated(scratch / "engine", *told) as engine,
+    ):
         said = {
             kind.replace("_", "-"): {"kind": kind, "base": stand.base, **VENDORS[kind][0]}
             for kind, stand in zip(VENDORS, stands, strict=True)
         }
-        routes = {
+        routes: dict[str, Any] = {
             kind: {"targets": [f"{kind.replace('_', '-')}/{model}"]}
             for kind, (_, model) in VENDORS.items()
         }
+        routes[OWN] = {"targets": ["engines/qwen3"]}
         file = scratch / "providers.json"
         file.write_text(json.dumps({"providers": said, "routes": routes}))
-        flags = ("--providers", str(file), "--readiness.min-workers", str(len(VENDORS)))
-        with running_node(scratch / "node", flags=flags) as node:
+        flags = ("--providers", str(file), "--readiness.min-workers", str(len(VENDORS) + 1))
+        worker = f"grpc://{engine.address}"
+        with running_node(scratch / "node", workers=[worker], flags=flags) as node:
             node.process.wait_until(lambda: node.status("/readiness") == 200, "ready", 60)
             yield node.url
 
 
-def models(first: str, then: str) -> Iterator[str]:
-    """Yield the model of each round: the first two are asked of the one, the rest of the other."""
-    yield first
-    yield first
+def models(*first: str, then: str) -> Iterator[str]:
+    """Yield the model of each round: the first ones are asked one after the other, the last for all the rest."""
+    yield from first
     while True:
         yield then
 
@@ -69,12 +85,12 @@ def models(first: str, then: str) -> Iterator[str]:
 # ── A loop in each API: how many rounds called, and the last words ───────────
 
 
-def chat_loop(url: str, first: str, then: str) -> tuple[int, str]:
+def chat_loop(url: str, asked: Iterator[str]) -> tuple[int, str]:
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     function = {"name": "weather", "description": "Tells the weather.", "parameters": PARAMETERS}
     messages: list[Any] = [{"role": "user", "content": WISH}]
     tools: Any = [{"type": "function", "function": function}]
-    for called, model in enumerate(models(first, then)):
+    for called, model in enumerate(asked):
         assert called < ROUNDS_MAX
         said = client.chat.completions.create(
             model=model,
@@ -95,10 +111,10 @@ def chat_loop(url: str, first: str, then: str) -> tuple[int, str]:
     raise AssertionError("models do not end")
 
 
-def messages_loop(url: str, first: str, then: str) -> tuple[int, str]:
+def messages_loop(url: str, asked: Iterator[str]) -> tuple[int, str]:
     client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
     messages: list[MessageParam] = [{"role": "user", "content": WISH}]
-    for called, model in enumerate(models(first, then)):
+    for called, model in enumerate(asked):
         assert called < ROUNDS_MAX
         with client.messages.stream(
             model=model,
@@ -121,13 +137,13 @@ def messages_loop(url: str, first: str, then: str) -> tuple[int, str]:
     raise AssertionError("models do not end")
 
 
-def responses_loop(url: str, first: str, then: str) -> tuple[int, str]:
+def responses_loop(url: str, asked: Iterator[str]) -> tuple[int, str]:
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     items: list[Any] = [{"role": "user", "content": WISH}]
     tools: Any = [
         {"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": False}
     ]
-    for called, model in enumerate(models(first, then)):
+    for called, model in enumerate(asked):
         assert called < ROUNDS_MAX
         said = client.responses.create(
             model=model,
@@ -148,7 +164,7 @@ def responses_loop(url: str, first: str, then: str) -> tuple[int, str]:
     raise AssertionError("models do not end")
 
 
-def contents_loop(url: str, first: str, then: str) -> tuple[int, str]:
+def contents_loop(url: str, asked: Iterator[str]) -> tuple[int, str]:
     client = genai.Client(api_key="none", http_options=types.HttpOptions(base_url=url))
     function = types.FunctionDeclaration(name="weather", parameters_json_schema=PARAMETERS)
     config = types.GenerateContentConfig(
@@ -157,7 +173,7 @@ def contents_loop(url: str, first: str, then: str) -> tuple[int, str]:
         thinking_config=types.ThinkingConfig(include_thoughts=True),
     )
     contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=WISH)])]
-    for called, model in enumerate(models(first, then)):
+    for called, model in enumerate(asked):
         assert called < ROUNDS_MAX
         said = client.models.generate_content(model=model, contents=contents, config=config)
         calls = said.function_calls or []
@@ -187,7 +203,7 @@ LOOPS = {
 @pytest.mark.parametrize("api", LOOPS)
 @pytest.mark.parametrize("kind", VENDORS)
 def test_three_rounds_of_calls_end_with_an_answer(url: str, kind: str, api: str) -> None:
-    called, text = LOOPS[api](url, kind, kind)
+    called, text = LOOPS[api](url, models(then=kind))
     assert called == 3
     assert text
 
@@ -198,6 +214,19 @@ PAIRS = [(one, other) for one in VENDORS for other in VENDORS if one != other]
 @pytest.mark.parametrize("api", LOOPS)
 @pytest.mark.parametrize(("first", "then"), PAIRS)
 def test_a_loop_goes_on_at_another_vendor(url: str, api: str, first: str, then: str) -> None:
-    called, text = LOOPS[api](url, first, then)
+    called, text = LOOPS[api](url, models(first, first, then=then))
     assert called == 3
     assert text
+
+
+@pytest.mark.parametrize("api", LOOPS)
+@pytest.mark.parametrize("kind", VENDORS)
+@pytest.mark.parametrize("own_first", [True, False])
+def test_a_loop_goes_back_and_forth_between_own_engines_and_a_vendor(
+    url: str, api: str, kind: str, own_first: bool
+) -> None:
+    first = (OWN, kind, OWN) if own_first else (kind, OWN)
+    called, text = LOOPS[api](url, models(*first, then=kind))
+    assert called == 3
+    assert text
+    assert CALLS not in text

@@ -130,13 +130,16 @@ class FakeRelays:
     def takes(self, model: object) -> bool:
         return False
 
+    def only(self, model: str) -> bool:
+        return False
+
     def has(self, model: str, api: Api) -> bool:
         return False
 
     def speaks(self, model: object, api: Api) -> bool:
         return False
 
-    def at_vendors(self, model: str) -> bool:
+    def has_targets(self, model: str) -> bool:
         return False
 
 

@@ -292,13 +292,15 @@ class ChatRun:
     def _relayable(self) -> Relayable:
         """Return the request as HTTP workers are sent it; as one for own engines alone where no chat can carry it."""
         request = self._request
+        routed = self._parts.relays.routed(request.model)
         try:
-            fields = chat_fields(request)
+            if not routed or isinstance(request.prompts[0], ChatPrompt):
+                fields = chat_fields(request)
+                return relayable(APIS["chat"], _encode(fields), fields)
         except SmgError:
-            if not self._parts.relays.routed(request.model):
+            if not routed:
                 raise
-            return relayable(OWN, b"{}", {"model": request.model}, streamed=request.stream)
-        return relayable(APIS["chat"], _encode(fields), fields)
+        return relayable(OWN, b"{}", {"model": request.model}, streamed=request.stream)
 
     def _listen(self, prompt_tokens: int, listen_as: ListenAs | None) -> AnswerCollector:
         """Return the listener of a call; the call before it gave no output."""

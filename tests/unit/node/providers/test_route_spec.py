@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.providers.route_spec import RouteSpec, RouteTarget, read_route, route_value
+from smg_node.providers.route_spec import ENGINES, RouteSpec, RouteTarget, read_route, route_value
 
 GOOD: dict[str, Any] = {
     "targets": [
@@ -54,3 +54,11 @@ def test_what_is_wrong_is_told_with_its_place(said: object, where: str, words: s
         read_route("r", said)
     assert caught.value.where == where
     assert words in caught.value.message
+
+
+def test_a_target_of_own_engines_is_spelled_like_one_of_a_provider() -> None:
+    route = read_route(
+        "qwen3", {"targets": ["engines/Qwen/Qwen3-8B", {"to": "a/b", "on": ["full"]}]}
+    )
+    assert route.targets[0] == RouteTarget(ENGINES, "Qwen/Qwen3-8B")
+    assert route_value(route)["targets"][0] == {"to": "engines/Qwen/Qwen3-8B"}

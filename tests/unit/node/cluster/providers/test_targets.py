@@ -135,3 +135,18 @@ def test_a_later_kind_of_document_is_nothing_here() -> None:
 def test_a_file_that_is_wrong_says_where(said: dict[str, Any], words: str) -> None:
     with pytest.raises(SmgError, match=words):
         read_own(msgspec.json.encode(said).decode())
+
+
+def test_own_engines_are_targets_without_a_provider() -> None:
+    own = read_own('{"routes": {"qwen3": {"targets": ["engines/qwen3"]}}}')
+    [target] = targets_of(own).values()
+    assert (target.url.endpoint, target.url.model) == ("provider://engines/qwen3", "qwen3")
+    assert target.trouble == ""
+    assert named_in(target.url) == ("engines", "qwen3")
+
+
+def test_a_provider_of_that_name_in_the_cluster_is_not_followed() -> None:
+    spec = {"name": "engines", "kind": "openai", "models": [{"model": "gpt"}]}
+    found = effective(read_own(""), [Row("provider/engines", {"spec": spec})], opened)
+    assert found.providers == {}
+    assert "give the provider another name" in found.unreadable["provider/engines"]

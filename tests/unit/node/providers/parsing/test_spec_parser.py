@@ -274,3 +274,8 @@ def test_any_value_gives_a_provider_or_an_error_of_ours(said: Any, kind: str | N
         assert found.code == "invalid_provider"
     else:
         assert found.spec.kind == said["kind"]
+
+
+def test_no_provider_is_called_as_routes_call_own_engines() -> None:
+    with pytest.raises(SmgError, match="engines is no name: targets of routes call own engines so"):
+        parse_provider("engines", {"kind": "openai", "keys": ["k"]})
