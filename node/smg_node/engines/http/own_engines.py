@@ -5,7 +5,7 @@ address: a call of it is a call of the model `own_model` within this node, which
 """
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from smg_node.engines.engine import OWN_MODEL, ModelCard
 from smg_node.engines.engine_options import EngineOptions
@@ -13,6 +13,9 @@ from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.transport import HttpCall
 from smg_node.engines.load import Load
+
+BOUNDLESS: Final = 1_000_000
+"""Requests at once: who is full are its servers, each by itself."""
 
 
 class OwnEngines(HttpEngine):
@@ -41,6 +44,7 @@ class OwnEngines(HttpEngine):
             prompt_max=None,
             vocabulary=None,
             eos_ids=(),
+            running_max=BOUNDLESS,
             server={"provider": self._provider, OWN_MODEL: self.own_model},
         )
 

@@ -4,11 +4,17 @@ import pytest
 
 from smg_node.cluster.providers.definitions import Definitions, read_own
 from smg_node.cluster.providers.provider_views import ProviderViews, plain_spec
+from smg_node.cluster.providers.target_explanation import explained
 from smg_node.cluster.providers.targets import targets_of
+from smg_node.config.worker_url import parse_worker_url
+from smg_node.core.ids import WorkerId
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.vendor_side import Dressed
 from smg_node.fleet.load.worker_load import WorkerLoad
+from smg_node.fleet.models.model_options import ModelSettings
+from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.fleet.workers.worker import Status, Worker
+from smg_node.fleet.workers.worker_spec import DeclaredWorker
 from smg_node.http.ports.providers import TargetView
 from smg_node.providers.parsing.spec_parser import parse_provider
 from smg_node.providers.provider_book import ProviderBook
@@ -34,7 +40,7 @@ class StillClock:
 class Stage:
     """The definitions above, and the worker of a/m as a test wants it."""
 
-    def __init__(self, own: str = OWN) -> None:
+    def __init__(self, own: str = OWN, only: str = "a/m") -> None:
         self.definitions: Definitions = read_own(own)
         self.book = ProviderBook(
             EngineOptions(), StillClock(), lambda _work, name: pytest.fail(name)
@@ -43,10 +49,11 @@ class Stage:
             {name: (one.spec, one.secrets) for name, one in self.definitions.providers.items()}
         )
         declared = next(
-            one for one in targets_of(self.definitions).values() if one.url.host == "a/m"
+            one for one in targets_of(self.definitions).values() if one.url.host == only
         )
         self.worker = Worker(declared, WorkerLoad(declared.id), breaker())
-        self.target: ProviderTarget = self.book.open("a", "m", public="fast")
+        if self.book.has("a"):
+            self.target: ProviderTarget = self.book.open("a", "m", public="fast")
 
     def ready(self) -> None:
         self.worker.engine = self.target
@@ -139,3 +146,37 @@ def test_a_spec_is_shown_as_it_is_written() -> None:
     spec = parse_provider("b", said).spec
     assert plain_spec(spec) == said
     assert parse_provider("b", plain_spec(spec)).spec == spec
+
+
+def test_own_engines_are_shown_by_the_state_of_their_workers() -> None:
+    stage = Stage(
+        '{"providers": {"a": {"kind": "openai", "keys": ["k"]}}, "routes": {"fast": {"targets": ["a/m", "engines/q"]}}}'
+    )
+    own = next(one for one in targets_of(stage.definitions).values() if one.url.host == "engines/q")
+    target = Worker(own, WorkerLoad(own.id), breaker())
+    target.status, target.reason = Status.READY, ""
+    server = Worker(
+        DeclaredWorker(parse_worker_url("http://e:1")), WorkerLoad(WorkerId("e")), breaker()
+    )
+    model = RelayedModel("/models/q", 0, ModelSettings(), aliases={"q"})
+
+    def state(*workers: Worker) -> tuple[str, str]:
+        shown = by_to(stage.views(target, *workers).targets("fast"))["engines/q"]
+        return shown.state, shown.reason
+
+    assert state() == ("off", "no worker of this cluster serves it now")
+    server.serve(model)
+    assert state(server) == ("off", "none of its workers is ready")
+    server.status = Status.READY
+    assert state(server) == ("ready", "")
+    server.load.full = True
+    assert state(server) == ("off", "all of its workers are full")
+
+
+def test_own_engines_are_asked_as_without_a_route() -> None:
+    stage = Stage('{"routes": {"fast": {"targets": ["engines/q"]}}}', only="engines/q")
+    [target] = stage.views().targets("fast")
+    told = explained(target, None, None, "chat", None)
+    assert {way.way for way in told.apis.values()} == {"generated"}
+    assert {way.api for way in told.apis.values()} == {"engines"}
+    assert set(told.apis) == {"chat", "messages", "generate_content", "responses", "interactions"}

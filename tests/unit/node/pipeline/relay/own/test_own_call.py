@@ -139,6 +139,29 @@ async def test_full_engines_alone_are_waited_for(tmp_path: Path) -> None:
         assert {answer.choices[0].text() for answer in answers} == {"slow"}
 
 
+async def test_a_target_has_as_much_room_as_its_servers(tmp_path: Path) -> None:
+    free = asyncio.Event()
+    large = engine("large", running_max=1_000)
+
+    async def waits(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        await free.wait()
+        async for chunks in says("hello")(request):
+            yield chunks
+
+    large.script = waits
+    async with (
+        own_bench(tmp_path, {"public": ["engines/large"]}, {"l": large}) as b,
+        asyncio.TaskGroup() as group,
+    ):
+        runs = [group.create_task(b.answer("public", timeout_s=20)) for _ in range(200)]
+        async with asyncio.timeout(10):
+            while large.open < 200:  # noqa: ASYNC110 - from outside
+                await asyncio.sleep(0.005)
+        free.set()
+        answers = [await run for run in runs]
+        assert {answer.choices[0].text() for answer in answers} == {"hello"}
+
+
 async def test_what_engines_refuse_is_the_clients_and_no_other_target_is_asked(
     tmp_path: Path,
 ) -> None:
