@@ -1,19 +1,18 @@
 """Own engines beside vendors behind one name: who is asked, who follows after which failure, and what clients see of it."""
 
-import http.client
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 import pytest
 
 from support.processes.node import RunningNode, running_node
 from support.processes.simulated_engines import SAYS, running_simulated
 from support.providers.stand_ins import KEY, StandIn, running_stand_ins
+from support.routes.api_clients import APIS, Said, ask, chat, events_of
 
 pytestmark = pytest.mark.integration
 
@@ -43,32 +42,13 @@ TARGETS = sum(len(targets) for targets in ROUTES.values())
 WORKERS = len(MODELS) + 2
 
 
-class Said(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    body: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
 @dataclass(frozen=True)
 class World:
     node: RunningNode
     claude: StandIn
 
     def ask(self, path: str, body: Any, method: str = "POST") -> Said:
-        where = urlsplit(self.node.url)
-        connection = http.client.HTTPConnection(str(where.hostname), where.port, timeout=60)
-        try:
-            said = None if body is None else json.dumps(body)
-            connection.request(method, path, said, {"content-type": "application/json"})
-            answer = connection.getresponse()
-            headers = {name.lower(): value for name, value in answer.getheaders()}
-            return Said(answer.status, headers, answer.read().decode())
-        finally:
-            connection.close()
+        return ask(self.node, path, body, method)
 
     def fault(self, *specs: str) -> None:
         self.claude.admin("/faults", {"faults": list(specs)}, "PUT")
@@ -146,87 +126,6 @@ def world(running: World) -> World:
     return running
 
 
-# ── A client's request in each API, and the text of its answer ───────────────
-
-
-def chat(world: World, model: str, *, stream: bool, text: str = "words=5") -> tuple[Said, str]:
-    messages = [{"role": "user", "content": text}]
-    body = {"model": model, "messages": messages, "stream": stream}
-    said = world.ask("/v1/chat/completions", body)
-    if not stream or said.status != 200:
-        return said, "" if said.status != 200 else said.json["choices"][0]["message"]["content"]
-    chunks = [event for event in events_of(said) if event != "[DONE]"]
-    assert {chunk["model"] for chunk in chunks if "model" in chunk} == {model}
-    return said, "".join(
-        choice["delta"].get("content") or "" for one in chunks for choice in one.get("choices", ())
-    )
-
-
-def messages(world: World, model: str, *, stream: bool) -> tuple[Said, str]:
-    said_so = [{"role": "user", "content": "words=5"}]
-    body = {"model": model, "max_tokens": 200, "messages": said_so, "stream": stream}
-    said = world.ask("/v1/messages", body)
-    if not stream or said.status != 200:
-        return said, "" if said.status != 200 else said.json["content"][0]["text"]
-    events = events_of(said)
-    assert events[0]["message"]["model"] == model
-    deltas = [event["delta"] for event in events if event["type"] == "content_block_delta"]
-    return said, "".join(delta.get("text", "") for delta in deltas)
-
-
-def contents(world: World, model: str, *, stream: bool) -> tuple[Said, str]:
-    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
-    body = {"contents": [{"role": "user", "parts": [{"text": "words=5"}]}]}
-    said = world.ask(f"/v1beta/models/{model}:{method}", body)
-    if said.status != 200:
-        return said, ""
-    parts = events_of(said) if stream else [said.json]
-    assert {part["modelVersion"] for part in parts} == {model}
-    return said, "".join(
-        piece.get("text", "")
-        for part in parts
-        for piece in part["candidates"][0]["content"]["parts"]
-    )
-
-
-def responses(world: World, model: str, *, stream: bool) -> tuple[Said, str]:
-    said = world.ask("/v1/responses", {"model": model, "input": "words=5", "stream": stream})
-    if said.status != 200:
-        return said, ""
-    whole = (
-        [one for one in events_of(said) if one != "[DONE]"][-1]["response"] if stream else said.json
-    )
-    assert whole["status"] == "completed"
-    assert whole["model"] == model
-    return said, "".join(
-        part["text"]
-        for item in whole["output"]
-        if item["type"] == "message"
-        for part in item["content"]
-    )
-
-
-def interactions(world: World, model: str, *, stream: bool) -> tuple[Said, str]:
-    said = world.ask("/v1beta/interactions", {"model": model, "input": "words=5", "stream": stream})
-    if said.status != 200 or stream:
-        return said, said.body if said.status == 200 else ""
-    assert said.json["model"] == model
-    return said, said.json["steps"][-1]["content"][0]["text"]
-
-
-def events_of(said: Said) -> list[Any]:
-    lines = said.body.replace("\r\n", "\n").split("\n")
-    data = [line.removeprefix("data:").strip() for line in lines if line.startswith("data:")]
-    return [one if one == "[DONE]" else json.loads(one) for one in data]
-
-
-APIS = {
-    "chat": chat,
-    "messages": messages,
-    "contents": contents,
-    "responses": responses,
-    "interactions": interactions,
-}
 WAYS = [(api, stream) for api in APIS for stream in (False, True)]
 
 
@@ -235,7 +134,7 @@ WAYS = [(api, stream) for api in APIS for stream in (False, True)]
 def test_own_engines_answer_under_the_public_name(
     world: World, model: str, api: str, stream: bool
 ) -> None:
-    said, text = APIS[api](world, model, stream=stream)
+    said, text = APIS[api](world.node, model, stream=stream)
     assert said.status == 200, said
     if (api, stream) == ("interactions", True):
         text = "".join(
@@ -253,7 +152,7 @@ def test_own_engines_answer_under_the_public_name(
 def test_a_vendor_answers_where_own_engines_break_or_are_not_there(
     world: World, model: str, api: str, stream: bool
 ) -> None:
-    said, text = APIS[api](world, model, stream=stream)
+    said, text = APIS[api](world.node, model, stream=stream)
     assert said.status == 200, said
     assert text
     assert SAYS not in text
@@ -265,7 +164,7 @@ def test_own_engines_answer_where_the_vendor_refuses_for_its_rate(
     world: World, api: str, stream: bool
 ) -> None:
     world.fault("status:reason=rate,retry_after=1")
-    said, text = APIS[api](world, "claude", stream=stream)
+    said, text = APIS[api](world.node, "claude", stream=stream)
     assert said.status == 200, said
     assert SAYS[:5] in text or '"text":"H"' in text
     steps = [step for step in world.journey(said)["steps"] if "worker" in step]
@@ -273,7 +172,7 @@ def test_own_engines_answer_where_the_vendor_refuses_for_its_rate(
 
 
 def test_a_stream_that_breaks_behind_its_first_word_is_not_begun_anew(world: World) -> None:
-    said, text = chat(world, "cutting-route", stream=True)
+    said, text = chat(world.node, "cutting-route", stream=True)
     assert said.status == 200
     assert SAYS.startswith(text)
     assert 0 < len(text) < len(SAYS)
@@ -285,14 +184,14 @@ def test_a_stream_that_breaks_behind_its_first_word_is_not_begun_anew(world: Wor
 
 
 def test_an_answer_that_nobody_has_seen_is_given_by_the_vendor_instead(world: World) -> None:
-    said, text = chat(world, "cutting-route", stream=False)
+    said, text = chat(world.node, "cutting-route", stream=False)
     assert said.status == 200, said
     assert SAYS[:5] not in text
     assert world.asked() == 1
 
 
 def test_silent_engines_cost_their_time_limit_and_then_the_vendor_answers(world: World) -> None:
-    said, text = chat(world, "silent-route", stream=True)
+    said, text = chat(world.node, "silent-route", stream=True)
     assert said.status == 200, said
     assert text
     assert world.asked() == 1
@@ -302,7 +201,7 @@ def test_what_full_engines_cannot_take_at_once_goes_to_the_vendor(world: World) 
     answers: list[tuple[Said, str]] = []
 
     def ask() -> None:
-        answers.append(chat(world, "narrow-route", stream=True))
+        answers.append(chat(world.node, "narrow-route", stream=True))
 
     threads = [threading.Thread(target=ask) for _ in range(24)]
     for thread in threads:
@@ -320,7 +219,7 @@ def test_a_route_to_own_engines_alone_waits_for_them(world: World) -> None:
     answers: list[tuple[Said, str]] = []
 
     def ask() -> None:
-        answers.append(chat(world, "narrow-alone", stream=False))
+        answers.append(chat(world.node, "narrow-alone", stream=False))
 
     threads = [threading.Thread(target=ask) for _ in range(12)]
     for thread in threads:
@@ -332,7 +231,7 @@ def test_a_route_to_own_engines_alone_waits_for_them(world: World) -> None:
 
 def test_weights_share_out_and_a_conversation_stays(world: World) -> None:
     where = {
-        text: {chat(world, "half", stream=False, text=text)[1] == SAYS for _ in range(3)}
+        text: {chat(world.node, "half", stream=False, text=text)[1] == SAYS for _ in range(3)}
         for text in (f"words=3 conversation {n} {'x' * 600}" for n in range(24))
     }
     assert all(len(seen) == 1 for seen in where.values()), where
@@ -350,7 +249,7 @@ def test_the_name_is_listed_once_and_counts_what_stands_behind_it(world: World) 
 
 
 def test_the_journey_names_the_target_and_the_engine(world: World) -> None:
-    said, _ = chat(world, "own", stream=False)
+    said, _ = chat(world.node, "own", stream=False)
     journey = world.journey(said)
     assert (journey["model"], journey["kind"]) == ("own", "ok")
     chosen = [step["worker"] for step in journey["steps"]]
@@ -368,7 +267,7 @@ def test_usage_is_counted_once_and_under_the_public_name(world: World) -> None:
 
     requests = "smg_node_generations_total"
     before = count(requests, model="alone"), count(requests, model="own")
-    said, _ = chat(world, "alone", stream=True)
+    said, _ = chat(world.node, "alone", stream=True)
     assert said.status == 200
     after = count(requests, model="alone"), count(requests, model="own")
     assert (after[0] - before[0], after[1] - before[1]) == (1, 0)
@@ -378,7 +277,7 @@ def test_tokens_of_a_route_are_counted_with_the_tokenizer_of_its_engines(world: 
     body = {"model": "alone", "messages": [{"role": "user", "content": "hello"}]}
     counted = world.ask("/v1/messages/count_tokens", body)
     assert counted.status == 200, counted
-    said, _ = chat(world, "alone", stream=False, text="hello")
+    said, _ = chat(world.node, "alone", stream=False, text="hello")
     assert counted.json["input_tokens"] == said.json["usage"]["prompt_tokens"]
     assert world.ask("/tokenize", {"model": "alone", "prompt": "hello"}).json["count"] > 0
 

@@ -14,10 +14,10 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from support.engines.fake_engine import FakeEngine, Script, card, says
-from support.engines.own_bench import own_bench
 from support.engines.relay_bench import Told, streamed, told, worker
 from support.engines.relay_bench import whole as whole_of
 from support.rights.fake_rights import LimitWorld, door_of, limit, whole
+from support.routes.own_bench import own_bench
 
 ROUTES = {"public": ["engines/tiny"], "tiny": ["engines/tiny"], "gone": ["engines/nobody"]}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from smg_node.fleet.models.served_model import RelayedModel, ServedModel
 from support.engines.fake_engine import FakeEngine
-from support.engines.own_bench import own_bench
 from support.engines.relay_bench import told, worker
+from support.routes.own_bench import own_bench
 
 
 async def test_a_path_is_found_by_its_last_part_although_a_route_has_that_name(

@@ -119,9 +119,8 @@ async def own_bench(
     """Run a fleet of gRPC `engines` and HTTP `servers`, and the targets of `routes`, with what answers by them."""
     reached, serving = dict(engines or {}), dict(servers or {})
     defined = definitions(routes, providers)
-    clock, rng = SystemClock(), random.Random(1)
     async with AsyncExitStack() as stack:
-        book = ProviderBook(EngineOptions(), clock, never)
+        book = ProviderBook(EngineOptions(), SystemClock(), never)
         stack.push_async_callback(book.close)
         book.update({one.spec.name: (one.spec, one.secrets) for one in defined.providers.values()})
 
@@ -146,39 +145,45 @@ async def own_bench(
         async with asyncio.timeout(10):
             while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.005)
-        journal, outcomes = Journal("n1"), list[Outcome]()
+        threads = stack.enter_context(ThreadPoolExecutor(1))
         placing = PlacerOptions("round_robin", wait_for_worker_s=wait_s)
-        placer = Placer(fleet, Policies(OwnBindings()), placing, clock=clock, rng=rng)
-        retries = RetryBudgets(RetryOptions(first_s=0.002, most_s=0.01))
-        ids = IdSource(clock, rng)
-        preparer = Preparer(clock=clock, threads=stack.enter_context(ThreadPoolExecutor(1)))
-        own = GenerationParts(
-            placer=placer,
-            preparer=preparer,
-            ids=ids,
-            clock=clock,
-            rng=rng,
-            retries=retries,
-            journal=journal,
-            on_outcome=outcomes.append,
-            admission=admission,
-        )
-        calls = RelayParts(
-            placer=placer,
-            fleet=fleet,
-            ids=ids,
-            clock=clock,
-            rng=rng,
-            retries=retries,
-            journal=journal,
-            on_outcome=outcomes.append,
-            admission=admission,
-            own_calls=partial(OwnEnginesCall, own),
-        )
-        relays = Relays(calls)
-        anything = AnyGenerations(Generator(own), relays, preparer)
-        embedder = Embedder(calls, preparer)
-        yield OwnBench(anything, relays, embedder, fleet, placer, journal, outcomes)
+        yield _bench(fleet, placing, threads, admission)
+
+
+def _bench(
+    fleet: Fleet, placing: PlacerOptions, threads: ThreadPoolExecutor, admission: Admission | None
+) -> OwnBench:
+    clock, rng = SystemClock(), random.Random(1)
+    journal, outcomes = Journal("n1"), list[Outcome]()
+    placer = Placer(fleet, Policies(OwnBindings()), placing, clock=clock, rng=rng)
+    retries = RetryBudgets(RetryOptions(first_s=0.002, most_s=0.01))
+    ids, preparer = IdSource(clock, rng), Preparer(clock=clock, threads=threads)
+    own = GenerationParts(
+        placer=placer,
+        preparer=preparer,
+        ids=ids,
+        clock=clock,
+        rng=rng,
+        retries=retries,
+        journal=journal,
+        on_outcome=outcomes.append,
+        admission=admission,
+    )
+    calls = RelayParts(
+        placer=placer,
+        fleet=fleet,
+        ids=ids,
+        clock=clock,
+        rng=rng,
+        retries=retries,
+        journal=journal,
+        on_outcome=outcomes.append,
+        admission=admission,
+        own_calls=partial(OwnEnginesCall, own),
+    )
+    relays, embedder = Relays(calls), Embedder(calls, preparer)
+    anything = AnyGenerations(Generator(own), relays, preparer)
+    return OwnBench(anything, relays, embedder, fleet, placer, journal, outcomes)
 
 
 def never(_work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
