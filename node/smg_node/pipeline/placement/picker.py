@@ -19,8 +19,8 @@ from smg_node.routing.costs import counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
-from smg_node.routing.policy import Asked, Beginning
-from smg_node.routing.policy_registry import CHOICE, Policies
+from smg_node.routing.policy import CHOICE, Asked, Beginning
+from smg_node.routing.policy_registry import Policies
 
 
 class Picker:
@@ -165,6 +165,7 @@ class Picker:
                     prompt,
                     part.role,
                     rank,
+                    _note(wish.note, rated),
                 )
             )
         return Reservation(
@@ -180,6 +181,12 @@ class Picker:
             beginning,
             rank,
         )
+
+
+def _note(said: str, rated: Sequence[Rated]) -> str:
+    """Return what was said before the policy was asked, and what it said itself."""
+    of_policy = rated.note if isinstance(rated, Ratings) else ""
+    return f"{said}; {of_policy}" if said and of_policy else said or of_policy
 
 
 def _rank(

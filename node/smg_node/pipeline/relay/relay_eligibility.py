@@ -80,10 +80,21 @@ class TargetFilter:
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
+        return not self.why_not(worker)
+
+    def why_not(self, worker: Worker) -> str:
+        """Return why it may not be given the request now, in words; "" if it may."""
         if not can_take(worker, self._asked):
-            return False
+            return f"has no {self._asked.api.name}"
         side = vendor_of(worker)
-        return side is None or (not self._is_off(side) and self._joins(worker))
+        if side is None:
+            return ""
+        now_s = self._clock.monotonic_s()
+        if side.off_s(now_s) > 0:
+            return f"off: {side.off_error(now_s).code}"
+        if not self._joins(worker):
+            return f"joins after: {worker.labels[ON_LABEL]}"
+        return ""
 
     def failed(self, error: SmgError) -> None:
         """Take in that a call broke: targets that are there for such failures join."""

@@ -39,6 +39,7 @@ from smg_node.pipeline.relay.relay_eligibility import (
     for_pairs,
     nobody,
 )
+from smg_node.pipeline.relay.relay_headers import call_headers
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
@@ -179,6 +180,7 @@ class RelayRun:
             target=context.target_worker,
             fits=self._targets.fits,
             opening=self._targets.opening,
+            why_not=self._targets.why_not,
             why="first" if context.target_worker is None else "target",
             journey=journey,
             pair=for_pairs(asked, self._parts.fleet.serving(model)),
@@ -352,20 +354,15 @@ class RelayRun:
                 "the request's time was up before it was sent",
                 code=DEADLINE_CODE,
             )
-        context = self._context
+        headers = call_headers(
+            self._headers, self._context, trace_headers, self._parts.ids.new("eng-")
+        )
         return RelayRequest(
             path="",
             body=b"",
             streamed=self._asked.streamed,
             timeout_s=left_s,
-            headers={
-                **self._headers,
-                **context.upstream_headers,
-                **trace_headers,
-                # Servers make their own id of this one, and two of one id are mixed up by some.
-                "x-request-id": self._parts.ids.new("eng-"),
-                "x-smg-request-id": context.request_id,
-            },
+            headers=headers,
             silences=silences,
         )
 
