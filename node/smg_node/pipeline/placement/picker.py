@@ -143,8 +143,7 @@ class Picker:
         work = prompt if part.tokens is None else part.tokens
         rank: int | None = None
         if card.ranks > 1:
-            known = beginning if work else None
-            rank, overlap = _rank(worker, work, wish.key if keyed else "", known, now_s)
+            rank, overlap = _rank(worker, work, wish.key if keyed else "", beginning, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
         breaker = worker.breaker
         probe = breaker.take_probe(now_s) if breaker.troubled else 0
@@ -193,7 +192,8 @@ def _rank(
     worker: Worker, work: int, key: str, beginning: Beginning | None, now_s: float
 ) -> tuple[int | None, float]:
     """Return the rank that computes `work` tokens, and how many of them it has cached."""
-    cached = beginning.by_rank(worker.id) if beginning is not None else {}
-    first = beginning.first() if beginning is not None else b""
+    known = beginning if work else None
+    cached = known.by_rank(worker.id) if known is not None else {}
+    first = known.first() if known is not None else b""
     rank = worker.load.choose_rank(cached, work, key, first=first, now_s=now_s)
     return rank, 0.0 if rank is None else cached.get(rank, 0.0)
