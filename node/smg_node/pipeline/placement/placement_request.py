@@ -49,6 +49,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     pair: bool = True
     opening: Callable[[], str] | None = None
     why_not: Callable[[Worker], str] | None = None
+    answer_max: int | None = None
     note: str = ""
     """What decided before any policy, in words, for the journey."""
 

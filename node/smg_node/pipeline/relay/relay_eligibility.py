@@ -18,6 +18,7 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.fleet.workers.worker_spec import ON_LABEL, ONLY_LABEL, SPLIT_LABEL
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
+from smg_node.pipeline.relay.relay_metering import answer_length
 from smg_node.pipeline.relay.relay_request import Relayable
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ class TargetFilter:
             pair=for_pairs(asked, self._serving()),
             opening=self.opening,
             why_not=self.why_not,
+            answer_max=answer_length(asked),
             note="" if self.split is None else self.split.told(),
         )
 

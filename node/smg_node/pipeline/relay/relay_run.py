@@ -283,18 +283,31 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield the answer of a vendor's model, as `_called` does."""
         # Imported with the first one: a node without providers has none of it.
+        from smg_node.pipeline.relay.vendors.answer_times import AnswerTimes
         from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 
         parts, side = self._parts, engine.vendor
         assert side is not None, "it was asked before"
-        names = (model.name, parts.clock.now_ms)
-        call = VendorCall(engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold))
+        times = AnswerTimes(hold.worker.load, hold.began_s, parts.clock)
+
+        def spoke() -> None:
+            times.spoke()
+            self._spoke(hold)
+
+        call = VendorCall(
+            engine, side, self._asked, self._asks, model.name, parts.clock.now_ms, spoke
+        )
         self._usage = call.usage
         with scope.child("engine"):
             request = replace(self._request({}, silences), headers={})
-            async with aclosing(call.answer(request)) as pieces:
-                async for piece in pieces:
-                    yield piece
+            try:
+                async with aclosing(call.answer(request)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except SmgError as error:
+                times.failed(error)
+                raise
+            times.ended(call.usage.completion_tokens, streamed=call.streamed)
 
     def _call(
         self,

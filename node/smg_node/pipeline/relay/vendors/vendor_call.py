@@ -69,6 +69,7 @@ class VendorCall:
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
         """Whether the answer is whole, as far as its listener has heard."""
+        self._listening = False
         self._stateless = False
         """Whether the vendor refused opaque state of this request."""
         self._again = False
@@ -83,6 +84,11 @@ class VendorCall:
             begin, prompt_tokens=prompt_tokens, taken=taken, quirks=side.quirks()
         )
 
+    @property
+    def streamed(self) -> bool:
+        """Whether its vendor was asked to answer bit by bit."""
+        return self._asked.streamed or self._translation is not None or self._listening
+
     def book(self, used: Usage | None) -> None:
         """Take what the answer cost, as its listener read it."""
         if used is None:
@@ -94,6 +100,7 @@ class VendorCall:
     async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         """Yield what the client is to be told of the answer, or what its listener lets out; errors as `pieces`."""
         listener = self._asks.listen(self.listen_as)
+        self._listening = listener is not None
         if listener is not None:
             self._finished = lambda: listener.finished
         async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
