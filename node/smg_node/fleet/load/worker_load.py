@@ -44,9 +44,8 @@ class WorkerLoad:
 
     `inflight` and `tokens` are kept as sums, because they are read for every request and change less often.
     `began` is called when this node's first call there begins, `changed` when `overloaded`, `full` or `stuck`
-    turns. All times are monotonic seconds. It fills a cache that began empty until `fresh_until_s`. `figures` are of a
-    vendor, which says nothing of itself; `measured` is how fast it worked prompts off, `request_s` how long its
-    requests take, about.
+    turns. All times are monotonic seconds. It fills a cache that began empty until `fresh_until_s`; its requests take
+    about `request_s`. `figures` are of a vendor, which says nothing of itself.
     """
 
     worker: str
