@@ -70,13 +70,22 @@ class TargetFilter:
         self._serving = serving
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
+        self.priced: Callable[[Worker], bool] = _any_price
+        """Whether it is known what the request costs at a worker, where that matters."""
+
+    def vendors_among(self) -> Sequence[Worker]:
+        """Return all that serve its model, if there is a vendor among them; none otherwise."""
+        serving = self._serving()
+        return serving if any(vendor_of(worker) is not None for worker in serving) else ()
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
         if not can_take(worker, self._asked):
             return False
         side = vendor_of(worker)
-        return side is None or (not self._is_off(side) and self._joins(worker))
+        return side is None or (
+            self.priced(worker) and not self._is_off(side) and self._joins(worker)
+        )
 
     def failed(self, error: SmgError) -> None:
         """Take in that a call broke: targets that are there for such failures join."""
@@ -87,7 +96,7 @@ class TargetFilter:
         soonest: tuple[float, VendorSide] | None = None
         now_s = self._clock.monotonic_s()
         for worker in self._serving():
-            if not can_take(worker, self._asked):
+            if not can_take(worker, self._asked) or not self.priced(worker):
                 continue
             side = vendor_of(worker)
             pause_s = 0.0 if side is None else side.off_s(now_s)
@@ -114,8 +123,14 @@ class TargetFilter:
         """Whether a worker that is always there may be given work."""
         if worker.labels.get(ON_LABEL) is not None or not worker.routable:
             return False
+        if not self.priced(worker):
+            return False
         side = vendor_of(worker)
         return can_take(worker, self._asked) and (side is None or not self._is_off(side))
+
+
+def _any_price(_worker: Worker) -> bool:
+    return True
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:
