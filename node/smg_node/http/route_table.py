@@ -191,7 +191,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/limits/{scope+}", "view", "Show one limit, and what is spent of it everywhere", "limit", answer="LimitUse", query=("rows", "brief")),
     Route("PUT", "/v1/cluster/limits/{scope+}", "admin", "Set a limit on every node", "change_limit", "LimitRequest", "Limit", headers=("If-Match",)),
     Route("DELETE", "/v1/cluster/limits/{scope+}", "admin", "Take a limit away on every node", "unset_limit", answer="LimitUnset", headers=("If-Match",)),
-    Route("GET", "/v1/cluster/usage", "view", "Sum up what requests used on all nodes, by hour, day, tenant, key or model", "usage", answer="Usage", query=("tenant", "model", "key", "from", "to", "by")),
+    Route("GET", "/v1/cluster/usage", "view", "Sum up what requests used on all nodes, by hour, day, tenant, key, model or provider", "usage", answer="Usage", query=("tenant", "model", "key", "provider", "from", "to", "by")),
     Route("GET", "/v1/cluster/metrics", "view", "Tell what every node counts, in one answer", "numbers", answer="Numbers", query=("names",)),
     Route("GET", "/v1/cluster/audit", "view", "List who changed what, on any node, newest first", "audit", answer="AuditList", query=("before", "after", "action", "subject", "who", "node", "limit")),
     Route("GET", "/v1/cluster/sessions/{key}", "view", "Show where the requests of a routing key go", "session", answer="Session", query=("model", "tenant")),

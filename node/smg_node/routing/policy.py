@@ -25,6 +25,10 @@ CacheMode: TypeAlias = Literal["cost", "threshold"]
 CHOICE: Final = "choose="
 """Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
 
+Pricing: TypeAlias = Callable[[str, float, int], float]
+"""Dollars of a request at a worker, if that share (0 to 1) of its prompt is read from a cache and the answer has so many
+tokens; infinity where no price is known."""
+
 
 class Asked(msgspec.Struct, eq=False):
     """View of a request for policies. Read-only.
@@ -53,8 +57,8 @@ class Asked(msgspec.Struct, eq=False):
     """Tokens of the prompt, or an estimate where nobody counts them; told to ways of routes only, as what follows."""
     answer_max: int | None = None
     """How many tokens its client lets the answer have; None where it does not say."""
-    day: int = 0
-    """The UTC day, counted from 1970-01-01: prices change with it."""
+    pricing: "Callable[[], Pricing] | None" = None
+    """Makes what tells the dollars of the request; made only where they decide."""
 
 
 class Policy(Protocol):
