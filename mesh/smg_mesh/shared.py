@@ -42,14 +42,7 @@ from smg_mesh.state.api_keys import KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.prober_selection import probers
-from smg_mesh.state.providers import (
-    PRICE,
-    PROVIDER,
-    ROUTE,
-    ProvidersView,
-    sealed_in,
-    sealed_text,
-)
+from smg_mesh.state.providers import PROVIDER, ROUTE, ProvidersView, sealed_in, sealed_text
 from smg_mesh.state.running_config import Running
 from smg_mesh.state.settings import SettingsView, SettingValue
 from smg_mesh.state.workers.health_verdicts import Verdict, Verdicts
@@ -74,8 +67,8 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PRICE", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held",
-    "Hints", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView",
+    "NOTES", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held", "Hints",
+    "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView",
     "NamespaceState", "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue",
     "Running", "SettingValue", "SettingsView", "Share", "Shared", "StateError", "Sticky", "Verdict",
     "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "probers", "sealed_in",

@@ -1,7 +1,7 @@
-"""Providers of the whole cluster: accounts at vendors, routes over their models, prices of these; a value per name.
+"""Providers of the whole cluster: definitions of accounts at vendors, and routes over their models, one value per name.
 
-Values are JSON, as settings are: `{"spec": {…}, "secrets": {NAME: sealed, in base64}}` for a provider. What a provider,
-a route or a price means is for the reader that knows vendors; here they are kept, passed on, and their secrets sealed anew after
+Values are JSON, as settings are: `{"spec": {…}, "secrets": {NAME: sealed, in base64}}` for a provider. What a provider
+or route means is for the reader that knows vendors; here they are kept, passed on, and their secrets sealed anew after
 a rotation of keys. A node of a release without this namespace does not hold it: it has them from others once it is newer.
 """
 
@@ -17,8 +17,6 @@ PROVIDER: Final = "provider/"
 """How the key of a provider begins; its name follows."""
 ROUTE: Final = "route/"
 """The same of a route."""
-PRICE: Final = "price/"
-"""The same of a price."""
 RESEALED_MAX: Final = 64
 """So many values are written anew at once."""
 

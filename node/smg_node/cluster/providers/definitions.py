@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from smg_mesh.shared import PRICE, PROVIDER, ROUTE, sealed_in
+from smg_mesh.shared import PROVIDER, ROUTE, sealed_in
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.prices.price import Price
 from smg_node.core.prices.price_parser import parse_price
@@ -27,6 +27,8 @@ from smg_node.providers.route_spec import RouteSpec, read_route
 
 CLUSTER: Final = "cluster"
 NODE: Final = "node"
+PRICE: Final = "price/"
+"""How the key of a price begins in the shared state, beside those of providers and routes; its name follows."""
 SEALED: Final = "all"
 """Under this name stand the sealed secrets of a provider, all in one."""
 

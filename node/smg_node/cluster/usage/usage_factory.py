@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from smg_node.admission.admission_settings import follow_prices
 from smg_node.admission.usage.usage_book import UsageBook
@@ -18,6 +19,30 @@ from smg_node.telemetry.metrics.declared import usage as declared
 from smg_node.telemetry.metrics.meters import Meters
 
 
+class Process(Protocol):
+    """Parts of a process that usage needs."""
+
+    @property
+    def clock(self) -> Clock:
+        """Its clock."""
+        ...
+
+    @property
+    def rng(self) -> Rng:
+        """Its chance."""
+        ...
+
+    @property
+    def meters(self) -> Meters:
+        """What it measures."""
+        ...
+
+    @property
+    def prices(self) -> PriceBook:
+        """What calls cost."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class UsageParts:
     """The parts. `keeper` is to be run, and closed; `desk` answers the HTTP surface."""
@@ -31,15 +56,13 @@ def build_usage(
     settings: Settings,
     live: LiveSettings,
     cluster: ClusterInterface,
-    clock: Clock,
-    rng: Rng,
-    meters: Meters,
-    prices: PriceBook,
+    process: Process,
 ) -> UsageParts:
     """Return the parts; nothing is opened yet. This node's files lie in a folder of its name.
 
-    `prices` follows the settings of models from now on.
+    The price book of the process follows the settings of models from now on.
     """
+    clock, rng, meters, prices = process.clock, process.rng, process.meters, process.prices
     life = f"{clock.now_ms():x}-{rng.getrandbits(32):08x}"
     follow_prices(prices, live)
     usage = UsageBook(prices.now, now_ms=clock.now_ms, life=life)

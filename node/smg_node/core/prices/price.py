@@ -21,7 +21,6 @@ _TIER_NAMES: Final[Mapping[str, str]] = {
     "batches": "batch",
     "on_demand_flex": "flex",
     "on_demand_priority": "priority",
-    "fast": "priority",
 }
 """Names of one tier at several vendors."""
 

@@ -114,8 +114,7 @@ class Wired:
         desks = self.world.desks("a")
         self.live: LiveSettings = desks.live
         alone = cast("ClusterInterface", SimpleNamespace(desk=FakeCluster(), mesh=None))
-        counted = (self.base.meters, self.base.prices)
-        usage = build_usage(self.live.own, self.live, alone, clock, rng, *counted)
+        usage = build_usage(self.live.own, self.live, alone, self.base)
         self.parts: HttpParts = build_http_parts(
             self.live.own,
             self.base,
