@@ -9,7 +9,7 @@ kept in bindings, which all nodes share.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -20,6 +20,14 @@ from smg_node.routing.pool import Candidate, Pool
 Assignment: TypeAlias = Literal["ring", "random", "min_load", "min_group"]
 Metric: TypeAlias = Literal["expected_wait", "requests"]
 CacheMode: TypeAlias = Literal["cost", "threshold"]
+
+
+CHOICE: Final = "choose="
+"""Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
+
+Pricing: TypeAlias = Callable[[str, float, int], float]
+"""Dollars of a request at a worker, if that share (0 to 1) of its prompt is read from a cache and the answer has so many
+tokens; infinity where no price is known."""
 
 
 class Asked(msgspec.Struct, eq=False):
@@ -43,6 +51,14 @@ class Asked(msgspec.Struct, eq=False):
     """Where a policy that computes costs leaves them, if somebody will ask why: see `routing.costs.rate`."""
     tokens: int | None = None
     """How many tokens of the prompt the chosen one has to compute, if nothing is cached; None: all of `ids`."""
+    conversation: str = ""
+    """Digest of how the conversation begins, the same for all of its turns; "" where it is not known."""
+    prompt_tokens: int = 0
+    """Tokens of the prompt, or an estimate where nobody counts them; told to ways of routes only, as what follows."""
+    answer_max: int | None = None
+    """How many tokens its client lets the answer have; None where it does not say."""
+    pricing: "Callable[[], Pricing] | None" = None
+    """Makes what tells the dollars of the request; made only where they decide."""
 
 
 class Policy(Protocol):
@@ -134,6 +150,7 @@ class PolicyOptions:
     balance_rel: float = 1.5
     bucket_adjust_s: float = 5.0
     bucket_tokens_max: int = 4_096
+    dollar_seconds: float = 0.0
     node: str = ""
 
 

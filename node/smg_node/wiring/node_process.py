@@ -186,7 +186,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         doubts=doubts,
     )
     desks = _build_services(settings, base, shared, cluster)
-    usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
+    usage = build_usage(settings, desks.live, cluster, base)
     watch_listening(base.meters, fleet, base.clock.monotonic_s)
     watch_prefixes(base.meters, prefixes)
     parts = build_http_parts(

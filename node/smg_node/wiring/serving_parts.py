@@ -10,7 +10,6 @@ from smg_node.admission.admission import Admission
 from smg_node.admission.admission_settings import (
     Counting,
     admission_options,
-    prices,
     watch_admission,
 )
 from smg_node.admission.ports import Rights, Rules
@@ -131,7 +130,7 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
 
         return ProviderBook(engine_options(settings), base.clock, spawn)
 
-    providers = ProviderFleet(settings.providers.definitions, shared, make_book)
+    providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.prices)
     providers.check()
     watch_providers(base.meters, providers)
     return providers
@@ -309,13 +308,11 @@ def build_admission(
         clock=base.clock,
         rng=base.rng,
         options=admission_options(settings),
-        prices=prices(live.of_models),
+        prices=base.prices.now,
     )
     watch_admission(base.meters, admission.tallies)
-    live.watch(
-        ("admission", "models"),
-        lambda now: admission.retune(admission_options(now), prices(live.of_models)),
-    )
+    base.prices.watch(admission.reprice)
+    live.watch(("admission",), lambda now: admission.retune(admission_options(now)))
     return admission
 
 
@@ -362,6 +359,7 @@ def _build_pipeline(
         journal=journal,
         on_outcome=counting,
         admission=admission,
+        prices=base.prices,
         own_calls=partial(_own_call, engines),
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)

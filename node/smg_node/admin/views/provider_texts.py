@@ -63,7 +63,7 @@ def draw_targets(targets: Sequence[Mapping[str, Any]]) -> str:
                 one["model"],
                 one["to"],
                 one["weight"],
-                "+".join(one["on"]),
+                _joins(one),
                 one["state"],
                 _span(one["off_ms"]),
                 one["reason"],
@@ -77,7 +77,7 @@ def draw_targets(targets: Sequence[Mapping[str, Any]]) -> str:
 def route_rows(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:
     """Yield the rows of a route, one for each target."""
     for one in view["targets"]:
-        on, why = "+".join(one["on"]), one["reason"]
+        on, why = _joins(one), one["reason"]
         tail = (_source(view), view["version"])
         yield (view["name"], one["to"], one["weight"], on, one["state"], why, *tail)
 
@@ -86,9 +86,10 @@ def draw_route(view: Mapping[str, Any]) -> str:
     """Return a route as facts, its targets below."""
     facts: list[tuple[str, object]] = [
         ("name", view["name"]),
-        ("defined by", _source(view)),
-        ("version", view["version"]),
+        ("choose", view["spec"].get("choose", "weighted")),
     ]
+    facts += [(way, view["spec"][way]) for way in ("split", "shadow") if way in view["spec"]]
+    facts += [("defined by", _source(view)), ("version", view["version"])]
     if view["time_ms"]:
         facts.append(("since", format_time(view["time_ms"])))
     return f"{draw_facts(facts)}\n\n{draw_targets(view['targets'])}"
@@ -135,6 +136,12 @@ def _lost(one: Mapping[str, Any], api: str) -> Iterator[str]:
         yield "what the model's engines cannot do is refused when they are asked"
     else:
         yield "takes all of the request"
+
+
+def _joins(one: Mapping[str, Any]) -> str:
+    """Return when a target joins: always (""), after failures, or for a split or a shadow only."""
+    only = one.get("only")  # nodes of an earlier release say none
+    return f"for {' and '.join(only)}" if only else "+".join(one["on"])
 
 
 def _keys(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:

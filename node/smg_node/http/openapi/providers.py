@@ -1,6 +1,6 @@
 """Provider schemas for `/openapi.json`, with an example of each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -10,10 +10,20 @@ _TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": _TEXT}
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _STRINGS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "number", "exclusiveMinimum": 0}
+_SHARE: Final[Mapping[str, Any]] = {"type": "number", "minimum": 0, "maximum": 1}
 
 
 def _all(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
+
+
+def _with(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def _list(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,6 +56,7 @@ _TARGET: Final = _all(
         "reason": _TEXT,
         "code": _TEXT,
         "off_ms": _KNOWN,
+        "only": {"type": "array", "items": {"enum": ["split", "shadow"]}},
     }
 )
 _KEY: Final = _all({"reference": _TEXT, "resting_ms": _COUNT, "why": _TEXT})
@@ -68,6 +79,9 @@ _NAMES: Final = [
     "key_header",
     "proxy",
 ]
+
+_RATES: Final = ("prompt", "cached", "written", "written_long", "answer", "per_call")
+_AMOUNT: Final[Mapping[str, Any]] = {"type": "number", "minimum": 0, "maximum": 1_000_000}
 
 PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ProviderRequest": {
@@ -124,7 +138,23 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
                         },
                     ]
                 },
-            }
+            },
+            "choose": {"enum": ["weighted", "cheapest", "fastest", "affinity"]},
+            "split": _with(
+                ("to", "share"),
+                to=_TEXT,
+                share=_SHARE,
+                key={"enum": ["tenant", "key", "user", "conversation"]},
+                until={"type": "string", "description": "A day or a moment: 2026-12-31."},
+                name=_TEXT,
+            ),
+            "shadow": _with(
+                ("to", "share", "budget"),
+                to=_TEXT,
+                share=_SHARE,
+                budget={"type": "string", "pattern": "^[0-9]+/day$"},
+                keep_text={"type": "boolean"},
+            ),
         },
         "required": ["targets"],
         "additionalProperties": False,
@@ -134,6 +164,23 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ProviderRouteRemoved": _all(
         {"status": _TEXT, "name": _TEXT, "now": _or_null(_reference("ProviderRoute"))}
     ),
+    "PriceRequest": {
+        "type": "object",
+        "description": "What a call costs, in the currency: tokens by the million, `per_call`, `server_tools` each time;"
+        " `steps` by the length of prompts, `tiers` by name, `from` a day; or several `periods` of that.",
+        "properties": {
+            **dict.fromkeys(_RATES, _AMOUNT),
+            "server_tools": {"type": "object", "additionalProperties": _AMOUNT},
+            "steps": _list(_ANY),
+            "tiers": {"type": "object", "additionalProperties": _ANY},
+            "from": {"type": "string", "format": "date"},
+            "periods": _list(_ANY),
+        },
+        "additionalProperties": False,
+    },
+    "Price": _all({"name": _TEXT, "price": _ANY, **_WRITTEN}),
+    "PriceList": _all({"node": _TEXT, "prices": _list(_reference("Price"))}),
+    "PriceRemoved": _all({"status": _TEXT, "name": _TEXT, "now": _or_null(_reference("Price"))}),
     "ProviderQuestion": {
         "type": "object",
         "properties": {
@@ -173,6 +220,7 @@ _SHOWN_TARGET: Final = {
     "reason": "",
     "code": "",
     "off_ms": None,
+    "only": [],
 }
 _BY: Final = {
     "source": "cluster",
@@ -194,9 +242,20 @@ _ROUTE_SPEC: Final = {
     "targets": [
         {"to": "anthropic-a/claude-sonnet-5", "weight": 3.0},
         {"to": "bedrock-eu/eu.anthropic.claude-sonnet-5", "on": ["rate", "full"]},
-    ]
+    ],
+    "choose": "fastest",
 }
 _ROUTE: Final = {"name": "claude", "spec": _ROUTE_SPEC, **_BY, "targets": [_SHOWN_TARGET]}
+
+_PRICE: Final = {
+    "prompt": 3,
+    "cached": 0.3,
+    "written": 3.75,
+    "answer": 15,
+    "steps": [{"above": 200_000, "prompt": 6, "answer": 22.5}],
+    "tiers": {"flex": {"prompt": 1.5, "answer": 7.5}},
+}
+_SHOWN_PRICE: Final = {"name": "anthropic-a/claude-sonnet-5", "price": _PRICE, **_BY}
 
 PROVIDER_EXAMPLES: Final[Mapping[str, Any]] = {
     "ProviderRequest": {
@@ -211,6 +270,10 @@ PROVIDER_EXAMPLES: Final[Mapping[str, Any]] = {
     "ProviderRoute": _ROUTE,
     "ProviderRouteList": {"node": "a", "routes": [_ROUTE]},
     "ProviderRouteRemoved": {"status": "removed", "name": "claude", "now": None},
+    "PriceRequest": _PRICE,
+    "Price": _SHOWN_PRICE,
+    "PriceList": {"node": "a", "prices": [_SHOWN_PRICE]},
+    "PriceRemoved": {"status": "removed", "name": "anthropic-a/claude-sonnet-5", "now": None},
     "ProviderQuestion": {
         "model": "claude",
         "body": {"messages": [{"role": "user", "content": "Hello"}], "seed": 7},

@@ -24,6 +24,7 @@ class TargetView(msgspec.Struct, frozen=True):
     """One model at one provider, or of own engines, behind a public name, as the answering process sees it.
 
     `state` is that of a worker, or `off` where it is left alone for `off_ms` (None: nobody knows) because of `reason`.
+    `only` says for what it is there, of split and shadow, where it is no target of the route otherwise.
     """
 
     worker: str
@@ -35,6 +36,7 @@ class TargetView(msgspec.Struct, frozen=True):
     reason: str
     code: str
     off_ms: int | None
+    only: Sequence[str] = ()
 
 
 class ProviderView(msgspec.Struct, frozen=True):
@@ -63,6 +65,24 @@ class RouteView(msgspec.Struct, frozen=True):
     owner: str
     time_ms: int
     targets: Sequence[TargetView]
+
+
+class PriceView(msgspec.Struct, frozen=True):
+    """One price: of a public name, or of PROVIDER/MODEL; `price` is as it was said, in the currency."""
+
+    name: str
+    price: Mapping[str, Any]
+    source: str
+    version: str
+    owner: str
+    time_ms: int
+
+
+class PriceChange(msgspec.Struct, frozen=True):
+    """The result of writing one, as of a provider."""
+
+    before: PriceView | None
+    now: PriceView | None
 
 
 class ProviderChange(msgspec.Struct, frozen=True):
@@ -145,6 +165,22 @@ class ProviderService(Protocol):
 
     def remove_route(self, name: str, *, version: int | None) -> RouteChange:
         """Take the cluster's definition away."""
+        ...
+
+    def prices(self) -> Sequence[PriceView]:
+        """Return what counts here, sorted by name, without what the settings of models say."""
+        ...
+
+    def price(self, name: str) -> PriceView:
+        """Return one; NOT_FOUND `price_not_found` otherwise."""
+        ...
+
+    def put_price(self, name: str, body: Mapping[str, Any], *, version: int | None) -> PriceChange:
+        """Say on all nodes what a public name, or PROVIDER/MODEL, costs; as `put_provider`, with code `invalid_price`."""
+        ...
+
+    def remove_price(self, name: str, *, version: int | None) -> PriceChange:
+        """Take the cluster's price away."""
         ...
 
     def unreadable(self) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from smg_node.routing.costs import counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
-from smg_node.routing.policy import Asked, Beginning
+from smg_node.routing.policy import CHOICE, Asked, Beginning
 from smg_node.routing.policy_registry import Policies
 
 
@@ -103,6 +103,8 @@ class Picker:
             rated,
             part.tokens,
         )
+        if part.policy.startswith(CHOICE):
+            _tell_more(asked, wish)
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
         return self.take(
@@ -142,8 +144,7 @@ class Picker:
         work = prompt if part.tokens is None else part.tokens
         rank: int | None = None
         if card.ranks > 1:
-            known = beginning if work else None
-            rank, overlap = _rank(worker, work, wish.key if keyed else "", known, now_s)
+            rank, overlap = _rank(worker, work, wish.key if keyed else "", beginning, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
         breaker = worker.breaker
         probe = breaker.take_probe(now_s) if breaker.troubled else 0
@@ -164,6 +165,7 @@ class Picker:
                     prompt,
                     part.role,
                     rank,
+                    _note(wish.note, rated),
                 )
             )
         return Reservation(
@@ -181,11 +183,26 @@ class Picker:
         )
 
 
+def _tell_more(asked: Asked, wish: PlacementRequest) -> None:
+    """Tell what only ways of routes ask for."""
+    asked.conversation = "" if wish.opening is None else wish.opening()
+    asked.prompt_tokens = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
+    asked.answer_max = wish.answer_max
+    asked.pricing = wish.pricing
+
+
+def _note(said: str, rated: Sequence[Rated]) -> str:
+    """Return what was said before the policy was asked, and what it said itself."""
+    of_policy = rated.note if isinstance(rated, Ratings) else ""
+    return f"{said}; {of_policy}" if said and of_policy else said or of_policy
+
+
 def _rank(
     worker: Worker, work: int, key: str, beginning: Beginning | None, now_s: float
 ) -> tuple[int | None, float]:
     """Return the rank that computes `work` tokens, and how many of them it has cached."""
-    cached = beginning.by_rank(worker.id) if beginning is not None else {}
-    first = beginning.first() if beginning is not None else b""
+    known = beginning if work else None
+    cached = known.by_rank(worker.id) if known is not None else {}
+    first = known.first() if known is not None else b""
     rank = worker.load.choose_rank(cached, work, key, first=first, now_s=now_s)
     return rank, 0.0 if rank is None else cached.get(rank, 0.0)

@@ -1,5 +1,6 @@
 """Placement request: what one call needs of its worker, and the rule and attempt that find one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -14,7 +15,7 @@ from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.role_candidates import RoleCandidates
 from smg_node.pipeline.retry import NOBODY, Avoid
-from smg_node.routing.policy import Beginning
+from smg_node.routing.policy import Beginning, Pricing
 
 PROBE: Final = "probe"
 TARGET: Final = "target"
@@ -25,9 +26,10 @@ class PlacementRequest(msgspec.Struct, eq=False):
     """Needs of one call. Not changed after it is made.
 
     `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers for
-    which it is true; `avoid` are those that failed the call before. `target` is the one worker its
-    client wants. Only a generation can be shared by a `pair`. One that is not `patient` is refused where it would have
-    to wait. The rest is input of policies (`routing.policy.Asked`) and of the journey.
+    which it is true, and `why_not` says of another one why it is not; `avoid` are those that failed the call before.
+    `target` is the one worker its client wants. `opening` returns the digest of how its conversation begins, "" if it
+    has none. Only a generation can be shared by a `pair`. One that is not `patient` is refused where it would have to
+    wait. The rest is input of policies (`routing.policy.Asked`) and of the journey.
     """
 
     deadline_s: float
@@ -47,6 +49,12 @@ class PlacementRequest(msgspec.Struct, eq=False):
     journey: Journey | None = None
     pair: bool = True
     patient: bool = True
+    opening: Callable[[], str] | None = None
+    why_not: Callable[[Worker], str] | None = None
+    answer_max: int | None = None
+    pricing: Callable[[], Pricing] | None = None
+    note: str = ""
+    """What decided before any policy, in words, for the journey."""
 
 
 class Beginnings(Protocol):

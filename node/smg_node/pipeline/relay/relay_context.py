@@ -2,27 +2,32 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from smg_node.admission.admission import Admission
-from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.admission.ticket import Ticket
+from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Usage
 from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
 from smg_node.engines.http.http_engine import RelayRequest
-from smg_node.engines.transport.grpc_status import DEADLINE_CODE
+from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.placement.own_models import is_server, is_target
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
-from smg_node.pipeline.relay.relay_metering import RelayMeter
+from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.routing.retry_budget import RetryBudgets
@@ -46,6 +51,25 @@ class RelayParts:
     admission: Admission | None = None
     own_calls: "MakeOwnCall | None" = None
     """Makes the calls of own engines, where targets of routes may stand for those."""
+    prices: PriceBook = field(default_factory=PriceBook)
+
+    def filtered(
+        self,
+        model: RelayedModel,
+        asked: Relayable,
+        context: RequestContext,
+        key: str,
+        public: str,
+        *,
+        servers: bool = False,
+    ) -> TargetFilter:
+        """Return what says which workers of a model may be given a request for `public`: its `servers`, or all of them;
+        its targets only, where one of them stands for servers.
+        """
+        kind = is_server if servers else is_target if self.placer.own.names(model) else None
+        serving = partial(self.fleet.serving, model)
+        place, room = (context, public, key, self.prices), self.placer.has_room
+        return TargetFilter(asked, self.clock, serving, *place, has_room=room, kind=kind)
 
 
 class Listener(Protocol):
@@ -64,6 +88,16 @@ class Listener(Protocol):
     @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if what it cost, or the end of the stream, is still missing."""
+        ...
+
+    @property
+    def spent(self) -> Usage | None:
+        """What its vendor has said by now that the answer costs, its end or not."""
+        ...
+
+    @property
+    def deltas(self) -> int:
+        """How many pieces of the answer came by now."""
         ...
 
     @property
@@ -119,6 +153,25 @@ class Asks:
     """Return what takes the answer of own engines to the client; None where nothing does."""
 
 
+class Spent(NamedTuple):
+    """What a vendor takes money for. `estimated`: it did not come to say so, and what came is counted."""
+
+    used: Usage
+    estimated: bool = False
+
+
+class Meter(Protocol):
+    """What calls of targets need of a request's meter; see `RelayMeter`."""
+
+    def hand_over(self) -> Ticket | None:
+        """Return the ticket for a call that counts tokens itself."""
+        ...
+
+    def vendor_called(self, model: str, side: VendorSide, spent: Spent | None) -> None:
+        """Take in that a vendor was called."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class TargetAsked:
     """A request as targets are asked it: what its client said, and what of it belongs to the whole request.
@@ -131,7 +184,7 @@ class TargetAsked:
     asks: Asks
     context: RequestContext
     story: Journey
-    meter: RelayMeter
+    meter: Meter
     key: str
     model: str
     headers: Mapping[str, str]
@@ -159,6 +212,11 @@ class OwnCall(Protocol):
         """Whether the client has had a word past what `answer` yields."""
         ...
 
+    @property
+    def streamed(self) -> bool:
+        """Whether the answer came bit by bit."""
+        ...
+
     def would_wait(self, error: SmgError) -> bool:
         """Whether it failed because a server would have had to be waited for, and none was called."""
         ...
@@ -179,36 +237,6 @@ class MakeOwnCall(Protocol):
         `patient`: it may wait for own workers, because no other target could be called.
         """
         ...
-
-
-def upstream_request(
-    parts: RelayParts,
-    asked: Relayable,
-    context: RequestContext,
-    headers: Mapping[str, str],
-    silences: int,
-) -> RelayRequest:
-    """Return what all calls have in common; path and body are each worker's own. UPSTREAM_TIMEOUT if time is up."""
-    left_s = context.deadline_s - parts.clock.monotonic_s()
-    if left_s <= 0:
-        raise SmgError(
-            ErrorKind.UPSTREAM_TIMEOUT,
-            "the request's time was up before it was sent",
-            code=DEADLINE_CODE,
-        )
-    return RelayRequest(
-        path="",
-        body=b"",
-        streamed=asked.streamed,
-        timeout_s=left_s,
-        headers={
-            **headers,
-            # Servers make their own id of this one, and two of one id are mixed up by some.
-            "x-request-id": parts.ids.new("eng-"),
-            "x-smg-request-id": context.request_id,
-        },
-        silences=silences,
-    )
 
 
 def first_known(found: Prefilled | None, said: int) -> int:

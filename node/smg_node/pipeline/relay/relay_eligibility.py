@@ -5,26 +5,30 @@ cannot be handed over, its second half does alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
+from smg_node.fleet.workers.worker_spec import ON_LABEL, ONLY_LABEL, SPLIT_LABEL
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
-from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.relay_request import Relayable, answer_length
+from smg_node.routing.policy import Pricing
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.routes.request_split import RequestSplit
 
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
 
-ON_LABEL: Final = "on"
-"""Label of a target that joins only after failures of the kinds it lists, with commas between."""
 FAILURES: Final[Mapping[str, str]] = {
     "upstream_rate_limited": "rate",
     "rate_limit_exceeded": "rate",
@@ -66,10 +70,10 @@ def vendor_of(worker: Worker) -> VendorSide | None:
 
 
 class TargetFilter:
-    """Which workers may be given one request now, by what its calls so far came to.
+    """Which workers may be given one request now, by its side of a split and what its calls so far came to.
 
-    `serving` returns all workers of its model, of which it may go to those of `kind`, None for any; `has_room` whether
-    own workers of a model of that name could be given it at once.
+    `route` is the public name of its model, `key` its routing key. Of all workers that `serving` returns, it may go to
+    those of `kind`, None for any; `has_room` is whether own workers of a model of that name could be given it at once.
     """
 
     def __init__(
@@ -77,7 +81,12 @@ class TargetFilter:
         asked: Relayable,
         clock: Clock,
         serving: Callable[[], Sequence[Worker]],
-        has_room: Callable[[str], bool],
+        context: RequestContext,
+        route: str,
+        key: str,
+        prices: PriceBook,
+        *,
+        has_room: Callable[[str], bool] = lambda _name: True,
         kind: Allowed | None = None,
     ) -> None:
         self._asked = asked
@@ -85,24 +94,46 @@ class TargetFilter:
         self._all = serving
         self._kind = kind
         self._has_room = has_room
+        self._route = route
+        self._prices = prices
+        self._context = context
+        self._key = key
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
+        self._broke: set[str] = set()
+        """Workers that its calls broke at."""
         self._passed: set[str] = set()
         """Targets of own engines that would have had it wait."""
+        self.priced: Callable[[Worker], bool] = _any_price
+        """Whether it is known what the request costs at a worker, where that matters."""
+        self.split = self._split()
+        """Its side of the route's split; None where there is none, or it is over."""
 
     def serving(self) -> Sequence[Worker]:
         """Return all workers that it may ever go to."""
         kind, serving = self._kind, self._all()
         return serving if kind is None else list(filter(kind, serving))
 
-    def placement(self, context: RequestContext, key: str, journey: Journey) -> PlacementRequest:
-        """Return what a call of the request needs of its worker; `key` is its routing key."""
-        asked = self._asked
+    def _split(self) -> "RequestSplit | None":
+        label = next(
+            (told for worker in self.serving() if (told := worker.labels.get(SPLIT_LABEL))), None
+        )
+        if label is None:
+            return None
+        # Imported with the first one.
+        from smg_node.pipeline.relay.routes.request_split import split_of
+
+        fields, now_ms = self._asked.fields, self._clock.now_ms()
+        return split_of(label, self._route, self._context, self._key, fields, self.opening, now_ms)
+
+    def placement(self, journey: Journey) -> PlacementRequest:
+        """Return what the first call needs of its worker."""
+        context, asked = self._context, self._asked
         return PlacementRequest(
             deadline_s=context.deadline_s,
             ids=asked.ids,
             prompt_tokens=asked.prompt_tokens,
-            key=key,
+            key=self._key,
             caller=context.caller,
             client=context.client,
             priority=context.priority,
@@ -111,31 +142,94 @@ class TargetFilter:
             why="first" if context.target_worker is None else "target",
             journey=journey,
             pair=for_pairs(asked, self.serving()),
+            opening=self.opening,
+            why_not=self.why_not,
+            answer_max=answer_length(asked),
+            pricing=self.pricing,
+            note="" if self.split is None else self.split.told(),
         )
+
+    def vendors_among(self) -> Sequence[Worker]:
+        """Return all that may be given the request, if there is a vendor among them; none otherwise."""
+        serving = [worker for worker in self.serving() if not self._is_foreign(worker)]
+        return serving if any(vendor_of(worker) is not None for worker in serving) else ()
+
+    def opening(self) -> str:
+        """Return the digest of how its conversation begins; see `PlacementRequest`."""
+        # Imported here: only routes over models at vendors want it.
+        from smg_node.pipeline.relay.routes.conversation_opening import opening_of
+
+        return opening_of(self._asked.fields, self._asked.api.prompt)
+
+    def pricing(self) -> Pricing:
+        """Return what tells the dollars of the request at each worker; see `Asked.dollars`."""
+        # Imported here: only routes that choose by it want it.
+        from smg_node.pipeline.relay.routes.expected_prices import ExpectedPrices
+
+        places: dict[str, tuple[str, str]] = {
+            worker.id: ("", "") if side is None else (side.provider, side.model)
+            for worker in self.serving()
+            for side in [vendor_of(worker)]
+        }
+        now_ms = self._clock.now_ms()
+        prices = ExpectedPrices(self._prices.now, self._asked, self._route, places, now_ms)
+        return prices.dollars
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
+        return not self.why_not(worker)
+
+    def why_not(self, worker: Worker) -> str:
+        """Return why it may not be given the request now, in words; "" if it may."""
         if self._kind is not None and not self._kind(worker):
-            return False
+            return "no target of the route"
         if not can_take(worker, self._asked):
-            return False
-        if worker.own_model:
-            return self._joins(worker) and (self._is_open(worker) or self.is_last(worker))
+            return f"has no {self._asked.api.name}"
         side = vendor_of(worker)
-        return side is None or (not self._is_off(side) and self._joins(worker))
+        if side is None and not worker.own_model:
+            return ""
+        if not self.priced(worker):
+            return "its price is not known, and a limit on cost applies"
+        now_s = self._clock.monotonic_s()
+        if side is not None and side.off_s(now_s) > 0:
+            return f"off: {side.off_error(now_s).code}"
+        if worker.own_model and not self._is_open(worker) and not self.is_last(worker):
+            return "none of its servers has room"
+        return self._elsewhere(worker)
 
     def is_last(self, worker: Worker) -> bool:
         """Whether no other one could be given the request now, so that it may as well wait there."""
         return not any(
-            one is not worker and one.routable and self._could_have(one) for one in self.serving()
+            one is not worker and self._is_able(one) and not self._elsewhere(one)
+            for one in self.serving()
         )
 
     def passed(self, worker: Worker) -> None:
         """Take in that a target of own engines would have had the request wait: others go first from now on."""
         self._passed.add(worker.id)
 
-    def failed(self, error: SmgError) -> None:
-        """Take in that a call broke: targets that are there for such failures join."""
+    def _elsewhere(self, worker: Worker) -> str:
+        """Return why another target is to take it; "" if this one may."""
+        split, labels = self.split, worker.labels
+        inside, only = SPLIT_LABEL in labels, ONLY_LABEL in labels
+        if split is not None and split.side == "in":
+            if inside:
+                return ""
+            if any(SPLIT_LABEL in one.labels and self._is_there(one) for one in self.serving()):
+                return f"not of split {split.name}"
+        if only:
+            return f"for {labels[ONLY_LABEL]} only"
+        if not self._joins(worker):
+            return f"joins after: {labels[ON_LABEL]}"
+        if split is not None and split.side == "out" and inside:
+            others = (one for one in self.serving() if SPLIT_LABEL not in one.labels)
+            if any(self._always(one) and self._is_there(one) for one in others):
+                return f"of split {split.name}"
+        return ""
+
+    def failed(self, error: SmgError, worker: str) -> None:
+        """Take in that a call broke at a worker: targets that are there for such failures join."""
+        self._broke.add(worker)
         self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
 
     def check(self) -> None:
@@ -143,7 +237,9 @@ class TargetFilter:
         soonest: tuple[float, VendorSide] | None = None
         now_s = self._clock.monotonic_s()
         for worker in self.serving():
-            if not can_take(worker, self._asked):
+            if not can_take(worker, self._asked) or self._is_foreign(worker):
+                continue
+            if not self.priced(worker):
                 continue
             side = vendor_of(worker)
             pause_s = 0.0 if side is None else side.off_s(now_s)
@@ -154,13 +250,10 @@ class TargetFilter:
         if soonest is not None:
             raise soonest[1].off_error(now_s)
 
-    def _could_have(self, worker: Worker) -> bool:
-        return (
-            can_take(worker, self._asked)
-            and self._joins(worker)
-            and self._is_open(worker)
-            and worker.breaker.usable(self._clock.monotonic_s())
-        )
+    def _is_foreign(self, worker: Worker) -> bool:
+        """Whether it is there for a split or a shadow alone, and not for this request."""
+        inside = self.split is not None and self.split.side == "in" and SPLIT_LABEL in worker.labels
+        return ONLY_LABEL in worker.labels and not inside and vendor_of(worker) is not None
 
     def _is_open(self, worker: Worker) -> bool:
         """Whether a target would be called at once, as far as its account or its own workers go."""
@@ -180,14 +273,26 @@ class TargetFilter:
             return True
         if not self._failed.isdisjoint(on.split(",")):
             return True
-        return not any(self._is_there(one) for one in self.serving())
+        return not any(self._always(one) and self._is_able(one) for one in self.serving())
+
+    def _always(self, worker: Worker) -> bool:
+        """Whether it is a target of the route whatever happens."""
+        return ON_LABEL not in worker.labels and ONLY_LABEL not in worker.labels
 
     def _is_there(self, worker: Worker) -> bool:
-        """Whether a worker that is always there may be given work."""
-        if worker.labels.get(ON_LABEL) is not None or not worker.routable:
+        """Whether a worker may be given work, and has not failed on this request."""
+        return worker.id not in self._broke and self._is_able(worker)
+
+    def _is_able(self, worker: Worker) -> bool:
+        if not worker.routable or not worker.breaker.usable(self._clock.monotonic_s()):
             return False
-        usable = worker.breaker.usable(self._clock.monotonic_s())
-        return usable and can_take(worker, self._asked) and self._is_open(worker)
+        if not self.priced(worker):
+            return False
+        return can_take(worker, self._asked) and self._is_open(worker)
+
+
+def _any_price(_worker: Worker) -> bool:
+    return True
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -25,23 +25,20 @@ from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.generator import checked_key
 from smg_node.pipeline.generation.leg_runner import given_up
 from smg_node.pipeline.pairs.pair_reservation import PairReservation
-from smg_node.pipeline.placement.own_models import is_target
 from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.filters.answer_guard import guard_of
 from smg_node.pipeline.relay.filters.answer_stops import ThoughtSeenError
 from smg_node.pipeline.relay.pairs.pair_bodies import on_rank
 from smg_node.pipeline.relay.pairs.pair_relay import RelayPair
-from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
+from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of, request_of
 from smg_node.pipeline.relay.relay_context import (
     Asks,
     OwnCall,
     RelayParts,
     TargetAsked,
     first_known,
-    upstream_request,
 )
 from smg_node.pipeline.relay.relay_eligibility import (
-    TargetFilter,
     check_somebody_can,
     nobody,
 )
@@ -52,6 +49,9 @@ from smg_node.pipeline.relay.run_report import RunEnd, is_clients, note_broken, 
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.routes.request_split import RequestSplit
 
 __all__ = ["RelayParts", "RelayRun"]
 
@@ -92,9 +92,10 @@ class RelayRun:
         self._broken: SmgError | None = None
         """What became of the last call."""
         self._over = False
+        self._split: RequestSplit | None = None
         self._thinks = False
         """Whether the stop strings that a worker was told may have ended a thought."""
-        self.meter = RelayMeter(parts.admission, asked, context)
+        self.meter = RelayMeter(parts, asked, context)
 
     @property
     def worker(self) -> str:
@@ -121,7 +122,10 @@ class RelayRun:
         finally:
             failed = self._failure is not None
             self.meter.settle(
-                self._usage, called=self.attempts > 0, failed=failed, complete=self._over
+                self._usage,
+                called=self.attempts > 0,
+                failed=failed,
+                complete=self._over,
             )
             self._report(journey)
 
@@ -160,16 +164,11 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
-        placer = parts.placer
-        self._targets = TargetFilter(
-            asked,
-            parts.clock,
-            partial(parts.fleet.serving, found),
-            placer.has_room,
-            is_target if placer.own.names(found) else None,
-        )
+        place = self._context, checked_key(self._key), found.name
+        self._targets = parts.filtered(found, asked, *place)
+        self._split = self._targets.split
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
-        await self.meter.enter(found.name)
+        await self.meter.enter(found.name, self._targets)
         return found
 
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
@@ -185,8 +184,8 @@ class RelayRun:
         self._worker = hold.worker.id
         return hold
 
-    def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
-        return self._targets.placement(self._context, checked_key(self._key), journey)
+    def _wish(self, journey: Journey) -> PlacementRequest:
+        return self._targets.placement(journey)
 
     # ── Calls ────────────────────────────────────────────────────────────────
 
@@ -195,7 +194,7 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         parts, retries = self._parts, self._parts.retries
         attempts = Attempts(retries.options, retries.of(model.name))
-        wish, missing = self._wish(model, journey), 0
+        wish, missing = self._wish(journey), 0
         while True:
             hold = await self._placed(model, wish)
             self.attempts = attempts.made
@@ -251,7 +250,7 @@ class RelayRun:
         # Own workers were judged where they were called.
         if self._own is None:
             hold.failed(error, now_s)
-        self._targets.failed(error)
+        self._targets.failed(error, hold.culprit.id)
         self._broken = error
         why: str | None = None
         pause_s = 0.0
@@ -266,6 +265,8 @@ class RelayRun:
             then = attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=parts.rng)
             if isinstance(then, GiveUp):
                 why = then.reason
+            elif not self.meter.may_call_again():
+                why = "a limit on cost has too little left for another call"
             else:
                 pause_s = then.pause_s
         note_broken(journey, hold.culprit.id, error, why, parts.clock.now_ms())
@@ -307,17 +308,15 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield the answer of a vendor's model, or of own engines, as `_called` does."""
         # Imported with the first one: a node without routes has none of it.
-        from smg_node.pipeline.relay.vendors.target_calls import target_call
+        from smg_node.pipeline.relay.vendors.target_call import TargetCall
 
         assert self._story is not None, "an answer has a journey"
-        names = self._key, model.name, self._headers
-        asked = TargetAsked(
-            self._parts, self._asked, self._asks, self._context, self._story, self.meter, *names
-        )
+        said = self._asked, self._asks, self._context, self._story, self.meter
+        asked = TargetAsked(self._parts, *said, self._key, model.name, self._headers)
         patient = self._targets.is_last(hold.worker)
-        call, self._own = target_call(asked, engine, partial(self._spoke, hold), patient=patient)
-        self._usage = call.usage
-        if self._own is None:
+        call = TargetCall(asked, hold, engine, partial(self._spoke, hold), patient=patient)
+        self._usage, self._own = call.usage, call.own
+        if call.own is None:
             await self.meter.take_back()
         with scope.child("engine"):
             request = replace(self._request({}, silences), headers={})
@@ -362,9 +361,10 @@ class RelayRun:
             passage.recount(found.cached_tokens)
 
     def _request(self, trace_headers: Mapping[str, str], silences: int) -> RelayRequest:
-        context = self._context
-        headers = {**self._headers, **context.upstream_headers, **trace_headers}
-        return upstream_request(self._parts, self._asked, context, headers, silences)
+        headers = {**self._headers, **self._context.upstream_headers, **trace_headers}
+        names = self._parts.ids.new("eng-"), self._context.request_id
+        streamed, left_s = self._asked.streamed, self._left_s()
+        return request_of(headers, names, streamed=streamed, left_s=left_s, silences=silences)
 
     def _spoke(self, hold: Reservation) -> None:
         parts = self._parts
@@ -393,6 +393,8 @@ class RelayRun:
             used=(prompt_tokens, first_known(self.found, cached_tokens), completion_tokens),
             first_s=self._first_s,
             attempts=self.attempts,
+            bills=self.meter.bills,
+            split="" if self._split is None else f"{self._split.name}/{self._split.side}",
             own=self._own,
         )
         report(parts, journey, end)

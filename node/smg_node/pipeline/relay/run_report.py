@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.core.generation.outcome import Bill, Outcome, OutcomeKind
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.relay.relay_context import Asks, OwnCall, RelayParts
@@ -25,6 +25,8 @@ class RunEnd(NamedTuple):
     used: tuple[int, int, int]
     first_s: float | None
     attempts: int
+    bills: tuple[Bill, ...] = ()
+    split: str = ""
     own: OwnCall | None = None
     """The call of own engines that ended it, if one did."""
 
@@ -51,6 +53,8 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
         first_token_s=end.first_s if own is None else own.first_s,
         ended_s=parts.clock.monotonic_s(),
         attempts=end.attempts,
+        bills=end.bills,
+        split=end.split,
         continuations=0 if own is None else own.continuations,
         oddities={} if own is None else own.oddities,
     )

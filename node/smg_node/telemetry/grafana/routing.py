@@ -152,6 +152,12 @@ ROUTING: Final = Board(
                     "s",
                     (largest(providers.PROVIDER_OFF_SECONDS, "provider"),),
                 ),
+                Panel(
+                    "Splits",
+                    "Requests of routes with a split, by side and how they ended.",
+                    "reqps",
+                    (rate(providers.SPLIT_REQUESTS, "split", "outcome"),),
+                ),
             ),
         ),
         Section(

@@ -72,6 +72,11 @@ class OwnEnginesCall:
         """Whether the client has had a word past what `answer` yields."""
         return self._outlet is not None and self._outlet.said
 
+    @property
+    def streamed(self) -> bool:
+        """Whether the answer came bit by bit."""
+        return self._told.asked.streamed or self._told.asks.streamed
+
     def would_wait(self, error: SmgError) -> bool:
         """Whether it failed because a server would have had to be waited for, and none was called."""
         return not self._patient and not self.worker and error.kind is ErrorKind.OVERLOADED

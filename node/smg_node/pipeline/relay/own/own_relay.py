@@ -4,17 +4,15 @@ It has the request's journey, and neither limits nor an outcome of its own.
 """
 
 from collections.abc import Mapping
-from functools import partial
 
 import msgspec
 
 from smg_node.core.journey import Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.fleet.models.served_model import RelayedModel
-from smg_node.pipeline.placement.own_models import is_server
+from smg_node.pipeline.generation.generator import checked_key
 from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
@@ -88,13 +86,11 @@ class OwnRelayRun(RelayRun):
     async def _admit(self) -> RelayedModel:
         parts, model = self._parts, self._of.model
         self._model = self._of.public
-        serving = partial(parts.fleet.serving, model)
-        self._targets = TargetFilter(
-            self._asked, parts.clock, serving, parts.placer.has_room, is_server
-        )
+        place = self._context, checked_key(self._key), self._model
+        self._targets = parts.filtered(model, self._asked, *place, servers=True)
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         return model
 
-    def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
-        wish = super()._wish(model, journey)
+    def _wish(self, journey: Journey) -> PlacementRequest:
+        wish = super()._wish(journey)
         return wish if self._of.patient else msgspec.structs.replace(wish, patient=False)

@@ -28,4 +28,15 @@ PROVIDER_OFF_SECONDS = Metric(
     pulled=True,
     merge="max",
 )
-PROVIDER_METRICS: Final = (PROVIDER_CALLS, PROVIDER_KEYS_RESTING, PROVIDER_OFF_SECONDS)
+SPLIT_REQUESTS = Metric(
+    "smg_node_route_split_requests_total",
+    "counter",
+    "Requests of a route with a split, by the side they are on, `NAME/in` or `NAME/out`, and how they ended.",
+    ("model", "split", "outcome"),
+)
+PROVIDER_METRICS: Final = (
+    PROVIDER_CALLS,
+    PROVIDER_KEYS_RESTING,
+    PROVIDER_OFF_SECONDS,
+    SPLIT_REQUESTS,
+)

@@ -1,198 +1,169 @@
-"""Which target of a route a request may be given: own engines while they have room, vendors by their accounts."""
+"""Which targets a request may be given: by its side of a split, by what failed, and never those for shadows."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
 
-from smg_node.config.worker_url import PROVIDER, WorkerUrl
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.engines.engine import OWN_MODEL
-from smg_node.engines.engine_options import EngineOptions
+from smg_node.core.prices.price_list import PriceBook
+from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
-from smg_node.engines.http.transport import HttpTransport
-from smg_node.engines.http.vendor_side import VendorSide
-from smg_node.fleet.load.worker_load import WorkerLoad
-from smg_node.fleet.workers.worker import Status, Worker
-from smg_node.fleet.workers.worker_spec import DeclaredWorker
-from smg_node.pipeline.relay.relay_eligibility import ON_LABEL, TargetFilter
-from smg_node.pipeline.relay.relay_request import APIS, NATIVE, OWN, Relayable, relayable
-from support.engines.fake_engine import card
-from support.fleet.breakers import breaker, fail
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.relay.relay_eligibility import TargetFilter
+from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.pipeline.relay.routes.request_split import RequestSplit
+from smg_node.providers.routes.split_rule import SplitRule
+from smg_node.system_clock import SystemClock
 
-BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
-NOW_S = 100.0
+BROKEN = SmgError(ErrorKind.UPSTREAM_FAILED, "it broke")
+ALL = "eu 1.0 tenant"
+NONE = "eu 0.0 tenant"
 
 
-class StillClock:
-    """Time stands still."""
-
-    def now_ms(self) -> int:
-        return 0
-
-    def monotonic_s(self) -> float:
-        return NOW_S
-
-
+@dataclass
 class Side:
-    """A vendor that speaks Messages, and is off for as long as a test says."""
-
-    dialects = ("messages",)
-
-    def __init__(self) -> None:
-        self.pause_s = 0.0
+    pause_s: float = 0.0
+    dialects: Sequence[str] = ("chat",)
 
     def off_s(self, now_s: float) -> float:
         return self.pause_s
 
     def off_error(self, now_s: float) -> SmgError:
-        return SmgError(ErrorKind.RATE_LIMITED, "off", retry_after_s=self.pause_s)
+        return SmgError(ErrorKind.RATE_LIMITED, "later", code="upstream_rate_limited")
 
 
-def target(to: str, *on: str, side: Side | None = None) -> Worker:
-    labels = {ON_LABEL: ",".join(on)} if on else {}
-    url = WorkerUrl(PROVIDER, to, 0, model="m", labels=MappingProxyType(labels))
-    declared = DeclaredWorker(url)
-    one = Worker(declared, WorkerLoad(declared.id), breaker())
-    provider, _, model = to.partition("/")
-    own = {OWN_MODEL: model} if provider == "engines" else {}
-    one.card = replace(card("m"), server=own)
-    engine = HttpEngine(cast("HttpTransport", None), EngineOptions(), model="m")
-    engine.vendor = cast("VendorSide | None", side)
-    one.engine = engine
-    one.status = Status.READY
-    return one
+class VendorEngine(HttpEngine):
+    def __init__(self, side: Side) -> None:
+        self.vendor = cast("Any", side)
 
 
-class Stage:
-    """Targets of one route: own engines with room or without, and a vendor."""
-
-    def __init__(self, *engines_on: str, vendor_on: Sequence[str] = ()) -> None:
-        self.side = Side()
-        self.own = target("engines/qwen3", *engines_on)
-        self.vendor = target("ant/claude", *vendor_on, side=self.side)
-        self.room = True
-        self.targets = (self.own, self.vendor)
-
-    def filter(self, api: str = "chat") -> TargetFilter:
-        apis = {**APIS, **{one.name: one for one in NATIVE.values()}, "own": OWN}
-        asked: Relayable = relayable(apis[api], b"{}", BODY)
-        return TargetFilter(asked, StillClock(), lambda: self.targets, lambda name: self.room)
-
-    def fitting(self, filter_: TargetFilter | None = None, api: str = "chat") -> str:
-        """Return which fit: e for own engines, v for the vendor."""
-        found = filter_ or self.filter(api)
-        marks = zip("ev", self.targets, strict=True)
-        return "".join(mark for mark, one in marks if found.fits(one))
+class Breaker:
+    def usable(self, now_s: float) -> bool:
+        return True
 
 
-def failure(code: str, kind: ErrorKind = ErrorKind.UPSTREAM_FAILED) -> SmgError:
-    return SmgError(kind, "no", code=code)
+@dataclass
+class Target:
+    id: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    side: Side = field(default_factory=Side)
+    routable: bool = True
+    own_model: str = ""
+    breaker: Breaker = field(default_factory=Breaker)
+
+    @property
+    def engine(self) -> HttpEngine:
+        return VendorEngine(self.side)
 
 
-OVERFLOW = ("full", "broken")
+def filter_of(*targets: Target, **body: Any) -> TargetFilter:
+    fields = {"model": "r", "messages": [{"role": "user", "content": "hi"}], **body}
+    asked = relayable(APIS["chat"], b"{}", fields)
+    context = RequestContext("req", 0.0, 9.0, tenant="t", caller="c")
+    serving = cast("Sequence[Worker]", targets)
+    return TargetFilter(asked, SystemClock(), lambda: serving, context, "r", "", PriceBook())
 
 
-def test_both_fit_where_both_are_there() -> None:
-    assert Stage().fitting() == "ev"
+def told(some: TargetFilter, *targets: Target) -> dict[str, str]:
+    return {one.id: some.why_not(cast("Worker", one)) for one in targets}
 
 
-def test_a_vendor_that_is_there_for_failures_waits_for_one() -> None:
-    stage = Stage(vendor_on=OVERFLOW)
-    assert stage.fitting() == "e"
-    found = stage.filter()
-    found.failed(failure("upstream_error"))
-    assert stage.fitting(found) == "ev"
+def test_who_is_in_goes_to_the_targets_of_the_split_only() -> None:
+    plain, eu, extra = Target("a"), Target("b", {"split": ALL}), Target("c", {"only": "shadow"})
+    some = filter_of(plain, eu, extra)
+    assert told(some, plain, eu, extra) == {"a": "not of split eu", "b": "", "c": "not of split eu"}
+    assert some.split is not None
+    assert some.split.told() == "split eu: in, by tenant"
 
 
-def test_engines_without_room_are_not_there() -> None:
-    stage = Stage(vendor_on=OVERFLOW)
-    stage.room = False
-    assert stage.fitting() == "v"
-    assert not stage.filter().is_last(stage.own)
+def test_who_is_out_goes_to_all_others() -> None:
+    plain, eu, extra = (
+        Target("a"),
+        Target("b", {"split": NONE}),
+        Target("c", {"only": "split", "split": NONE}),
+    )
+    some = filter_of(plain, eu, extra)
+    assert told(some, plain, eu, extra) == {"a": "", "b": "of split eu", "c": "for split only"}
 
 
-def test_engines_without_room_are_waited_for_where_nobody_else_could_be_asked() -> None:
-    stage = Stage(vendor_on=OVERFLOW)
-    stage.room, stage.side.pause_s = False, 30.0
-    assert stage.fitting() == "e"
-    assert stage.filter().is_last(stage.own)
+@pytest.mark.parametrize("how", ["off", "gone", "failed"])
+def test_where_no_target_of_the_split_can_the_others_do(how: str) -> None:
+    plain, eu = Target("a"), Target("b", {"split": ALL})
+    some = filter_of(plain, eu)
+    if how == "off":
+        eu.side.pause_s = 9.0
+    elif how == "gone":
+        eu.routable = False
+    else:
+        some.failed(BROKEN, "b")
+    assert told(some, plain)["a"] == ""
 
 
-def test_a_vendor_with_an_open_breaker_is_nobody_else() -> None:
-    stage = Stage()
-    stage.room = False
-    assert stage.fitting() == "v"
-    fail(stage.vendor.breaker, NOW_S, 10)
-    assert "e" in stage.fitting()
+def test_who_is_out_may_go_there_where_nobody_else_can() -> None:
+    plain, eu, extra = (
+        Target("a"),
+        Target("b", {"split": NONE}),
+        Target("c", {"only": "split", "split": NONE}),
+    )
+    some = filter_of(plain, eu, extra)
+    some.failed(BROKEN, "a")
+    assert told(some, plain, eu, extra) == {"a": "", "b": "", "c": "for split only"}
+
+
+def test_a_target_of_the_split_needs_no_failure_of_others() -> None:
+    plain, eu = Target("a"), Target("b", {"split": ALL, "on": "rate"})
+    assert told(filter_of(plain, eu), plain, eu) == {"a": "not of split eu", "b": ""}
+    plain, eu = Target("a"), Target("b", {"split": NONE, "on": "rate"})
+    assert told(filter_of(plain, eu), plain, eu) == {"a": "", "b": "joins after: rate"}
+
+
+def test_a_split_that_is_over_is_as_none() -> None:
+    eu = Target("b", {"split": "eu 1.0 tenant 1"})
+    extra = Target("c", {"split": "eu 1.0 tenant 1", "only": "split"})
+    some = filter_of(Target("a"), eu, extra)
+    assert some.split is None
+    assert told(some, eu, extra) == {"b": "", "c": "for split only"}
+
+
+def test_a_target_that_is_left_alone_says_why() -> None:
+    off, other = Target("a", side=Side(9.0)), Target("b", side=Side(dialects=()))
+    some = filter_of(off, other)
+    assert told(some, off) == {"a": "off: upstream_rate_limited"}
+    joins = Target("c", {"on": "rate,full"})
+    assert told(filter_of(Target("a"), joins), joins) == {"c": "joins after: rate,full"}
+
+
+def test_all_off_is_told_without_waiting_for_a_target_of_shadows() -> None:
+    off, shadow = Target("a", side=Side(9.0)), Target("b", {"only": "shadow"})
+    with pytest.raises(SmgError) as caught:
+        filter_of(off, shadow).check()
+    assert caught.value.code == "upstream_rate_limited"
+    filter_of(Target("a"), shadow).check()
 
 
 @pytest.mark.parametrize(
-    ("code", "kind", "joins"),
+    ("what", "context", "fields", "by"),
     [
-        ("upstream_rate_limited", ErrorKind.RATE_LIMITED, True),
-        ("upstream_quota", ErrorKind.OVERLOADED, True),
-        ("upstream_overloaded", ErrorKind.OVERLOADED, True),
-        ("upstream_denied", ErrorKind.UPSTREAM_FAILED, False),
-        ("upstream_error", ErrorKind.UPSTREAM_FAILED, False),
+        ("tenant", {"tenant": "t"}, {}, "tenant"),
+        ("tenant", {}, {}, "conversation"),
+        ("key", {"key_id": "k"}, {}, "key"),
+        ("key", {"caller": "c"}, {}, "key"),
+        ("user", {}, {"user": "u"}, "user"),
+        ("user", {}, {"metadata": {"user_id": "u"}}, "user"),
+        ("user", {}, {"user": 7, "metadata": []}, "conversation"),
+        ("conversation", {"tenant": "t"}, {}, "conversation"),
     ],
 )
-def test_engines_join_after_failures_of_the_vendor_that_they_are_there_for(
-    code: str, kind: ErrorKind, joins: bool
+def test_what_a_request_lacks_is_replaced_by_its_conversation(
+    what: str, context: dict[str, Any], fields: dict[str, Any], by: str
 ) -> None:
-    stage = Stage("full", "rate", "no_money")
-    found = stage.filter()
-    assert stage.fitting(found) == "v"
-    found.failed(failure(code, kind))
-    assert stage.fitting(found) == ("ev" if joins else "v")
-
-
-def test_engines_join_at_once_where_the_vendor_is_off() -> None:
-    stage = Stage("rate")
-    stage.side.pause_s = 5.0
-    assert stage.fitting() == "e"
-
-
-def test_engines_that_would_have_had_it_wait_come_last_from_then_on() -> None:
-    stage = Stage()
-    found = stage.filter()
-    found.passed(stage.own)
-    assert stage.fitting(found) == "v"
-    stage.side.pause_s = 5.0
-    assert stage.fitting(found) == "e"
-
-
-def test_one_that_is_drained_is_no_other_one() -> None:
-    stage = Stage(vendor_on=OVERFLOW)
-    stage.room = False
-    stage.vendor.declared = replace(stage.vendor.declared, draining=True)
-    assert "e" in stage.fitting()
-
-
-@pytest.mark.parametrize(
-    ("api", "who"),
-    [("chat", "ev"), ("messages", "ev"), ("completions", "e"), ("embeddings", "e"), ("own", "e")],
-)
-def test_own_engines_may_be_asked_in_every_api(api: str, who: str) -> None:
-    assert Stage().fitting(api=api) == who
-
-
-def test_only_workers_of_the_kind_that_is_wanted_fit() -> None:
-    stage = Stage()
-    asked = relayable(APIS["chat"], b"{}", BODY)
-    found = TargetFilter(
-        asked, StillClock(), lambda: stage.targets, lambda name: True, lambda one: one is stage.own
-    )
-    assert stage.fitting(found) == "e"
-    assert list(found.serving()) == [stage.own]
-
-
-def test_all_that_are_off_say_when_the_first_is_back_unless_engines_may_be_waited_for() -> None:
-    stage = Stage()
-    stage.room, stage.side.pause_s = False, 5.0
-    stage.filter().check()
-    stage.targets = (stage.vendor, stage.vendor)
-    with pytest.raises(SmgError, match="off"):
-        stage.filter().check()
+    made = RequestContext("req", 0.0, 9.0, **context)
+    rule = SplitRule("eu", 0.5, what)
+    sides = {
+        RequestSplit(rule, "r", made, "", fields, lambda at=at: f"talk-{at}", 0).side  # type: ignore[misc]  # bound now
+        for at in range(40)
+    }
+    assert RequestSplit(rule, "r", made, "", fields, lambda: "talk", 0).by == by
+    assert len(sides) == (2 if by == "conversation" else 1)

@@ -1,0 +1,63 @@
+"""Target call: the call of one target of a route, at a vendor or of own engines, timed and billed."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+from smg_node.core.errors import SmgError
+from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
+from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_context import OwnCall, TargetAsked
+from smg_node.pipeline.relay.vendors.answer_times import AnswerTimes
+from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
+from smg_node.pipeline.reservation import Reservation
+
+
+class TargetCall:
+    """One call; `own` is the same where it is one of own engines. `spoke` is called at its first word.
+
+    `patient`: it may wait for own workers, because no other target could be called.
+    """
+
+    def __init__(
+        self,
+        told: TargetAsked,
+        hold: Reservation,
+        engine: HttpEngine,
+        spoke: Callable[[], None],
+        *,
+        patient: bool,
+    ) -> None:
+        self.own: OwnCall | None = None
+        self._told = told
+        self._side = engine.vendor
+        self._times = times = AnswerTimes(hold.worker.load, hold.began_s, told.parts.clock)
+
+        def timed() -> None:
+            times.spoke(None if self.own is None else self.own.first_s)
+            spoke()
+
+        self._call: VendorCall | OwnCall
+        if engine.own_model:
+            make = told.parts.own_calls
+            assert make is not None, "targets of own engines are opened where they can be called"
+            self._call = self.own = make(told, engine.own_model, timed, patient=patient)
+        else:
+            assert self._side is not None, "it is a target"
+            names = told.model, told.parts.clock.now_ms
+            self._call = VendorCall(engine, self._side, told.asked, told.asks, *names, timed)
+        self.usage = self._call.usage
+
+    async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
+        """Yield the head and the body that the client gets."""
+        call, times = self._call, self._times
+        try:
+            async with aclosing(call.answer(request)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except SmgError as error:
+            times.failed(error)
+            raise
+        finally:
+            if isinstance(call, VendorCall) and self._side is not None:
+                self._told.meter.vendor_called(self._told.model, self._side, call.spent())
+        times.ended(call.usage.completion_tokens, streamed=call.streamed)
