@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -98,17 +98,20 @@ class OwnBench:
 
 
 def definitions(
-    routes: Mapping[str, Sequence[Any]], providers: Mapping[str, Any] | None = None
+    routes: Mapping[str, Any], providers: Mapping[str, Any] | None = None
 ) -> Definitions:
-    """Return what a file says that has these targets by route."""
-    said = {name: {"targets": list(targets)} for name, targets in routes.items()}
+    """Return what a file says that has these routes: their targets, or all of them."""
+    said = {
+        name: route if isinstance(route, dict) else {"targets": list(route)}
+        for name, route in routes.items()
+    }
     return read_own(msgspec.json.encode({"providers": providers or {}, "routes": said}).decode())
 
 
 @asynccontextmanager
 async def own_bench(
     folder: Path,
-    routes: Mapping[str, Sequence[Any]],
+    routes: Mapping[str, Any],
     engines: Mapping[str, FakeEngine] | None = None,
     *,
     servers: Mapping[str, FakeTransport] | None = None,

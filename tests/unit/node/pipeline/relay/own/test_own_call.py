@@ -195,6 +195,26 @@ async def test_a_cancelled_client_frees_target_and_engine(tmp_path: Path) -> Non
         assert [one.kind for one in b.outcomes] == ["client_gone"]
 
 
+async def test_a_split_and_the_fastest_choose_among_own_engines_too(tmp_path: Path) -> None:
+    async def late(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        await asyncio.sleep(0.2)
+        async for chunks in says("late")(request):
+            yield chunks
+
+    targets = ["engines/slow", "engines/tiny"]
+    routes = {
+        "fastest": {"targets": targets, "choose": "fastest"},
+        "split": {"targets": targets, "split": {"to": "engines/slow", "share": 1.0}},
+    }
+    async with own_bench(tmp_path, routes, {"s": engine("slow", late), "e": engine()}) as b:
+        split = [(await b.answer("split")).choices[0].text() for _ in range(3)]
+        assert split == ["late"] * 3
+        heard = [(await b.answer("fastest")).choices[0].text() for _ in range(12)]
+        # Each is measured once or twice; then the one that takes 200 ms longer is left alone, but for a look now and then.
+        assert heard.count("hello") >= 8
+        assert {one.kind for one in b.outcomes} == {"ok"}
+
+
 # ── HTTP servers ─────────────────────────────────────────────────────────────
 
 CHUNK = b'data: {"model":"m","choices":[{"index":0,"delta":{"content":"hey"},"finish_reason":null}]}\n\n'
