@@ -18,10 +18,14 @@ _MODULES: Final = {
 
 
 @cache
-def provider_dialect(name: str, model: str) -> ProviderDialect:
-    """Return the dialect of that name, as the vendor's model speaks it."""
+def provider_dialect(name: str, model: str, issuer: str) -> ProviderDialect:
+    """Return the dialect of that name, as the vendor's model speaks it; `issuer` is whose its opaque state is."""
     module = import_module(_MODULES[name])
-    found: ProviderDialect = (
-        module.converse_provider(model) if name == hosting.CONVERSE else module.PROVIDER
-    )
+    found: ProviderDialect
+    if name == hosting.CONVERSE:
+        found = module.converse_provider(model)
+    elif name == hosting.RESPONSES:
+        found = module.ResponsesProvider(issuer)
+    else:
+        found = module.PROVIDER
     return found

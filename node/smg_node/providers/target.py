@@ -137,18 +137,22 @@ class VendorTarget:
 
     def dialect(self, name: str) -> ProviderDialect:
         """Return one of these."""
-        return provider_dialect(name, self._model)
+        return provider_dialect(name, self._model, self._issuer())
 
     def options(self, name: str, *, stateless: bool = False) -> WriterOptions:
         """See `VendorSide`."""
         spec = self.account.spec
         return WriterOptions(
             model=self.model,
-            issuer="" if stateless else issuer_of(spec.kind, self.model, spec.name),
+            issuer="" if stateless else self._issuer(),
             output_max=spec.model(self.model).output_max or OUTPUT_MAX,
             quirks=self.quirks(),
             lacks=self._lacks,
         )
+
+    def _issuer(self) -> str:
+        spec = self.account.spec
+        return issuer_of(spec.kind, self.model, spec.name)
 
     def quirks(self) -> frozenset[str]:
         """Return what this vendor does otherwise."""

@@ -106,9 +106,12 @@ def stream(*items: Item, width: int = 3, status: str = "completed", **more: Any)
     return b"".join((*told, event(f"response.{status}", response=whole)))
 
 
-def heard(pieces: Iterable[bytes], *, whole: bool = False, **more: Any) -> list[Event]:
+def heard(
+    pieces: Iterable[bytes], *, whole: bool = False, issuer: str = "", **more: Any
+) -> list[Event]:
     """Return all events of an answer; what goes wrong with it is its last one. Whatever they are, they are in order."""
-    listener, out = API.listen(BEGIN, prompt_tokens=PROMPT, **more), list[Event]()
+    api = ResponsesProvider(issuer)
+    listener, out = api.listen(BEGIN, prompt_tokens=PROMPT, **more), list[Event]()
     try:
         for each in pieces:
             (listener.feed_whole if whole else listener.feed)(each, out)

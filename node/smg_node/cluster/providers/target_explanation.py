@@ -51,7 +51,7 @@ def explained(
     asked = apis[api].api
     options = _options(spec, model) if side is None else side.options(asked)
     try:
-        written = provider_dialect(asked, model).write(wish, options)
+        written = provider_dialect(asked, model, options.issuer).write(wish, options)
     except SmgError as error:
         refused = Refusal(error.message, error.where or "", error.code)
         return TargetExplained(target, apis, wish.ignored, refused)

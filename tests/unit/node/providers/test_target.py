@@ -1,4 +1,6 @@
-"""A target leaves out fields that its model refused, and one client's mistake teaches it nothing else."""
+"""A target leaves out fields that its model refused, and one client's mistake teaches it nothing else; what its model
+thought goes back to it.
+"""
 
 from typing import Any
 
@@ -6,11 +8,13 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import SmgError
+from smg_node.core.generation.events import BlockEnd, Event
 from smg_node.engines.http.vendor_side import Dressed
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import Secret
 from smg_node.providers.target import CLIENT_KEY_HEADER, VendorTarget
+from support.answers.vendor_responses import BEGIN, response, said, thought
 
 
 class Clock:
@@ -29,8 +33,8 @@ class Sources:
         return None
 
 
-def target(**more: Any) -> VendorTarget:
-    spec = ProviderSpec("o", "openai", **more)
+def target(kind: str = "openai", **more: Any) -> VendorTarget:
+    spec = ProviderSpec("o", kind, **more)
     secrets = ProviderSecrets((Secret("sk-node"),))
     account = ProviderAccount(spec, secrets, Sources(), Clock(), lambda _spec, _secrets: None)
     return VendorTarget(account, "gpt", "gpt", Clock())
@@ -85,3 +89,16 @@ async def test_a_refused_client_key_is_the_clients_error_and_turns_nothing_off()
     assert isinstance(found, SmgError)
     assert found.code == "provider_key_refused"
     assert one.off_s(0.0) == 0.0
+
+
+@pytest.mark.parametrize(("kind", "issuer"), [("openai_like", "o"), ("openai", "openai")])
+def test_what_a_model_thought_is_its_vendors_wherever_it_is_asked_for(
+    kind: str, issuer: str
+) -> None:
+    """The vendor's name of the model says nothing at a vendor of its own: listener and writer name the same issuer."""
+    one, out = target(kind, base="http://127.0.0.1:9/v1"), list[Event]()
+    listener = one.dialect("responses").listen(BEGIN, prompt_tokens=1)
+    body = response(thought("so", data="ZW5j"), said("x"), model="gpt")
+    listener.feed_whole(msgspec.json.encode(body), out)
+    [state] = [state for event in out if isinstance(event, BlockEnd) for state in event.opaque]
+    assert state.issuer == one.options("responses").issuer == issuer

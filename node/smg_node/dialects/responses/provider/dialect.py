@@ -12,9 +12,14 @@ from smg_node.dialects.responses.provider.writer import responses_body
 
 
 class ResponsesProvider:
-    """`POST /responses` of a vendor; see `ProviderDialect`."""
+    """`POST /responses` of a vendor; see `ProviderDialect`. `issuer` is whose its opaque state is; "" if its model's
+    name tells.
+    """
 
     name = "responses"
+
+    def __init__(self, issuer: str = "") -> None:
+        self._issuer = issuer
 
     def write(self, request: GenerateRequest, options: WriterOptions) -> Written:
         """Return the body of a request with one chat."""
@@ -27,10 +32,11 @@ class ResponsesProvider:
         prompt_tokens: int,
         taken: Collection[str] = (),
         quirks: frozenset[str] = frozenset(),
-        issuer: str = "",
     ) -> ResponsesListener:
-        """Return the listener of one answer. `issuer` is whose its opaque state is; "" if its model's name tells."""
-        return ResponsesListener(begin, prompt_tokens=prompt_tokens, taken=taken, issuer=issuer)
+        """Return the listener of one answer."""
+        return ResponsesListener(
+            begin, prompt_tokens=prompt_tokens, taken=taken, issuer=self._issuer
+        )
 
     def judge(self, quirks: frozenset[str] = frozenset()) -> ResponsesJudge:
         """Return the judge of one answer."""
@@ -38,4 +44,4 @@ class ResponsesProvider:
 
 
 PROVIDER: Final[ProviderDialect] = ResponsesProvider()
-"""The one there is: it has no state."""
+"""The one of vendors whose models' names tell whose their opaque state is."""

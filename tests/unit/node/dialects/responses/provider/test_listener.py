@@ -1,6 +1,7 @@
 """Listener of responses: at every cut, whole, with garbage; what vendors do otherwise."""
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -278,7 +279,7 @@ def test_no_garbage_is_more_than_a_failure(data: st.DataObject) -> None:
             if isinstance(inside, dict) and data.draw(st.booleans()):
                 target = inside
                 continue
-            target[key] = data.draw(odd)
+            target[key] = deepcopy(data.draw(odd))
             break
     told = b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in events)
     assert heard([told])

@@ -109,7 +109,7 @@ class Side:
         self._refusals = list(refusals)
 
     def dialect(self, name: str) -> ProviderDialect:
-        return provider_dialect(name, self.model)
+        return provider_dialect(name, self.model, "openai")
 
     def options(self, name: str, *, stateless: bool = False) -> WriterOptions:
         return WriterOptions(model="v", issuer="" if stateless else "openai")
