@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from smg_mesh.shared import Shared
     from smg_node.cluster.providers.provider_service import ClusterProviders
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
     from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
 
@@ -131,6 +132,17 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
         return ProviderBook(engine_options(settings), base.clock, spawn)
 
     providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.prices)
+
+    def start_shadows(spawn: "Spawn") -> "ShadowBook":
+        # With the first route that has a shadow.
+        from smg_node.pipeline.relay.shadows.shadow_runs import ShadowRuns
+
+        each = max(1, settings.processes)
+        runs = ShadowRuns(spawn, base.clock, lambda: each * max(1, len(shared.living())))
+        base.post.shadows = runs
+        return runs.book
+
+    providers.start_shadows = start_shadows
     providers.check()
     watch_providers(base.meters, providers)
     return providers
@@ -362,6 +374,7 @@ def _build_pipeline(
         on_outcome=counting,
         admission=admission,
         prices=base.prices,
+        post=base.post,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)

@@ -2,25 +2,73 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from smg_node.admission.admission import Admission
 from smg_node.core.generation.events import Usage
-from smg_node.core.generation.outcome import Outcome
+from smg_node.core.generation.outcome import Bill, Outcome
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.prices.price_list import PriceBook
+from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
 from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.routing.retry_budget import RetryBudgets
 
 if TYPE_CHECKING:
     from smg_node.pipeline.relay.answer_collector import ListenAs
+
+Bills: TypeAlias = tuple[Bill, ...]
+
+
+class Tap(Protocol):
+    """Takes down what the client of one request is told, for a copy of the request."""
+
+    @property
+    def asks(self) -> "Asks":
+        """The request's origin, whose listeners are listened to as well."""
+        ...
+
+    def hear(self, piece: Head | bytes) -> None:
+        """Take a piece of the answer."""
+        ...
+
+    def over(
+        self, worker: str, first_s: float | None, used: tuple[int, int, int], bills: Bills
+    ) -> None:
+        """Take in that the answer of that worker is complete, and its client has it."""
+        ...
+
+
+class Shadows(Protocol):
+    """Copies of relayed requests at other targets."""
+
+    def tap(
+        self,
+        parts: "RelayParts",
+        asked: Relayable,
+        asks: "Asks",
+        context: RequestContext,
+        model: RelayedModel,
+    ) -> Tap | None:
+        """Return what is to be told of the answer to a request that is copied; None for nearly all."""
+        ...
+
+
+class ShadowPost:
+    """Where the copies of a process are made; nowhere (None) until there is a route with a shadow."""
+
+    __slots__ = ("shadows",)
+
+    def __init__(self) -> None:
+        self.shadows: Shadows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +85,7 @@ class RelayParts:
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
     prices: PriceBook = field(default_factory=PriceBook)
+    post: ShadowPost = field(default_factory=ShadowPost)
 
 
 class Listener(Protocol):
