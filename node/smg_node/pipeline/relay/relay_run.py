@@ -311,7 +311,7 @@ class RelayRun:
                     async for piece in pieces:
                         yield piece
             finally:
-                self.meter.vendor_called(model.name, side, call.spent())
+                self.meter.vendor_called(side, call.spent())
 
     def _call(
         self,
