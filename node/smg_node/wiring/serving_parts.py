@@ -129,7 +129,7 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
         # With the first definition: a node without providers holds nothing of it.
         from smg_node.providers.provider_book import ProviderBook
 
-        return ProviderBook(engine_options(settings), base.clock, spawn)
+        return ProviderBook(engine_options(settings), base.clock, spawn, base.prices)
 
     providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.prices)
 

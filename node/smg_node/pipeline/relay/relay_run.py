@@ -320,7 +320,7 @@ class RelayRun:
                 times.failed(error)
                 raise
             finally:
-                self.meter.vendor_called(model.name, side, call.spent())
+                self.meter.vendor_called(side, call.spent())
             times.ended(call.usage.completion_tokens, streamed=call.streamed)
 
     def _call(

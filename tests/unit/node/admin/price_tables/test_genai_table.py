@@ -124,7 +124,10 @@ def test_differences_tell_new_changed_same_and_missing_apart() -> None:
         NamedModel("g/unknown", "openai_like", base),
     ]
     row = {"prompt": 0.3, "answer": 0.9, "per_call": 0.002}
-    known = {"f/gamma-chat": {"price": {"prompt": 9}}, "g/gamma-chat": {"price": row}}
+    known: dict[str, dict[str, Any]] = {
+        "f/gamma-chat": {"price": {"prompt": 9}},
+        "g/gamma-chat": {"price": row},
+    }
     found = differences(TABLE, models, known)
     assert [one.change for one in found] == ["new", "changed", "same", "not there"]
     assert [one.name for one in differences(TABLE, models, known, "g/*")] == [
