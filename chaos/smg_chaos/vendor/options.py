@@ -126,7 +126,7 @@ OPTIONS: Final = (
     Option(
         "price",
         list[str],
-        "micro-dollars per million tokens: MODEL=PROMPT,CACHED,WRITTEN,WRITTEN_LONG,ANSWER",
+        "micro-dollars per million tokens: MODEL[@TIER][>TOKENS]=PROMPT,CACHED,WRITTEN,WRITTEN_LONG,ANSWER",
         _COSTS,
         "prices",
         metavar="PRICE",

@@ -22,6 +22,7 @@ class Charge(msgspec.Struct):
     expected: int
     counted: int
     buckets: KeyBuckets
+    tier: str = ""
 
 
 class Reply(msgspec.Struct, kw_only=True):

@@ -18,7 +18,7 @@ from smg_chaos.vendor.answers.composer import compose
 from smg_chaos.vendor.answers.conversation import Conversation
 from smg_chaos.vendor.answers.seals import Seals
 from smg_chaos.vendor.answers.token_counts import pieces_of
-from smg_chaos.vendor.apis.call import Api, Call
+from smg_chaos.vendor.apis.call import USUAL_TIER, Api, Call
 from smg_chaos.vendor.errors.envelopes import Family, reply_of
 from smg_chaos.vendor.errors.vendor_error import Reason, VendorError, invalid
 from smg_chaos.vendor.faults.fault import Fault, Faults
@@ -101,7 +101,7 @@ class Vendor:
             answer = min(sent_tokens, cost.answer)
             thought = min(cost.thought, answer)
             cost = msgspec.structs.replace(cost, answer=answer, thought=thought)
-        self.bill.book(charge.key, charge.model, cost, whole=whole)
+        self.bill.book(charge.key, charge.model, cost, whole=whole, tier=charge.tier)
         if charge.buckets.tokens is not None:
             spent = charge.counted + cost.answer
             charge.buckets.tokens.take(spent - charge.expected, times.now_s)
@@ -224,7 +224,8 @@ class Vendor:
         counts = cost.prompt - (cost.cached if call.operation in _MARKED else 0)
         choices = call.body.get("n") or 1 if call.operation is Operation.CHAT else 1
         billed = msgspec.structs.replace(cost, answer=cost.answer * choices)
-        charge = Charge(key, call.model, billed, expected, counts, buckets)
+        tier = "" if call.tier == USUAL_TIER else call.tier
+        charge = Charge(key, call.model, billed, expected, counts, buckets, tier)
         style = self.settings.limit_style()
         headers = {
             **account_headers(call, request_id),

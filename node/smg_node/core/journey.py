@@ -10,6 +10,8 @@ from typing import Final, Literal, TypeAlias, overload
 
 import msgspec
 
+from smg_node.core.generation.outcome import Bill
+
 Why: TypeAlias = Literal["first", "another", "retry", "continue", "target"]
 """The first call of a leg, a further leg of one request, again before a word was said, on from what was said,
 or where the client wanted it."""
@@ -213,6 +215,8 @@ class Journey(msgspec.Struct, array_like=True):
     """If no worker could be had in the end: those of the model, each with the reason, at most 16."""
     message: str = ""
     """Why it was refused before a generation began, in the words of its answer; "" otherwise."""
+    bills: tuple[Bill, ...] = ()
+    """What vendors take for it, call by call."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

@@ -326,6 +326,7 @@ def _of_providers(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
         "routes": lambda request: providers().routes(request),
         "route": lambda request: providers().route(request),
         "put_route": lambda request: providers().put_route(request),
+        "shadows": lambda request: providers().shadows(request),
         "remove_route": lambda request: providers().remove_route(request),
         "prices": lambda request: providers().prices(request),
         "price": lambda request: providers().price(request),

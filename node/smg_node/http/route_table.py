@@ -184,6 +184,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/routes/{name+}", "view", "Show one route and the state of its targets", "route", answer="ProviderRoute"),
     Route("PUT", "/v1/cluster/routes/{name+}", "admin", "Define a route on every node", "put_route", "ProviderRouteRequest", "ProviderRoute", headers=("If-Match",)),
     Route("DELETE", "/v1/cluster/routes/{name+}", "admin", "Take a route away on every node", "remove_route", answer="ProviderRouteRemoved", headers=("If-Match",)),
+    Route("GET", "/v1/cluster/shadows/{name+}", "admin", "Show what became of the copies that a route made on this node", "shadows", answer="RouteShadows"),
     Route("GET", "/v1/cluster/prices", "view", "List the prices of models and of providers' models", "prices", answer="PriceList"),
     Route("GET", "/v1/cluster/prices/{name+}", "view", "Show one price", "price", answer="Price"),
     Route("PUT", "/v1/cluster/prices/{name+}", "admin", "Say on every node what a model, or PROVIDER/MODEL, costs", "put_price", "PriceRequest", "Price", headers=("If-Match",)),

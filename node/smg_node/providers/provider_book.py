@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smg_node.core.ports import Clock
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.providers.account import KeptTokens, ProviderAccount
 from smg_node.providers.provider_connections import Connections
@@ -36,13 +37,16 @@ class NodeSources:
 
 class ProviderBook:
     """Accounts of one process. `options` say how long engines may take, where a provider says nothing; `spawn` starts
-    tasks that make tokens.
+    tasks that make tokens; `prices` is where targets find what they cost.
     """
 
-    def __init__(self, options: EngineOptions, clock: Clock, spawn: "Spawn") -> None:
+    def __init__(
+        self, options: EngineOptions, clock: Clock, spawn: "Spawn", prices: PriceBook | None = None
+    ) -> None:
         self._options = options
         self._clock = clock
         self._spawn = spawn
+        self._prices = PriceBook() if prices is None else prices
         self._sources = NodeSources()
         self._accounts: dict[str, ProviderAccount] = {}
         self._connections = Connections(options.connect_s, _trust)
@@ -84,6 +88,7 @@ class ProviderBook:
             options=options,
             connections=self._connections,
             clock=self._clock,
+            prices=self._prices,
         )
 
     def _tokens(self, spec: ProviderSpec, secrets: ProviderSecrets) -> KeptTokens | None:

@@ -8,6 +8,8 @@ from typing import Final
 
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock
+from smg_node.core.prices.price import Price
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.engine import ModelCard
@@ -58,10 +60,11 @@ class ProviderTarget(HttpEngine):
         options: EngineOptions,
         connections: Connections,
         clock: Clock,
+        prices: PriceBook,
     ) -> None:
         super().__init__(_Wire(account, connections), options, model=public)
         self.served_name = model
-        self.vendor = VendorTarget(account, model, public, clock)
+        self.vendor = VendorTarget(account, model, public, clock, prices)
         self._account = account
         self._public = public
 
@@ -107,11 +110,19 @@ class _Wire:
 class VendorTarget:
     """Vendor side of one target; see `VendorSide`."""
 
-    def __init__(self, account: ProviderAccount, model: str, public: str, clock: Clock) -> None:
+    def __init__(
+        self,
+        account: ProviderAccount,
+        model: str,
+        public: str,
+        clock: Clock,
+        prices: PriceBook | None = None,
+    ) -> None:
         self.account = account
         self._model = model
         self._public = public
         self._clock = clock
+        self._prices = PriceBook() if prices is None else prices
         self._prepared_for: ProviderSpec | None = None
         self._calls: dict[tuple[str, bool], PreparedCall] = {}
         self._lacks: frozenset[str] = frozenset()
@@ -121,6 +132,11 @@ class VendorTarget:
     def model(self) -> str:
         """The vendor's name of the model."""
         return self._model
+
+    @property
+    def price(self) -> Price | None:
+        """See `VendorSide`."""
+        return self._prices.now.of(self._public, self.provider, self._model)
 
     @property
     def provider(self) -> str:

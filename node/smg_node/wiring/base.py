@@ -15,6 +15,7 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.prices.price_list import PriceBook
+from smg_node.pipeline.relay.relay_context import ShadowPost
 from smg_node.system_clock import SystemClock, system_rng
 from smg_node.telemetry.logs.access_log import AccessLog
 from smg_node.telemetry.logs.logs import Logs, open_logs
@@ -41,6 +42,7 @@ class Base:
     logs: Logs
     threads: Executor
     prices: PriceBook
+    post: ShadowPost
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -82,6 +84,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         logs=logs,
         threads=threads,
         prices=PriceBook(),
+        post=ShadowPost(),
     )
 
 

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from smg_mesh.shared import Shared
     from smg_node.cluster.providers.provider_service import ClusterProviders
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
     from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
 
@@ -128,9 +129,20 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
         # With the first definition: a node without providers holds nothing of it.
         from smg_node.providers.provider_book import ProviderBook
 
-        return ProviderBook(engine_options(settings), base.clock, spawn)
+        return ProviderBook(engine_options(settings), base.clock, spawn, base.prices)
 
     providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.prices)
+
+    def start_shadows(spawn: "Spawn") -> "ShadowBook":
+        # With the first route that has a shadow.
+        from smg_node.pipeline.relay.shadows.shadow_runs import ShadowRuns
+
+        each = max(1, settings.processes)
+        runs = ShadowRuns(spawn, base.clock, lambda: each * max(1, len(shared.living())))
+        base.post.shadows = runs
+        return runs.book
+
+    providers.start_shadows = start_shadows
     providers.check()
     watch_providers(base.meters, providers)
     return providers
@@ -361,6 +373,7 @@ def _build_pipeline(
         admission=admission,
         prices=base.prices,
         own_calls=partial(_own_call, engines),
+        post=base.post,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)

@@ -152,3 +152,73 @@ def test_explain_tells_what_kept_a_request_where_it_is_and_its_side(trio: Trio) 
     assert "split all: in, by conversation" in told.out
     assert "kept together by routing key" in told.out
     assert "(not of split all)" in told.out
+
+
+def test_copies_go_to_the_shadow_after_the_answers_within_their_budget(trio: Trio) -> None:
+    shadow = {"to": "two/gpt-4o-mini", "share": 1.0, "budget": "12/day", "keep_text": True}
+    define(trio, shadow=shadow)
+    node = trio["a"]
+
+    def told() -> dict[str, Any]:
+        answer = call(node, "GET", "/v1/cluster/shadows/shared")
+        assert answer.status == 200, answer
+        found: dict[str, Any] = answer.body
+        return found
+
+    body = {"model": "shared", "messages": [{"role": "user", "content": "hi"}]}
+    for at in range(6):
+        streamed = {"stream": True} if at % 2 else {}
+        answer = call(node, "POST", "/v1/chat/completions", {**body, **streamed})
+        assert answer.status == 200, answer
+    node.awaits("copied", lambda: sum(told()["outcomes"].values()) == 6)
+    found = told()
+    # Twelve a day are four for each of three nodes.
+    assert found["outcomes"] == {"answered": 4, "over_budget": 2}
+    assert len(found["records"]) == 4
+    targets = {one["to"]: one for one in call(node, "GET", ROUTE).body["targets"]}
+    assert targets["two/gpt-4o-mini"]["only"] == ["shadow"]
+    for record in found["records"]:
+        assert record["target"] == targets["two/gpt-4o-mini"]["worker"]
+        assert record["worker"] != record["target"]
+        assert (record["error"], record["calls_equal"]) == ("", None)
+        for side in (record["answer"], record["copy"]):
+            assert side["finish"] == "stop"
+            assert side["completion_tokens"] > 0
+            assert side["text"]
+    shown = node.admin("routes", "shadow", "shared")
+    assert shown.code == 0, shown
+    assert "answered" in shown.out
+    # No other request is placed there.
+    users = [by_user(node, f"u{at}") for at in range(20)]
+    assert targets["two/gpt-4o-mini"]["worker"] not in users
+
+
+def test_copies_of_other_apis_are_compared_as_well(trio: Trio) -> None:
+    shadow = {"to": "two/gpt-4o-mini", "share": 1.0, "budget": "3000/day"}
+    define(trio, shadow=shadow)
+    node = trio["b"]
+    turn = [{"role": "user", "content": "hi"}]
+    google = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+
+    def told() -> dict[str, Any]:
+        found: dict[str, Any] = call(node, "GET", "/v1/cluster/shadows/shared").body
+        return found
+
+    before = told()["outcomes"].get("answered", 0)
+    for path, body in (
+        ("/v1/messages", {"model": "shared", "max_tokens": 64, "messages": turn}),
+        ("/v1/messages", {"model": "shared", "max_tokens": 64, "messages": turn, "stream": True}),
+        ("/v1beta/models/shared:generateContent", google),
+        ("/v1beta/models/shared:streamGenerateContent?alt=sse", google),
+        ("/v1/responses", {"model": "shared", "input": "hi"}),
+    ):
+        answer = call(node, "POST", path, body)
+        assert answer.status == 200, (path, answer)
+
+    node.awaits("copied", lambda: told()["outcomes"].get("answered", 0) >= before + 5)
+    found = told()
+    assert found["outcomes"].keys() == {"answered"}
+    for record in found["records"]:
+        assert record["answer"]["characters"] > 0
+        assert record["copy"]["characters"] > 0
+        assert record["answer"]["text"] == record["copy"]["text"] == ""

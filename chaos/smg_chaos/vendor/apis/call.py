@@ -1,7 +1,7 @@
 """Call of an API: one admitted request with all that reading it and answering it takes, and the interface of APIs."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from smg_chaos.vendor.answers.answer import Answer
 from smg_chaos.vendor.answers.conversation import Conversation
@@ -19,6 +19,11 @@ class Frame(NamedTuple):
     tokens: int = 0
 
 
+USUAL_TIER: Final = "default"
+_TIERS: Final = ("flex", "priority")
+"""Service tiers that are served where they are asked for; any other wish gets the usual one."""
+
+
 class Call(NamedTuple):
     """One request. `scope` is the account that encrypted state belongs to; `strict`: what vendors mend is refused."""
 
@@ -34,6 +39,12 @@ class Call(NamedTuple):
     seals: Seals
     scope: str
     strict: bool
+
+    @property
+    def tier(self) -> str:
+        """The service tier, as OpenAI's APIs ask for it and tell it."""
+        asked = self.body.get("service_tier")
+        return asked if asked in _TIERS else USUAL_TIER
 
 
 class Api(Protocol):

@@ -1,6 +1,11 @@
-"""Bill of a vendor: tokens and money per key and model, in whole numbers so that sums are exact."""
+"""Bill of a vendor: tokens and money per key and model, in whole numbers so that sums are exact.
 
-from typing import Any, Final
+A model may cost something else in a service tier, and something else again, for all tokens, where a prompt has more than
+so many of them: `MODEL@flex`, `MODEL>200000`, `MODEL@flex>200000`. The nearest that is said counts: tier before length.
+"""
+
+import re
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -31,16 +36,30 @@ class Price(msgspec.Struct, frozen=True):
         )
 
 
-def parse_price(spec: str) -> tuple[str, Price]:
-    """Return a model and its price: `MODEL=PROMPT,CACHED,WRITTEN,WRITTEN_LONG,ANSWER`, in micro-dollars per million.
+class Priced(NamedTuple):
+    """What a price is for: a model, a tier or "", and prompts of more than so many tokens."""
+
+    model: str
+    tier: str = ""
+    above: int = -1
+
+
+_PRICED: Final = re.compile(r"([^@>=]+)(?:@([a-z]+))?(?:>(\d+))?", re.ASCII)
+
+
+def parse_price(spec: str) -> tuple[Priced, Price]:
+    """Return what a price is for, and the price, in micro-dollars per million:
+    `MODEL[@TIER][>TOKENS]=PROMPT,CACHED,WRITTEN,WRITTEN_LONG,ANSWER`.
 
     ValueError says what is wrong.
     """
-    model, _, rest = spec.partition("=")
+    named, _, rest = spec.partition("=")
     texts = rest.split(",")
-    if not model or len(texts) != len(_KINDS) or not all(text.isdecimal() for text in texts):
+    found = _PRICED.fullmatch(named)
+    if found is None or len(texts) != len(_KINDS) or not all(text.isdecimal() for text in texts):
         raise ValueError(f"price {spec!r}: give MODEL={','.join(map(str.upper, _KINDS))}")
-    return model, Price(*map(int, texts))
+    priced = Priced(found[1], found[2] or "", -1 if found[3] is None else int(found[3]))
+    return priced, Price(*map(int, texts))
 
 
 class _Row(msgspec.Struct):
@@ -57,7 +76,7 @@ class _Row(msgspec.Struct):
 class Bill:
     """What every key owes, by model."""
 
-    def __init__(self, prices: dict[str, Price]) -> None:
+    def __init__(self, prices: dict[Priced, Price]) -> None:
         self._prices = prices
         self._rows: dict[tuple[str, str], _Row] = {}
 
@@ -65,7 +84,16 @@ class Bill:
         """Begin anew."""
         self._rows.clear()
 
-    def book(self, key: str, model: str, cost: Cost, *, whole: bool = True) -> None:
+    def price(self, model: str, tier: str, prompt: int) -> Price:
+        """Return what a request of that tier costs whose prompt has so many tokens."""
+        said = [
+            (bool(one.tier), one.above, price)
+            for one, price in self._prices.items()
+            if one.model == model and one.tier in ("", tier) and prompt > one.above
+        ]
+        return max(said, key=lambda one: one[:2])[2] if said else _PRICE
+
+    def book(self, key: str, model: str, cost: Cost, *, whole: bool = True, tier: str = "") -> None:
         """Add one request; not `whole` if its answer did not reach its end."""
         row = self._rows.setdefault((key, model), _Row())
         row.requests += 1
@@ -75,7 +103,7 @@ class Bill:
         row.written_tokens += cost.written
         row.written_long_tokens += cost.written_long
         row.answer_tokens += cost.answer
-        row.pico_dollars += self._prices.get(model, _PRICE).of(cost)
+        row.pico_dollars += self.price(model, tier, cost.prompt).of(cost)
 
     def told(self) -> dict[str, Any]:
         """Return the rows and their sum; `micro_dollars` is rounded down, `pico_dollars` exact."""

@@ -74,7 +74,17 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("end", _end(journey)),
         ("tokens", _tokens(journey)),
         ("calls", _calls(journey)),
+        *(("billed", _bill(one)) for one in journey.get("bills", ())),
     ]
+
+
+def _bill(bill: Mapping[str, Any]) -> str:
+    cost = bill["cost_micro"]
+    said = "nobody knows what it costs" if cost is None else f"{cost / 1_000_000:.6f}"
+    tier = f", {bill['service_tier']}" if bill["service_tier"] else ""
+    counted = ", as far as it came" if bill["estimated"] else ""
+    tokens = f"{bill['prompt_tokens']} + {bill['completion_tokens']} tokens"
+    return printable(f"{said} by {bill['provider']}/{bill['model']}: {tokens}{tier}{counted}")
 
 
 def _end(journey: Mapping[str, Any]) -> str:

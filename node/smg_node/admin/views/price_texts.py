@@ -17,7 +17,8 @@ def price_row(view: Mapping[str, Any]) -> Sequence[object]:
         *last.get("tiers", ()),
         *last.get("server_tools", ()),
     ]
-    rates = (last.get(name, "") for name in _RATES)
+    # As text: a table shortens numbers, and these are to be read to the last digit.
+    rates = (f"{last[name]:.12g}" if name in last else "" for name in _RATES)
     return (view["name"], last.get("from", ""), *rates, ", ".join(also), view["source"])
 
 
@@ -25,7 +26,10 @@ def short_price(price: Mapping[str, Any]) -> str:
     """Return a price in a few words: prompt, cached, written, answer of its last period, and what else there is."""
     periods = periods_of(price)
     last = periods[-1]
-    rates = " ".join(f"{last.get(name, '-')}" for name in ("prompt", "cached", "written", "answer"))
+    rates = " ".join(
+        f"{last[name]:.12g}" if name in last else "-"
+        for name in ("prompt", "cached", "written", "answer")
+    )
     more = [
         *([f"{len(periods)} periods"] if len(periods) > 1 else []),
         *([f"{len(last['steps'])} steps"] if last.get("steps") else []),

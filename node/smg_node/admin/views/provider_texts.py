@@ -9,6 +9,16 @@ from smg_node.admin.views.value_text import format_time, format_value
 PROVIDER_COLUMNS: Final = ("NAME", "KIND", "AT", "KEYS", "MODELS", "FROM", "VERSION", "NOTE")
 ROUTE_COLUMNS: Final = ("ROUTE", "TARGET", "WEIGHT", "ON", "STATE", "WHY", "FROM", "VERSION")
 _TARGET_COLUMNS: Final = ("CLIENTS ASK FOR", "TARGET", "WEIGHT", "ON", "STATE", "FOR", "WHY")
+_SHADOW_COLUMNS: Final = (
+    "REQUEST",
+    "TOKENS",
+    "TOOK MS",
+    "FIRST MS",
+    "FINISH",
+    "CALLS",
+    "LENGTH",
+    "ERROR",
+)
 _PLACES: Final = ("base", "region", "location", "resource")
 _READY: Final = "ready"
 _PENDING: Final = "pending"
@@ -93,6 +103,36 @@ def draw_route(view: Mapping[str, Any]) -> str:
     if view["time_ms"]:
         facts.append(("since", format_time(view["time_ms"])))
     return f"{draw_facts(facts)}\n\n{draw_targets(view['targets'])}"
+
+
+def draw_shadows(told: Mapping[str, Any]) -> str:
+    """Return what became of the copies of a route's requests."""
+    facts: list[tuple[str, object]] = [("name", told["name"]), *told["outcomes"].items()]
+    if told["calls_equal"] or told["calls_different"]:
+        facts.append(("calls", f"{told['calls_equal']} equal, {told['calls_different']} different"))
+    rows = (_shadow_row(one) for one in told["records"])
+    table = draw_table(_SHADOW_COLUMNS, rows, empty="No request of it was copied here yet.")
+    return f"{draw_facts(facts)}\n\n{table}"
+
+
+def _shadow_row(one: Mapping[str, Any]) -> Sequence[object]:
+    ours, copy, ratio = one["answer"], one["copy"], one["length_ratio"]
+    equal = {None: "", True: "equal", False: "different"}[one["calls_equal"]]
+    return (
+        one["request_id"],
+        _pair(ours, copy, "completion_tokens"),
+        _pair(ours, copy, "took_ms"),
+        _pair(ours, copy, "first_ms"),
+        _pair(ours, copy, "finish"),
+        equal,
+        "" if ratio is None else f"{ratio:.2f}",
+        one["error"],
+    )
+
+
+def _pair(ours: Mapping[str, Any], copy: Mapping[str, Any] | None, name: str) -> str:
+    theirs = "-" if copy is None or copy[name] is None else copy[name]
+    return f"{'-' if ours[name] is None else ours[name]} / {theirs}"
 
 
 def draw_explained(told: Mapping[str, Any]) -> str:

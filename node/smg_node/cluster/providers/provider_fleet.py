@@ -21,6 +21,7 @@ from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 if TYPE_CHECKING:
     from smg_node.cluster.providers.definitions import Definitions, DefinitionStore
+    from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
     from smg_node.providers.account import ProviderAccount
     from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
@@ -41,6 +42,10 @@ class ProviderState(Protocol):
 
     def open_secret(self, sealed: bytes) -> str | None:
         """Return what any member sealed; None if this node has not the key."""
+        ...
+
+    def living(self) -> Sequence[str]:
+        """Return the names of the living members."""
         ...
 
 
@@ -65,6 +70,10 @@ class ProviderFleet:
         make_book: "Callable[[Spawn], ProviderBook]",
         prices: PriceBook | None = None,
     ) -> None:
+        self.start_shadows: Callable[[Spawn], ShadowBook] | None = None
+        """Begins to copy requests, and returns where that is recorded; called for the first route with a shadow."""
+        self.shadows: ShadowBook | None = None
+        """What became of copies here; None where no route ever had a shadow."""
         self._own_text = own
         self._shared = shared
         self._make_book = make_book
@@ -139,6 +148,9 @@ class ProviderFleet:
         self._prices.set(DEFINITIONS, {name: one.price for name, one in now.prices.items()})
         if self._book is None:
             self._book = self._make_book(spawn)
+        shadowed = any(route.spec.shadow is not None for route in now.routes.values())
+        if shadowed and self.shadows is None and self.start_shadows is not None:
+            self.shadows = self.start_shadows(spawn)
         self._book.update(
             {one.spec.name: (one.spec, one.secrets) for one in now.providers.values()}
         )

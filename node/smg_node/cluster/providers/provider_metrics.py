@@ -38,6 +38,14 @@ def watch_providers(meters: Meters, providers: ProviderFleet) -> None:
             for name, account in _first(providers)
         }
 
+    def shadows() -> Mapping[tuple[str, ...], float]:
+        return {} if providers.shadows is None else providers.shadows.outcomes
+
+    def shadow_calls() -> Mapping[tuple[str, ...], float]:
+        return {} if providers.shadows is None else providers.shadows.calls
+
+    meters.watch(declared.SHADOW_REQUESTS, shadows)
+    meters.watch(declared.SHADOW_CALLS, shadow_calls)
     meters.watch(declared.PROVIDER_CALLS, calls)
     meters.watch(declared.PROVIDER_KEYS_RESTING, resting)
     meters.watch(declared.PROVIDER_OFF_SECONDS, off)

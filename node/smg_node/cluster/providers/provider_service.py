@@ -42,6 +42,7 @@ from smg_node.http.ports.providers import (
     TargetExplained,
 )
 from smg_node.http.ports.shared_state import StaleValueError
+from smg_node.pipeline.relay.shadows.shadow_records import ShadowTotals
 from smg_node.providers.parsing.spec_parser import parse_provider
 from smg_node.providers.provider_spec import ProviderSecrets, write_secrets, write_spec
 from smg_node.providers.route_spec import read_route, route_value
@@ -132,6 +133,12 @@ class ClusterProviders:
         if found is None:
             raise _no_route(name, self._providers.read().unreadable.get(f"{ROUTE}{name}"))
         return found
+
+    def shadows(self, name: str) -> ShadowTotals:
+        """Return what became of the copies of a route's requests in this process; NOT_FOUND as `route`."""
+        self.route(name)
+        book = self._providers.shadows
+        return ShadowTotals() if book is None else book.of(name)
 
     def unreadable(self) -> Mapping[str, str]:
         """Return why definitions of the cluster are not followed here, by their keys."""

@@ -18,6 +18,7 @@ from smg_node.fleet.workers.worker_spec import (
 )
 from smg_node.providers.route_spec import ENGINES, RouteSpec, RouteTarget
 from smg_node.providers.routes.route_ways import WEIGHTED, target_of
+from smg_node.providers.routes.shadow_rule import shadow_label
 from smg_node.providers.routes.split_rule import split_label
 
 PROVIDER_LABEL: Final = "provider"
@@ -67,6 +68,10 @@ def _with_labels(route: RouteSpec) -> Iterator[tuple[RouteTarget, Mapping[str, s
         for (at, name), (_, labels) in found.items():
             if at == provider and model in ("", name):
                 labels[SPLIT_LABEL] = split_label(route.split)
+    if route.shadow is not None:
+        provider, model = target_of(route.shadow.to)
+        _also(found, provider, model, "shadow", route.choose)
+        found[provider, model][1][SHADOW_LABEL] = shadow_label(route.shadow)
     yield from found.values()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from smg_node.core.errors import SmgError
+from smg_node.core.prices.price import Price
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 from smg_node.dialects.worker_errors import WorkerError
 
@@ -70,6 +71,11 @@ class VendorSide(Protocol):
     @property
     def model(self) -> str:
         """The vendor's name of the model."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What a call costs there by the price list as it is now; None if nobody has said."""
         ...
 
     @property

@@ -57,6 +57,18 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         more=_COUNT,
         unplaced=_DROPPED,
         message=_TEXT,
+        bills=_list("VendorBill"),
+    ),
+    "VendorBill": _object(
+        provider=_TEXT,
+        model=_TEXT,
+        prompt_tokens=_COUNT,
+        cached_tokens=_COUNT,
+        cache_write_tokens=_COUNT,
+        completion_tokens=_COUNT,
+        service_tier=_TEXT,
+        cost_micro={"type": ["number", "null"], "minimum": 0},
+        estimated={"type": "boolean"},
     ),
     "WorkerChosen": _object(
         step={"const": "chosen"},
@@ -189,6 +201,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
             "more": 0,
             "unplaced": [],
             "message": "",
+            "bills": [],
         }
     ],
     "workers": {_FIRST: "grpc://10.0.0.7:30100", _SECOND: "grpc://10.0.0.8:30100"},

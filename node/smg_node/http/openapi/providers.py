@@ -62,6 +62,17 @@ _TARGET: Final = _all(
 _KEY: Final = _all({"reference": _TEXT, "resting_ms": _COUNT, "why": _TEXT})
 _WAY: Final = _all({"api": _TEXT, "way": {"enum": ["native", "translated", "generated"]}})
 _REFUSAL: Final = _all({"message": _TEXT, "where": _TEXT, "code": _TEXT})
+_FIGURES: Final = _all(
+    {
+        **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "took_ms"), _COUNT),
+        "first_ms": _KNOWN,
+        "cost_pico": _KNOWN,
+        "finish": _TEXT,
+        "calls": _COUNT,
+        "characters": _COUNT,
+        "text": _TEXT,
+    }
+)
 _SECRET: Final[Mapping[str, Any]] = {
     "type": "string",
     "description": "file:/PATH, env:NAME, or the value itself.",
@@ -181,6 +192,30 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Price": _all({"name": _TEXT, "price": _ANY, **_WRITTEN}),
     "PriceList": _all({"node": _TEXT, "prices": _list(_reference("Price"))}),
     "PriceRemoved": _all({"status": _TEXT, "name": _TEXT, "now": _or_null(_reference("Price"))}),
+    "RouteShadows": _all(
+        {
+            "node": _TEXT,
+            "name": _TEXT,
+            "outcomes": {"type": "object", "additionalProperties": _COUNT},
+            "calls_equal": _COUNT,
+            "calls_different": _COUNT,
+            "records": _list(
+                _all(
+                    {
+                        "at_ms": _COUNT,
+                        "request_id": _TEXT,
+                        "worker": _TEXT,
+                        "target": _TEXT,
+                        "answer": _FIGURES,
+                        "copy": _or_null(_FIGURES),
+                        "error": _TEXT,
+                        "calls_equal": {"type": ["boolean", "null"]},
+                        "length_ratio": {"type": ["number", "null"]},
+                    }
+                )
+            ),
+        }
+    ),
     "ProviderQuestion": {
         "type": "object",
         "properties": {
@@ -245,6 +280,18 @@ _ROUTE_SPEC: Final = {
     ],
     "choose": "fastest",
 }
+_SHOWN_FIGURES: Final = {
+    "prompt_tokens": 812,
+    "cached_tokens": 0,
+    "completion_tokens": 96,
+    "took_ms": 2140,
+    "first_ms": 480,
+    "cost_pico": 3_876_000_000,
+    "finish": "stop",
+    "calls": 0,
+    "characters": 402,
+    "text": "",
+}
 _ROUTE: Final = {"name": "claude", "spec": _ROUTE_SPEC, **_BY, "targets": [_SHOWN_TARGET]}
 
 _PRICE: Final = {
@@ -274,6 +321,26 @@ PROVIDER_EXAMPLES: Final[Mapping[str, Any]] = {
     "Price": _SHOWN_PRICE,
     "PriceList": {"node": "a", "prices": [_SHOWN_PRICE]},
     "PriceRemoved": {"status": "removed", "name": "anthropic-a/claude-sonnet-5", "now": None},
+    "RouteShadows": {
+        "node": "a",
+        "name": "claude",
+        "outcomes": {"answered": 19, "over_budget": 4},
+        "calls_equal": 6,
+        "calls_different": 1,
+        "records": [
+            {
+                "at_ms": 1_754_000_000_000,
+                "request_id": "req_019863000000a1b2000000000000c3d4",
+                "worker": "w-7f3a91c0d2e4",
+                "target": "w-19ab40e7c655",
+                "answer": _SHOWN_FIGURES,
+                "copy": {**_SHOWN_FIGURES, "characters": 371},
+                "error": "",
+                "calls_equal": None,
+                "length_ratio": 0.92,
+            }
+        ],
+    },
     "ProviderQuestion": {
         "model": "claude",
         "body": {"messages": [{"role": "user", "content": "Hello"}], "seed": 7},

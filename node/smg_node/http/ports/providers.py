@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from smg_node.core.generation.request import GenerateRequest
+from smg_node.pipeline.relay.shadows.shadow_records import ShadowTotals
 
 
 class ProviderKeyView(msgspec.Struct, frozen=True):
@@ -181,6 +182,10 @@ class ProviderService(Protocol):
 
     def remove_price(self, name: str, *, version: int | None) -> PriceChange:
         """Take the cluster's price away."""
+        ...
+
+    def shadows(self, name: str) -> ShadowTotals:
+        """Return what became of the copies of a route's requests in this process; NOT_FOUND as `route`."""
         ...
 
     def unreadable(self) -> Mapping[str, str]:

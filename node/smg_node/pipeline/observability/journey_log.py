@@ -229,6 +229,7 @@ def ended_as(journey: Journey, outcome: Outcome, now_ms: int) -> Journey:
         cached_tokens=outcome.cached_tokens,
         completion_tokens=outcome.completion_tokens,
         ttft_ms=None if ttft_s is None else round(ttft_s * 1000),
+        bills=outcome.bills,
     )
 
 

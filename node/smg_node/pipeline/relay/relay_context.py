@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from smg_node.admission.admission import Admission
 from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Usage
-from smg_node.core.generation.outcome import Outcome
+from smg_node.core.generation.outcome import Bill, Outcome
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.journey import Journey
@@ -35,6 +35,51 @@ from smg_node.routing.retry_budget import RetryBudgets
 if TYPE_CHECKING:
     from smg_node.pipeline.relay.answer_collector import ListenAs
 
+Bills: TypeAlias = tuple[Bill, ...]
+
+
+class Tap(Protocol):
+    """Takes down what the client of one request is told, for a copy of the request."""
+
+    @property
+    def asks(self) -> "Asks":
+        """The request's origin, whose listeners are listened to as well."""
+        ...
+
+    def hear(self, piece: Head | bytes) -> None:
+        """Take a piece of the answer."""
+        ...
+
+    def over(
+        self, worker: str, first_s: float | None, used: tuple[int, int, int], bills: Bills
+    ) -> None:
+        """Take in that the answer of that worker is complete, and its client has it."""
+        ...
+
+
+class Shadows(Protocol):
+    """Copies of relayed requests at other targets."""
+
+    def tap(
+        self,
+        parts: "RelayParts",
+        asked: Relayable,
+        asks: "Asks",
+        context: RequestContext,
+        model: RelayedModel,
+    ) -> Tap | None:
+        """Return what is to be told of the answer to a request that is copied; None for nearly all."""
+        ...
+
+
+class ShadowPost:
+    """Where the copies of a process are made; nowhere (None) until there is a route with a shadow."""
+
+    __slots__ = ("shadows",)
+
+    def __init__(self) -> None:
+        self.shadows: Shadows | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class RelayParts:
@@ -52,6 +97,7 @@ class RelayParts:
     own_calls: "MakeOwnCall | None" = None
     """Makes the calls of own engines, where targets of routes may stand for those."""
     prices: PriceBook = field(default_factory=PriceBook)
+    post: ShadowPost = field(default_factory=ShadowPost)
 
     def filtered(
         self,
@@ -167,7 +213,7 @@ class Meter(Protocol):
         """Return the ticket for a call that counts tokens itself."""
         ...
 
-    def vendor_called(self, model: str, side: VendorSide, spent: Spent | None) -> None:
+    def vendor_called(self, side: VendorSide, spent: Spent | None) -> None:
         """Take in that a vendor was called."""
         ...
 

@@ -40,9 +40,9 @@ class RelayMeter:
 
     # ── At vendors ───────────────────────────────────────────────────────────
 
-    def vendor_called(self, model: str, side: VendorSide, spent: Spent | None) -> None:
+    def vendor_called(self, side: VendorSide, spent: Spent | None) -> None:
         """Take in that a vendor was called; `spent` is None if it did not begin to answer, and takes nothing."""
-        self._at_vendors().called(model, side, spent)
+        self._at_vendors().called(side, spent)
 
     def may_call_again(self) -> bool:
         """Reserve for another call what the one before has cost; whether limits on cost let that be."""
@@ -78,7 +78,7 @@ class RelayMeter:
             assert self._admission is not None, "it issued the ticket"
             prices, unpriced = self._at_vendors(), self._admission.options.unpriced == "allow"
             if not unpriced:
-                targets.priced = lambda worker: prices.known(worker, model)
+                targets.priced = lambda worker: prices.known(worker)
             ticket.rates = prices.expected(
                 model, serving, worst_case=ticket.worst_case, unpriced=unpriced
             )

@@ -35,6 +35,7 @@ from smg_node.pipeline.relay.relay_context import (
     Asks,
     OwnCall,
     RelayParts,
+    Tap,
     TargetAsked,
     first_known,
 )
@@ -110,26 +111,35 @@ class RelayRun:
         self._story = journey = self._journey()
         try:
             model = self._admitted or await self._admit()
-            journey.model = model.name
+            journey.model, tap = model.name, self._tap(model)
             async with aclosing(self._tried(model, journey)) as pieces:
                 async for piece in pieces:
                     self.meter.passed(piece)
+                    if tap is not None:
+                        tap.hear(piece)
                     yield piece
             self._over = True
         except SmgError as error:
             self._failure = error
             raise
         finally:
-            failed = self._failure is not None
-            self.meter.settle(
-                self._usage,
-                called=self.attempts > 0,
-                failed=failed,
-                complete=self._over,
-            )
+            failed, called = self._failure is not None, self.attempts > 0
+            self.meter.settle(self._usage, called=called, failed=failed, complete=self._over)
             self._report(journey)
+        if tap is not None:
+            used = self.meter.used(self._usage, called=True, failed=False)
+            tap.over(self.worker, self._first_s, used, self.meter.bills)
 
     # ── Before a call ────────────────────────────────────────────────────────
+
+    def _tap(self, model: RelayedModel) -> Tap | None:
+        parts, shadows = self._parts, self._parts.post.shadows
+        if shadows is None:
+            return None
+        tap = shadows.tap(parts, self._asked, self._asks, self._context, model)
+        if tap is not None:
+            self._asks = tap.asks
+        return tap
 
     async def enter(self) -> None:
         """Find the model and pass admission before anything is read; a refusal is raised and

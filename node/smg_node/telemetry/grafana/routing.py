@@ -158,6 +158,15 @@ ROUTING: Final = Board(
                     "reqps",
                     (rate(providers.SPLIT_REQUESTS, "split", "outcome"),),
                 ),
+                Panel(
+                    "Shadows",
+                    "Copies of requests, by what became of them and whether their calls are equal.",
+                    "reqps",
+                    (
+                        rate(providers.SHADOW_REQUESTS, "model", "outcome"),
+                        rate(providers.SHADOW_CALLS, "model", "calls"),
+                    ),
+                ),
             ),
         ),
         Section(

@@ -25,6 +25,7 @@ from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.http_parts import HttpParts
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.pipeline.relay.relay_context import ShadowPost
 from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.retry_budget import RetryBudgets
 from smg_node.system_clock import SystemClock
@@ -109,6 +110,7 @@ class Wired:
             logs=cast("Logs", self.logs),
             threads=ThreadPoolExecutor(1),
             prices=PriceBook(),
+            post=ShadowPost(),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")

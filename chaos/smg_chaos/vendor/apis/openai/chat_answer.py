@@ -151,7 +151,7 @@ def whole_chat(call: Call, conversation: Conversation, answer: Answer) -> dict[s
     if filtered:
         body["prompt_filter_results"] = _prompt_filters()
     if call.hosting.models == "openai":
-        body |= {"service_tier": "default", "system_fingerprint": "fp_standin"}
+        body |= {"service_tier": call.tier, "system_fingerprint": "fp_standin"}
     if "x_groq" in call.quirks:
         body["x_groq"] = {"id": answer.name("req_")}
     return body
@@ -185,7 +185,7 @@ class _Chunks:
             "model": call.model,
         }
         if call.hosting.models == "openai":
-            self._head |= {"service_tier": "default", "system_fingerprint": "fp_standin"}
+            self._head |= {"service_tier": call.tier, "system_fingerprint": "fp_standin"}
 
     def all(self) -> list[Frame]:
         """Return all frames."""

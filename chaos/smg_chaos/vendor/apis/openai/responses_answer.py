@@ -109,7 +109,7 @@ def response_object(
         "parallel_tool_calls": conversation.parallel,
         "previous_response_id": body.get("previous_response_id"),
         "reasoning": body.get("reasoning") or {"effort": None, "summary": None},
-        "service_tier": "default",
+        "service_tier": call.tier,
         "store": body.get("store") is not False,
         "temperature": body.get("temperature") or 1.0,
         "text": body.get("text") or {"format": {"type": "text"}},

@@ -7,6 +7,7 @@ import typer
 
 from smg_node.admin.commands.providers.definition_writes import (
     ROUTES,
+    SHADOWS,
     IfVersion,
     present,
     read_definition,
@@ -15,7 +16,13 @@ from smg_node.admin.commands.providers.definition_writes import (
 )
 from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
-from smg_node.admin.views.provider_texts import ROUTE_COLUMNS, draw_route, route_rows, troubles
+from smg_node.admin.views.provider_texts import (
+    ROUTE_COLUMNS,
+    draw_route,
+    draw_shadows,
+    route_rows,
+    troubles,
+)
 
 routes_app = typer.Typer(
     cls=CommandGroup,
@@ -87,6 +94,24 @@ def show(context: typer.Context, name: Name) -> None:
         print_json(view)
     else:
         print(draw_route(view))
+
+
+@routes_app.command("shadow")
+def shadow_of(context: typer.Context, name: Name) -> None:
+    """Show how copies of a route's requests compared with their answers, on the node that is asked, the newest first.
+
+    With --processes above 0 that node's copies are made in other processes: read the metrics
+    smg_node_route_shadow_requests_total and smg_node_route_shadow_calls_total then, or the log.
+
+    \b
+    smg-admin routes shadow claude
+    """
+    options = options_of(context)
+    told = options.client.ask("GET", *SHADOWS, name)
+    if options.as_json:
+        print_json(told)
+    else:
+        print(draw_shadows(told))
 
 
 @routes_app.command("set")

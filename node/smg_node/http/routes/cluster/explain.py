@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 
 from smg_node.core.errors import SmgError
+from smg_node.core.generation.outcome import Bill
 from smg_node.core.journey import Broke, Chosen, Journey
+from smg_node.core.prices.price import PICO_PER_MICRO
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.ports.node import Explained, Explainer, Workers
@@ -62,6 +64,22 @@ def _journey(journey: Journey) -> Mapping[str, Any]:
         "continuations": sum(step.why == "continue" for step in calls),
         "steps": [_step(step) for step in journey.steps],
         "unplaced": _dropped(journey.unplaced),
+        "bills": [_bill(one) for one in journey.bills],
+    }
+
+
+def _bill(bill: Bill) -> Mapping[str, Any]:
+    used, pico = bill.used, bill.cost_pico
+    return {
+        "provider": bill.provider,
+        "model": bill.model,
+        "prompt_tokens": used.prompt_tokens,
+        "cached_tokens": used.cached_tokens,
+        "cache_write_tokens": used.cache_write_tokens,
+        "completion_tokens": used.completion_tokens,
+        "service_tier": used.service_tier,
+        "cost_micro": None if pico is None else pico / PICO_PER_MICRO,
+        "estimated": bill.estimated,
     }
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.gemini.reader import STREAM
@@ -128,6 +130,12 @@ class ProviderRoutes:
         done = self._providers.remove_price(name, version=version)
         self._record(request, PRICE_REMOVED, name, done.before, done.now)
         return json_reply({"status": "removed", "name": name, "now": done.now})
+
+    async def shadows(self, request: HttpRequest) -> Reply:
+        """Show what became of the copies that this process made of a route's requests."""
+        name = request.values["name"]
+        told = self._providers.shadows(name)
+        return json_reply({"node": self._node, "name": name, **msgspec.structs.asdict(told)})
 
     # ── What becomes of a request ────────────────────────────────────────────
 

@@ -38,10 +38,10 @@ class CallPrices:
 
     # ── Before a call ────────────────────────────────────────────────────────
 
-    def known(self, worker: Worker, model: str) -> bool:
+    def known(self, worker: Worker) -> bool:
         """Whether somebody has said what the request costs there; a worker of ours is free where nobody has."""
         side = vendor_of(worker)
-        return side is None or self._rates(side, model) is not None
+        return side is None or self._rates(side) is not None
 
     def expected(
         self, model: str, workers: Iterable[Worker], *, worst_case: bool, unpriced: bool
@@ -55,7 +55,7 @@ class CallPrices:
         vendors = [side for side in sides if side is not None]
         if not vendors:
             return None
-        found = [rates for side in vendors if (rates := self._rates(side, model)) is not None]
+        found = [rates for side in vendors if (rates := self._rates(side)) is not None]
         if not found and not unpriced and len(vendors) == len(sides):
             raise _unpriced(model)
         if len(vendors) < len(sides) and (own := self._book.now.of(model)) is not None:
@@ -69,8 +69,8 @@ class CallPrices:
         uncounted = max(0, self._prompt_max - self._asked.prompt_tokens)
         return msgspec.structs.replace(most, per_call=most.per_call + uncounted * most.prompt)
 
-    def _rates(self, side: VendorSide, model: str) -> Rates | None:
-        price = self._book.now.of(model, side.provider, side.model)
+    def _rates(self, side: VendorSide) -> Rates | None:
+        price = side.price
         if price is None:
             return None
         tier = ALL_TIERS if self._tier == _AUTO else self._tier
@@ -92,13 +92,12 @@ class CallPrices:
 
     # ── After it ─────────────────────────────────────────────────────────────
 
-    def called(self, model: str, side: VendorSide, spent: Spent | None) -> None:
+    def called(self, side: VendorSide, spent: Spent | None) -> None:
         """Take in that a vendor was called; `spent` is None if it did not begin to answer, and takes nothing."""
         self._at_vendors, self.last_micro = True, 0
         if spent is None:
             return
-        price = self._book.now.of(model, side.provider, side.model)
-        pico = call_pico(price, spent.used, tier=self._tier, day=self._day)
+        pico = call_pico(side.price, spent.used, tier=self._tier, day=self._day)
         self.bills.append(Bill(side.provider, side.model, spent.used, pico, spent.estimated))
         self.last_micro = micro_up(pico or 0)
 

@@ -59,5 +59,5 @@ class TargetCall:
             raise
         finally:
             if isinstance(call, VendorCall) and self._side is not None:
-                self._told.meter.vendor_called(self._told.model, self._side, call.spent())
+                self._told.meter.vendor_called(self._side, call.spent())
         times.ended(call.usage.completion_tokens, streamed=call.streamed)

@@ -34,7 +34,24 @@ SPLIT_REQUESTS = Metric(
     "Requests of a route with a split, by the side they are on, `NAME/in` or `NAME/out`, and how they ended.",
     ("model", "split", "outcome"),
 )
+SHADOW_REQUESTS = Metric(
+    "smg_node_route_shadow_requests_total",
+    "counter",
+    "Copies of requests at a route's shadow: answered, failed, over_budget, dropped (too much was waiting), or cut (the"
+    " process ended).",
+    ("model", "outcome"),
+    pulled=True,
+)
+SHADOW_CALLS = Metric(
+    "smg_node_route_shadow_calls_total",
+    "counter",
+    "Copies where the answer or its copy calls tools: `equal` by name and arguments, or `different`.",
+    ("model", "calls"),
+    pulled=True,
+)
 PROVIDER_METRICS: Final = (
+    SHADOW_REQUESTS,
+    SHADOW_CALLS,
     PROVIDER_CALLS,
     PROVIDER_KEYS_RESTING,
     PROVIDER_OFF_SECONDS,

@@ -10,8 +10,14 @@ import pytest
 
 from smg_mesh.state.providers import sealed_in
 from smg_node.admin.commands.providers.routes import read_target
+from smg_node.pipeline.relay.shadows.shadow_records import (
+    AnswerFigures,
+    ShadowBook,
+    ShadowRecord,
+)
 from support.http.admin_api import RunAdmin
 from support.http.http_node import Node, node
+from support.providers.provider_desks import providers_of
 
 Typed: TypeAlias = Callable[..., Awaitable[tuple[int, str, str]]]
 
@@ -214,6 +220,41 @@ async def test_flags_of_a_route_change_what_they_name_and_leave_the_rest(
     assert "choose: must be one of 'weighted', 'cheapest', 'fastest', 'affinity'" in wrong[2]
     assert of_file["split"] == {"to": "a", "share": 0.5, "key": "tenant", "until": "2026-12-31"}
     assert used[0] == 1
+
+
+async def test_what_became_of_copies_is_shown(run: RunAdmin) -> None:
+    answer = AnswerFigures(9, 0, 4, 1200, 300, None, "tool_calls", 1, 20)
+    copy = AnswerFigures(9, 0, 5, 900, None, 70, "tool_calls", 1, 30)
+    book = ShadowBook()
+    for number, (other, error, equal) in enumerate(((copy, "", True), (None, "overloaded", None))):
+        ratio = 1.5 if other else None
+        record = ShadowRecord(number, f"req_{number}", "w", "t", answer, other, error, equal, ratio)
+        book.keep("r", record)
+        book.count("r", "answered" if other else "failed")
+    async with node() as served:
+        admin = typed(run, served)
+        service = providers_of("node-a", served.world)
+        service._providers.shadows = book
+        served.parts.providers = lambda: service
+        unknown = await admin("routes", "shadow", "r")
+        for name in ("q", "r"):
+            await admin("routes", "set", name, "--to", "a/m")
+        nothing = await admin("routes", "shadow", "q")
+        shown = await admin("routes", "shadow", "r")
+        told = await admin("--json", "routes", "shadow", "r")
+    assert unknown == (1, "", "smg-admin: no route is called 'r'\n")
+    assert "No request of it was copied here yet." in nothing[1]
+    assert rows_of(shown[1]) == [
+        "name r",
+        "answered 1",
+        "failed 1",
+        "calls 1 equal, 0 different",
+        "",
+        "REQUEST TOKENS TOOK MS FIRST MS FINISH CALLS LENGTH ERROR",
+        "req_1 4 / - 1200 / - 300 / - tool_calls / - - - overloaded",
+        "req_0 4 / 5 1200 / 900 300 / - tool_calls / tool_calls equal 1.50 -",
+    ]
+    assert json.loads(told[1])["records"][0]["error"] == "overloaded"
 
 
 async def test_what_somebody_else_changed_is_not_written_over(run: RunAdmin) -> None:

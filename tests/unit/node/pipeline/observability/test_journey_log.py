@@ -159,7 +159,7 @@ def test_journeys_of_newer_and_older_nodes_are_understood() -> None:
     fields = msgspec.msgpack.decode(pack(journey))
     newer = msgspec.msgpack.encode([*fields, "a field of tomorrow"])
     assert unpack(newer) == journey
-    older = msgspec.msgpack.encode(fields[:-3])
+    older = msgspec.msgpack.encode(fields[:-4])
     assert unpack(older) == msgspec.structs.replace(journey, answer="", unplaced=())
 
 
@@ -258,7 +258,7 @@ def test_a_stored_answer_leads_to_the_journey_of_its_request() -> None:
 
 
 def test_a_journey_of_the_release_before_is_read_and_reads_ours() -> None:
-    fields = [name for name in Journey.__struct_fields__ if name != "message"]
+    fields = [name for name in Journey.__struct_fields__ if name not in ("message", "bills")]
     before = msgspec.defstruct("Before", fields, array_like=True)
     ours = Journey("req_1", "a", "chat", "m", BEGAN_MS, message="why")
     theirs: Any = msgspec.msgpack.decode(pack(ours), type=before)

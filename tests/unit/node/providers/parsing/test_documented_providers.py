@@ -29,9 +29,14 @@ def test_every_kind_has_its_row() -> None:
 
 
 def test_the_file_of_the_page_defines_what_it_says() -> None:
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", _PAGE, re.M | re.S)
-    said: Any = read_plain(block)
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", _PAGE, re.M | re.S)
+    said: Any = read_plain("\n".join(blocks))
     found = read_own(json.dumps(said))
+    assert sorted(found.prices) == [
+        "anthropic-a/claude-sonnet-5",
+        "claude",
+        "openai-a/gpt-5.6-sol",
+    ]
     assert sorted(found.providers) == ["anthropic-a", "bedrock-eu", "local"]
     assert [(one.provider, one.weight, one.on) for one in found.routes["claude"].spec.targets] == [
         ("anthropic-a", 3.0, ()),
