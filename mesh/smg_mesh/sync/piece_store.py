@@ -114,8 +114,21 @@ class PieceStore:
                 name, me, shards=shards, options=options, clock=self.clock, wrote=table_wrote(name)
             )
             for name, shards in options.tables.items()
+        } | {
+            name: Table(
+                name,
+                me,
+                shards=brief.shards,
+                options=options,
+                clock=self.clock,
+                wrote=table_wrote(name),
+                brief=brief,
+            )
+            for name, brief in options.brief_tables.items()
         }
-        self._shards: Final = dict(options.tables)
+        briefs = {name: brief.shards for name, brief in options.brief_tables.items()}
+        self._shards: Final = {**options.tables, **briefs}
+        self._undigested: Final = frozenset(briefs)
 
     # ── Finding ──────────────────────────────────────────────────────────────
 
@@ -179,7 +192,9 @@ class PieceStore:
         return self._digests.get(name, 0)
 
     def changed(self, name: str) -> bool:
-        """Bring the digest up to date; return whether the piece has become another one."""
+        """Bring the digest up to date; return whether the piece has become another one. Brief tables are in none."""
+        if name.partition("/")[0] in self._undigested:
+            return False
         before = self._digests.pop(name, 0)
         piece = self._piece_digest(name)
         if piece:
