@@ -7,6 +7,7 @@ the node that wrote it. Of two writes the later counts; a row ends with what it 
 anybody. Lost, it costs one prompt that is read anew.
 """
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from struct import Struct
@@ -18,7 +19,7 @@ from smg_mesh.crdt.tables.table_rows import TTL_MS_MAX, Row
 from smg_mesh.sync.bound_views import BoundTable
 
 _KEY: Final = Struct(">QI")
-_KEY_CHARS: Final = 16
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{16}", re.ASCII)
 STATE_MAX: Final = 255
 
 
@@ -79,11 +80,9 @@ def _key(beginning: int, scope: int) -> str:
 
 
 def _named(key: str) -> tuple[int, int] | None:
-    # The decoder passes over what is no letter of it, and then there is less than there should be.
-    packed = urlsafe_b64decode(key) if len(key) == _KEY_CHARS and key.isascii() else b""
-    if len(packed) != _KEY.size:
+    if not _NAME.fullmatch(key):
         return None
-    beginning, scope = _KEY.unpack(packed)
+    beginning, scope = _KEY.unpack(urlsafe_b64decode(key))
     return beginning, scope
 
 

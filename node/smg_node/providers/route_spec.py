@@ -6,7 +6,7 @@
         - {to: bedrock-eu/eu.anthropic.claude-sonnet-5, weight: 3}
         - {to: vertex-b/claude-sonnet-5, on: [rate, full]}                   only after such failures of the others
 
-Requests are shared out by weight, a conversation stays where it is.
+How one of them is chosen, and what is laid over that, says `route_ways`.
 """
 
 from typing import Any, Final
@@ -15,6 +15,17 @@ import msgspec
 
 from smg_node.core.errors import invalid
 from smg_node.core.json_cursor import Cursor, Problems
+from smg_node.providers.routes.route_ways import (
+    CHOICES,
+    SPELLING,
+    WEIGHTED,
+    Shadow,
+    Split,
+    read_shadow,
+    read_split,
+    target_of,
+    ways_value,
+)
 
 TARGETS_MAX: Final = 64
 WEIGHT_MIN: Final = 0.05
@@ -23,8 +34,7 @@ CLASSES: Final = ("rate", "full", "no_money", "not_let_in", "model_unknown", "br
 """Kinds of failure after which a target of `on` joins."""
 NAME_MAX: Final = 2_304
 """A provider's name, a slash, and a vendor's name of a model: an ARN, for one."""
-_KEYS: Final = ("targets",)
-_SPELLING: Final = "a target is a provider's name, a slash, and the vendor's name of the model"
+_KEYS: Final = ("targets", "choose", "split", "shadow")
 
 
 class RouteTarget(msgspec.Struct, frozen=True):
@@ -37,10 +47,21 @@ class RouteTarget(msgspec.Struct, frozen=True):
 
 
 class RouteSpec(msgspec.Struct, frozen=True):
-    """One route."""
+    """One route. `choose` is the way among the targets that are there."""
 
     name: str
     targets: tuple[RouteTarget, ...]
+    choose: str = WEIGHTED
+    split: Split | None = None
+    shadow: Shadow | None = None
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """Names of all providers that it needs."""
+        named = [way.to for way in (self.split, self.shadow) if way is not None]
+        return frozenset(
+            (*(one.provider for one in self.targets), *(target_of(to)[0] for to in named))
+        )
 
 
 def read_route(name: str, said: object) -> RouteSpec:
@@ -61,8 +82,10 @@ def read_route(name: str, said: object) -> RouteSpec:
             cursor.problem("targets", f"{where} is target {first} already", index=index)
     if found and all(target.on for target in found):
         cursor.problem("targets", "at least one target must be there without `on`")
+    choose = cursor.word("choose", CHOICES) or WEIGHTED
+    split, shadow = read_split(cursor, found), read_shadow(cursor)
     problems.check()
-    return RouteSpec(name, tuple(found))
+    return RouteSpec(name, tuple(found), choose, split, shadow)
 
 
 def route_value(route: RouteSpec) -> dict[str, Any]:
@@ -75,7 +98,7 @@ def route_value(route: RouteSpec) -> dict[str, Any]:
         if target.on:
             row["on"] = list(target.on)
         rows.append(row)
-    return {"targets": rows}
+    return {"targets": rows, **ways_value(route.choose, route.split, route.shadow)}
 
 
 def _target(cursor: Cursor, index: int, row: object) -> RouteTarget | None:
@@ -83,7 +106,7 @@ def _target(cursor: Cursor, index: int, row: object) -> RouteTarget | None:
         provider, model = _split(row)
         if model:
             return RouteTarget(provider, model)
-        cursor.problem("targets", _SPELLING, index=index)
+        cursor.problem("targets", SPELLING, index=index)
         return None
     inside = cursor.element("targets", index, row)
     if inside is None:
@@ -99,7 +122,7 @@ def _target(cursor: Cursor, index: int, row: object) -> RouteTarget | None:
         return None
     provider, model = _split(to)
     if not model:
-        inside.problem("to", _SPELLING)
+        inside.problem("to", SPELLING)
         return None
     return RouteTarget(provider, model, 1.0 if weight is None else float(weight), tuple(on))
 

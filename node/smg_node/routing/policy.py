@@ -43,6 +43,8 @@ class Asked(msgspec.Struct, eq=False):
     """Where a policy that computes costs leaves them, if somebody will ask why: see `routing.costs.rate`."""
     tokens: int | None = None
     """How many tokens of the prompt the chosen one has to compute, if nothing is cached; None: all of `ids`."""
+    conversation: str = ""
+    """Digest of how the conversation begins, the same for all of its turns; "" where it is not known."""
 
 
 class Policy(Protocol):

@@ -25,6 +25,9 @@ from smg_node.routing.policy import (
     Unchosen,
 )
 
+CHOICE: Final = "choose="
+"""Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
+
 
 def known_policies() -> Registry[PolicyFactory]:
     """Return a registry with the built-in policies."""
@@ -45,7 +48,8 @@ def known_policies() -> Registry[PolicyFactory]:
 class Policies:
     """One policy per name, made when it is first wanted and kept: it may have state.
 
-    With `sticky`, a routing key goes before every one of them that has no table of its own.
+    With `sticky`, a routing key goes before every one of them that has no table of its own. A way of routes is one
+    too, under the word of the route after `CHOICE`.
     """
 
     def __init__(
@@ -70,13 +74,25 @@ class Policies:
         """Return the policy of that name; NOT_FOUND with the nearest one if there is none."""
         found = self._made.get(name)
         if found is None:
-            found = self._bare(name)
-            if self._sticky and not isinstance(found, Manual):
-                found = Sticky(found, self._bindings)
+            if name.startswith(CHOICE):
+                found = self._choice(name.removeprefix(CHOICE))
+            else:
+                found = self._bare(name)
+                if self._sticky and not isinstance(found, Manual):
+                    found = Sticky(found, self._bindings)
             self._made[name] = found
             if isinstance(found, Unchosen):
                 self.unchosen[name] = found
         return found
+
+    def _choice(self, word: str) -> Policy:
+        """Return a way of routes; one that is unknown here is by weight."""
+        # Imported here: a node without routes has none of it.
+        from smg_node.routing.route_choices import known_choices
+
+        known = known_choices()
+        factory = known.get(word if word in known else "weighted")
+        return factory(PolicyParts(self._bindings, self._options))
 
     def _bare(self, name: str) -> Policy:
         factory = self._known.get(name)

@@ -86,9 +86,10 @@ def draw_route(view: Mapping[str, Any]) -> str:
     """Return a route as facts, its targets below."""
     facts: list[tuple[str, object]] = [
         ("name", view["name"]),
-        ("defined by", _source(view)),
-        ("version", view["version"]),
+        ("choose", view["spec"].get("choose", "weighted")),
     ]
+    facts += [(way, view["spec"][way]) for way in ("split", "shadow") if way in view["spec"]]
+    facts += [("defined by", _source(view)), ("version", view["version"])]
     if view["time_ms"]:
         facts.append(("since", format_time(view["time_ms"])))
     return f"{draw_facts(facts)}\n\n{draw_targets(view['targets'])}"

@@ -182,7 +182,7 @@ class ClusterProviders:
         using = [
             route
             for route, one in self._providers.read().routes.items()
-            if any(target.provider == name for target in one.spec.targets)
+            if name in one.spec.providers
         ]
         if using and not force:
             raise SmgError(

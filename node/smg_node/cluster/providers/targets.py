@@ -7,8 +7,9 @@ from typing import Final
 from smg_node.cluster.providers.definitions import DefinedProvider, Definitions
 from smg_node.config.worker_url import PROVIDER, WorkerUrl
 from smg_node.core.ids import WorkerId
-from smg_node.fleet.workers.worker_spec import WEIGHT_LABEL, DeclaredWorker
+from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL, WEIGHT_LABEL, DeclaredWorker
 from smg_node.providers.route_spec import RouteTarget
+from smg_node.providers.routes.route_ways import WEIGHTED
 
 PROVIDER_LABEL: Final = "provider"
 ON_LABEL: Final = "on"
@@ -35,18 +36,22 @@ def _listed(definitions: Definitions) -> Iterator[DeclaredWorker]:
     for name, provider in definitions.providers.items():
         for model in provider.spec.models:
             if model.model not in definitions.routes:
-                yield _worker(model.model, RouteTarget(name, model.model), provider)
+                yield _worker(model.model, RouteTarget(name, model.model), provider, WEIGHTED)
 
 
 def _routed(definitions: Definitions) -> Iterator[DeclaredWorker]:
     for name, route in definitions.routes.items():
         for target in route.spec.targets:
-            yield _worker(name, target, definitions.providers.get(target.provider))
+            provider = definitions.providers.get(target.provider)
+            yield _worker(name, target, provider, route.spec.choose)
 
 
-def _worker(public: str, target: RouteTarget, provider: DefinedProvider | None) -> DeclaredWorker:
+def _worker(
+    public: str, target: RouteTarget, provider: DefinedProvider | None, choose: str
+) -> DeclaredWorker:
     labels: dict[str, str] = {} if provider is None else dict(provider.spec.labels)
     labels[PROVIDER_LABEL] = target.provider
+    labels[CHOOSE_LABEL] = choose
     if target.weight != 1.0:
         labels[WEIGHT_LABEL] = f"{target.weight:g}"
     if target.on:

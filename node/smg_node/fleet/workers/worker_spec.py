@@ -10,6 +10,8 @@ from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 
 WEIGHT_LABEL: Final = "weight"
+CHOOSE_LABEL: Final = "choose"
+"""Label of a route's target: the way in which the route chooses among them."""
 WEIGHT_MIN: Final = 0.05
 WEIGHT_MAX: Final = 20.0
 """Beyond a ratio of 400 the smaller worker might as well not be there, and rings grow without use."""

@@ -1,6 +1,6 @@
 """Provider schemas for `/openapi.json`, with an example of each."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -10,10 +10,20 @@ _TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": _TEXT}
 _ANY: Final[Mapping[str, Any]] = {"type": "object"}
 _STRINGS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "number", "exclusiveMinimum": 0}
+_SHARE: Final[Mapping[str, Any]] = {"type": "number", "minimum": 0, "maximum": 1}
 
 
 def _all(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
+
+
+def _with(required: Sequence[str], **properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def _list(of: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +136,23 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
                         },
                     ]
                 },
-            }
+            },
+            "choose": {"enum": ["weighted", "cheapest", "fastest", "affinity"]},
+            "split": _with(
+                ("to", "share"),
+                to=_TEXT,
+                share=_SHARE,
+                key={"enum": ["tenant", "key", "user", "conversation"]},
+                until={"type": "string", "description": "A day or a moment: 2026-12-31."},
+                name=_TEXT,
+            ),
+            "shadow": _with(
+                ("to", "share", "budget"),
+                to=_TEXT,
+                share=_SHARE,
+                budget={"type": "string", "pattern": "^[0-9]+/day$"},
+                keep_text={"type": "boolean"},
+            ),
         },
         "required": ["targets"],
         "additionalProperties": False,
@@ -196,7 +222,8 @@ _ROUTE_SPEC: Final = {
     "targets": [
         {"to": "anthropic-a/claude-sonnet-5", "weight": 3.0},
         {"to": "bedrock-eu/eu.anthropic.claude-sonnet-5", "on": ["rate", "full"]},
-    ]
+    ],
+    "choose": "fastest",
 }
 _ROUTE: Final = {"name": "claude", "spec": _ROUTE_SPEC, **_BY, "targets": [_SHOWN_TARGET]}
 

@@ -13,8 +13,10 @@ import msgspec
 from smg_node.core.journey import DROPPED_MAX
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
+from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL
 from smg_node.pipeline.placement.eligibility import Allowed, EligibleWorkers, eligible
 from smg_node.routing.hash_ring import Ring
+from smg_node.routing.policy_registry import CHOICE
 from smg_node.routing.pool import Pool
 
 ZONE_LABEL = "zone"
@@ -45,6 +47,8 @@ class Candidates(msgspec.Struct, frozen=True):
     """Those of this node's zone, where there are others beside them."""
     dropped: Dropped
     """Who cannot be chosen, and why; not all of very many."""
+    choice: str = ""
+    """The policy, where the model is a route with a way of its own; else "" for that of the settings."""
 
     def choosable(self, spill: float) -> ChoiceSet | None:
         """Return the workers to choose from: the own zone's until they have `spill` of their
@@ -56,7 +60,16 @@ class Candidates(msgspec.Struct, frozen=True):
     def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Candidates":
         """Return the candidates of a call that may only go to `allowed` workers."""
         sieved = eligible(self.serving, now_s, allowed)
-        return _staged(self.version, self.model, self.serving, sieved, self.ring, self.known, zone)
+        return _staged(
+            self.version,
+            self.model,
+            self.serving,
+            sieved,
+            self.ring,
+            self.known,
+            zone,
+            self.choice,
+        )
 
 
 def candidates_of(
@@ -75,7 +88,8 @@ def candidates_of(
         ring = before.ring
     else:
         ring = Ring(known, before.ring if before is not None else None)
-    return _staged(version, model, serving, eligible(serving, now_s), ring, known, zone)
+    sieved, choice = eligible(serving, now_s), _choice(serving)
+    return _staged(version, model, serving, sieved, ring, known, zone, choice)
 
 
 def _staged(
@@ -86,10 +100,19 @@ def _staged(
     ring: Ring,
     known: tuple[tuple[str, float], ...],
     zone: str,
+    choice: str,
 ) -> Candidates:
     everybody, near = choosables(sieved.candidates, known, ring, zone)
     dropped = sieved.dropped[:DROPPED_MAX]
-    return Candidates(version, model, serving, sieved, ring, known, everybody, near, dropped)
+    return Candidates(
+        version, model, serving, sieved, ring, known, everybody, near, dropped, choice
+    )
+
+
+def _choice(serving: Sequence[Worker]) -> str:
+    """Return the policy of the route that these are the targets of; "" where they are of none."""
+    words = {word for worker in serving if (word := worker.labels.get(CHOOSE_LABEL))}
+    return f"{CHOICE}{min(words)}" if words else ""
 
 
 def choosables(

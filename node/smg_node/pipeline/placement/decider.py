@@ -118,7 +118,7 @@ class Decider:
             return None
         if stage.near is not None or (shed and stages.strained):
             return None
-        part, workers = Part("", model.name, rule.policy), stage.all.workers
+        part, workers = Part("", model.name, stage.choice or rule.policy), stage.all.workers
         only = workers[0] if len(workers) == 1 else None
         version, until_s = self._fleet.version, stages.until_s
         return CachedPlacement(version, model, until_s, part, stage.all, stage.dropped, only)
@@ -133,7 +133,7 @@ class Decider:
             rule = one.rule
             choosable = stage.all if stage.near is None else stage.choosable(rule.zone_spill)
             if choosable is not None:
-                part = Part("", one.model.name, rule.policy)
+                part = Part("", one.model.name, stage.choice or rule.policy)
                 return self._picker.choose(
                     one.model, one.wish, part, choosable, stage.dropped, one.began_s, now_s
                 )

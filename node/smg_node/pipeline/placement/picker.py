@@ -20,7 +20,7 @@ from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
 from smg_node.routing.policy import Asked, Beginning
-from smg_node.routing.policy_registry import Policies
+from smg_node.routing.policy_registry import CHOICE, Policies
 
 
 class Picker:
@@ -90,7 +90,7 @@ class Picker:
             weigh(self._moved)
         if beginnings is not None and beginning is None:
             beginning = beginnings.of(model, ids, wish.adapter, now_s)
-        rated = None if wish.journey is None else Ratings()
+        rated, opening = None if wish.journey is None else Ratings(), wish.opening
         asked = Asked(
             part.name,
             key,
@@ -102,6 +102,7 @@ class Picker:
             beginning,
             rated,
             part.tokens,
+            "" if opening is None or not part.policy.startswith(CHOICE) else opening(),
         )
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)

@@ -1,5 +1,6 @@
 """Placement request: what one call needs of its worker, and the rule and attempt that find one."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -26,7 +27,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
 
     `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers for
     which it is true; `avoid` are those that failed the call before. `target` is the one worker its
-    client wants. Only a generation can be shared by a `pair`. The rest is input of policies
+    client wants. `opening` returns the digest of how its conversation begins, "" if it has none. Only a generation can be shared by a `pair`. The rest is input of policies
     (`routing.policy.Asked`) and of the journey.
     """
 
@@ -46,6 +47,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     why: Why = "first"
     journey: Journey | None = None
     pair: bool = True
+    opening: Callable[[], str] | None = None
 
 
 class Beginnings(Protocol):

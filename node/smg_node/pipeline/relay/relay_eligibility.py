@@ -71,6 +71,13 @@ class TargetFilter:
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
 
+    def opening(self) -> str:
+        """Return the digest of how its conversation begins; see `PlacementRequest`."""
+        # Imported here: only routes over models at vendors want it.
+        from smg_node.pipeline.relay.vendors.conversation_opening import opening_of
+
+        return opening_of(self._asked.fields, self._asked.api.prompt)
+
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
         if not can_take(worker, self._asked):

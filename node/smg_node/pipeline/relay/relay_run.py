@@ -178,6 +178,7 @@ class RelayRun:
             priority=context.priority,
             target=context.target_worker,
             fits=self._targets.fits,
+            opening=self._targets.opening,
             why="first" if context.target_worker is None else "target",
             journey=journey,
             pair=for_pairs(asked, self._parts.fleet.serving(model)),

@@ -19,7 +19,7 @@ from smg_node.admin.views.provider_texts import ROUTE_COLUMNS, draw_route, route
 
 routes_app = typer.Typer(
     cls=CommandGroup,
-    help="Give models at providers public names: shared out by weight, or one after the other.",
+    help="Give models at providers public names: shared out by weight, price or speed, or one after the other.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -30,7 +30,35 @@ Name = Annotated[
         metavar="NAME", help="What clients call the model: claude-sonnet.", show_default=False
     ),
 ]
+Choose = Annotated[
+    str,
+    typer.Option(
+        metavar="WAY",
+        help="weighted, cheapest, fastest or affinity: how one of the targets is chosen.",
+    ),
+]
+SplitWay = Annotated[
+    str,
+    typer.Option(
+        "--split",
+        metavar="SPLIT",
+        help="to=PROVIDER[/MODEL],share=0.1: a share of all tenants goes there; ,key=tenant|key|user|conversation "
+        ",until=2026-12-31 ,name=NAME if need be; none takes it away.",
+    ),
+]
+ShadowWay = Annotated[
+    str,
+    typer.Option(
+        "--shadow",
+        metavar="SHADOW",
+        help="to=PROVIDER/MODEL,share=0.01,budget=20/day: copies of requests go there as well, after their answers; "
+        ",keep_text=true keeps both answers; none takes it away.",
+    ),
+]
 _WAYS: Final = ("weight", "on")
+_SPLIT: Final = ("to", "share", "key", "until", "name")
+_SHADOW: Final = ("to", "share", "budget", "keep_text")
+_NONE: Final = "none"
 
 
 @routes_app.command("list")
@@ -80,26 +108,37 @@ def set_route(
             help="PROVIDER/MODEL, behind it ,weight=3 and ,on=rate+full if need be; again for another.",
         ),
     ] = None,
+    choose: Choose = "",
+    split: SplitWay = "",
+    shadow: ShadowWay = "",
     if_version: IfVersion = "",
 ) -> None:
-    """Define a route on every node, in place of the one that is there.
+    """Define a route on every node: by FILE, or by flags, which change what they name and leave the rest.
 
-    Requests are shared out by weight (1 if unsaid, 0.05 to 20), and a conversation stays where it is. A target with
-    `on` joins only after failures of that kind: rate, full, no_money, not_let_in, model_unknown, broken, timed_out.
+    Requests are shared out by weight (1 if unsaid, 0.05 to 20), or as --choose says, and a conversation stays where it
+    is. A target with `on` joins only after failures of that kind: rate, full, no_money, not_let_in, model_unknown,
+    broken, timed_out.
 
     \b
     smg-admin routes set claude --to anthropic-a/claude-sonnet-5
     smg-admin routes set claude --to anthropic-a/claude-sonnet-5,weight=3 --to vertex-b/claude-sonnet-5,on=rate+full
+    smg-admin routes set claude --choose fastest
+    smg-admin routes set claude --split to=vertex-b,share=0.1,key=tenant,until=2026-12-31
+    smg-admin routes set claude --shadow to=openai-a/gpt-5.6,share=0.01,budget=20/day
+    smg-admin routes set claude --split none --shadow none
     """
     options = options_of(context)
-    if bool(file) == bool(to):
-        raise typer.BadParameter("say either FILE or --to PROVIDER/MODEL", param_hint="--to")
-    body = (
-        read_definition(file, "routes", name)
-        if file
-        else {"targets": [read_target(t) for t in to or ()]}
-    )
-    headers = version_of(present(options.client, *ROUTES, name), if_version)
+    said = _said(to or (), choose, split, shadow)
+    if bool(file) == bool(said):
+        raise typer.BadParameter("say either FILE or flags such as --to", param_hint="--to")
+    # Read before a node is asked: what is wrong with the command is told first.
+    body = read_definition(file, "routes", name) if file else said
+    seen = present(options.client, *ROUTES, name)
+    if not file:
+        body = _changed({} if seen is None else seen["spec"], said)
+        if not body.get("targets"):
+            raise typer.BadParameter(f"{name} is new: say its --to", param_hint="--to")
+    headers = version_of(seen, if_version)
     answer = options.client.look("PUT", *ROUTES, name, body=body, headers=headers)
     view = written(options.client, f"route {name}", answer)
     if options.as_json:
@@ -150,8 +189,52 @@ def read_target(text: str) -> Mapping[str, Any]:
     return target
 
 
+def read_way(text: str, known: Sequence[str], flag: str) -> Mapping[str, Any] | None:
+    """Return the members in `to=a/m,share=0.1`, of those that are known; None for `none`."""
+    if text == _NONE:
+        return None
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not equals or key.strip() not in known:
+            raise typer.BadParameter(
+                f"{part[:32]!r} is none of {', '.join(f'{one}=…' for one in known)}",
+                param_hint=flag,
+            )
+        found[key.strip()] = value.strip()
+    if "share" in found:
+        found["share"] = _number("share", found["share"], flag)
+    if "keep_text" in found:
+        if found["keep_text"] not in ("true", "false"):
+            raise typer.BadParameter("keep_text is true or false", param_hint=flag)
+        found["keep_text"] = found["keep_text"] == "true"
+    return found
+
+
+def _said(to: Sequence[str], choose: str, split: str, shadow: str) -> dict[str, Any]:
+    """Return the members that flags name; None for one that is to be taken away."""
+    found: dict[str, Any] = {}
+    if to:
+        found["targets"] = [read_target(text) for text in to]
+    if choose:
+        found["choose"] = choose
+    if split:
+        found["split"] = read_way(split, _SPLIT, "--split")
+    if shadow:
+        found["shadow"] = read_way(shadow, _SHADOW, "--shadow")
+    return found
+
+
+def _changed(before: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: one for key, one in {**before, **said}.items() if one is not None}
+
+
 def _weight(text: str) -> float:
+    return _number("weight", text, "--to")
+
+
+def _number(key: str, text: str, flag: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"weight={text[:32]} is no number", param_hint="--to") from None
+        raise typer.BadParameter(f"{key}={text[:32]} is no number", param_hint=flag) from None

@@ -175,6 +175,47 @@ async def test_a_route_is_set_listed_shown_and_removed(run: RunAdmin) -> None:
     assert forced[0] == 0
 
 
+async def test_flags_of_a_route_change_what_they_name_and_leave_the_rest(
+    run: RunAdmin, tmp_path: Path
+) -> None:
+    path = tmp_path / "route.yaml"
+    path.write_text("targets: [a/m]\nsplit: {to: a, share: 0.5, until: 2026-12-31}\n")
+    async with node() as served:
+        admin = typed(run, served)
+
+        async def spec() -> dict[str, Any]:
+            _, shown, _ = await admin("--json", "routes", "show", "r")
+            found: dict[str, Any] = json.loads(shown)["spec"]
+            return found
+
+        new = await admin("routes", "set", "r", "--choose", "fastest")
+        await admin("routes", "set", "r", "--to", "a/m", "--to", "b/n", "--choose", "fastest")
+        await admin("routes", "set", "r", "--split", "to=b,share=0.1,key=user,name=eu")
+        await admin("routes", "set", "r", "--shadow", "to=o/g,share=.5,budget=2/day,keep_text=true")
+        all_said = await spec()
+        shown = await admin("routes", "show", "r")
+        await admin("routes", "set", "r", "--to", "b/n")
+        await admin("routes", "set", "r", "--split", "none", "--shadow", "none")
+        less = await spec()
+        wrong = await admin("routes", "set", "r", "--choose", "best")
+        await admin("routes", "set", "r", str(path))
+        of_file = await spec()
+        used = await admin("providers", "remove", "a")
+    assert (new[0], "r is new: say its --to" in new[2]) == (2, True)
+    assert all_said == {
+        "targets": [{"to": "a/m"}, {"to": "b/n"}],
+        "choose": "fastest",
+        "split": {"to": "b", "share": 0.1, "key": "user", "name": "eu"},
+        "shadow": {"to": "o/g", "share": 0.5, "budget": "2/day", "keep_text": True},
+    }
+    assert "choose fastest" in rows_of(shown[1])
+    assert less == {"targets": [{"to": "b/n"}], "choose": "fastest"}
+    assert wrong[0] == 1
+    assert "choose: must be one of 'weighted', 'cheapest', 'fastest', 'affinity'" in wrong[2]
+    assert of_file["split"] == {"to": "a", "share": 0.5, "key": "tenant", "until": "2026-12-31"}
+    assert used[0] == 1
+
+
 async def test_what_somebody_else_changed_is_not_written_over(run: RunAdmin) -> None:
     async with node() as served:
         admin = typed(run, served)
@@ -199,6 +240,10 @@ async def test_what_somebody_else_changed_is_not_written_over(run: RunAdmin) -> 
         ("providers", "set", "a", "--kind", "openai", "--label", "zone"),
         ("routes", "set", "r"),
         ("routes", "set", "r", "--to", "a/m,weight=heavy"),
+        ("routes", "set", "r", "--to", "a/m", "--split", "to=a,share=much"),
+        ("routes", "set", "r", "--to", "a/m", "--split", "a"),
+        ("routes", "set", "r", "--shadow", "to=a/m,share=1,budget=2/day,keep_text=yes"),
+        ("routes", "set", "r", "file.yaml", "--choose", "fastest"),
     ],
 )
 def test_bad_usage_is_told_before_any_node_is_asked(run: RunAdmin, words: tuple[str, ...]) -> None:

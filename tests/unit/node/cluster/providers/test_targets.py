@@ -68,9 +68,16 @@ def test_labels_say_how_a_target_is_used() -> None:
         one.url.endpoint: dict(one.labels) for one in found.values() if one.url.model == "smart"
     }
     assert labels == {
-        "provider://ant/claude": {"provider": "ant", "weight": "2"},
-        "provider://goo/gemini": {"provider": "goo", "on": "rate"},
+        "provider://ant/claude": {"choose": "weighted", "provider": "ant", "weight": "2"},
+        "provider://goo/gemini": {"choose": "weighted", "provider": "goo", "on": "rate"},
     }
+
+
+def test_the_way_of_a_route_stands_at_each_of_its_targets() -> None:
+    row = Row("route/r", {"spec": {"targets": ["ant/claude", "goo/x"], "choose": "fastest"}})
+    found = targets_of(effective(read_own(OWN), [row], opened)).values()
+    words = {one.url.endpoint: one.labels["choose"] for one in found if one.url.model == "r"}
+    assert words == {"provider://ant/claude": "fastest", "provider://goo/x": "fastest"}
 
 
 def test_a_name_leads_back_to_provider_and_model() -> None:

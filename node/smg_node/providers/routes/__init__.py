@@ -1,0 +1,1 @@
+"""Ways of routes: how one of several targets is chosen, splits, shadows."""

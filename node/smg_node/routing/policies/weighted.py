@@ -1,0 +1,100 @@
+"""Weighted rendezvous: each key goes to one of a route's targets, in proportion to their weights. Pure.
+
+Every target gets a score from the key and its own id, the lowest wins (weighted rendezvous hashing, Schindelhauer and
+Schomaker, "Weighted Distributed Hash Tables", 2005):
+
+    score = -ln(u) / weight,    u = hash(key, target) in (0, 1)
+
+-ln(u) / weight is an exponential draw of rate `weight`, and the least of several is that of target i with probability
+weight(i) / sum of weights. So shares are exact but for the chance of the keys themselves, every node says the same,
+and a target that comes, goes or changes its weight moves only keys to or from itself.
+
+A target with more open calls than its share of all (times `load_factor`) passes keys to the next one by score.
+
+The key is the routing key of the client, else the beginning of the conversation with its caller's credential, else
+the credential, else the address. Without any it is chance.
+"""
+
+from math import log
+from typing import Final
+
+from xxhash import xxh3_64_intdigest
+
+from smg_node.core.ports import Rng
+from smg_node.routing.policies.consistent_hashing import FLOOR
+from smg_node.routing.policy import Asked, PolicyParts
+from smg_node.routing.pool import Pool
+from smg_node.routing.routing_keys import key_digest
+
+SEEDS_MAX: Final = 4_096
+"""Ids of targets whose hashes are kept."""
+_SPAN: Final = float(2**64)
+
+
+class Weighted:
+    """Shares by weight; a key stays where it is."""
+
+    def __init__(self, parts: PolicyParts) -> None:
+        self._load_factor = parts.options.load_factor
+        self._seeds: dict[str, int] = {}
+
+    def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
+        """Return the first by score that is not full."""
+        digest = digest_of(asked)
+        if digest is None:
+            return drawn(pool, rng)
+        scores = self.scores(digest, pool)
+        at = scores.index(min(scores))
+        if pool.candidates[at].inflight < FLOOR:
+            return at
+        return _first_free(sorted(pool.places, key=scores.__getitem__), pool, self._load_factor)
+
+    def scores(self, digest: bytes, pool: Pool) -> list[float]:
+        """Return the score of each candidate for a key."""
+        seeds, found = self._seeds, []
+        for one in pool.candidates:
+            seed = seeds.get(one.worker)
+            if seed is None:
+                seed = self._seed(one.worker)
+            found.append(-log((xxh3_64_intdigest(digest, seed) + 0.5) / _SPAN) / one.weight)
+        return found
+
+    def _seed(self, worker: str) -> int:
+        if len(self._seeds) >= SEEDS_MAX:
+            self._seeds.clear()
+        seed = self._seeds[worker] = xxh3_64_intdigest(worker.encode())
+        return seed
+
+
+def digest_of(asked: Asked) -> bytes | None:
+    """Return the digest of what stays together; None where a request has nothing that others could share."""
+    if asked.key:
+        return key_digest(asked.key, model=asked.model)
+    if asked.conversation:
+        return key_digest(asked.conversation, model=asked.model, tenant=f"talk {asked.caller}")
+    if asked.caller:
+        return key_digest(asked.caller, model=asked.model, tenant="caller")
+    if asked.client:
+        return key_digest(asked.client, model=asked.model, tenant="client")
+    return None
+
+
+def drawn(pool: Pool, rng: Rng) -> int:
+    """Return a candidate by chance, each as often as its weight says."""
+    left = rng.random() * pool.weight
+    for at, one in enumerate(pool.candidates):
+        left -= one.weight
+        if left < 0:
+            return at
+    return len(pool.candidates) - 1
+
+
+def _first_free(order: list[int], pool: Pool, load_factor: float) -> int:
+    """Return the first of `order` that is not full; see `Pool.nearest_free`."""
+    candidates = pool.candidates
+    share = load_factor * (sum([one.inflight for one in candidates]) + 1) / pool.weight
+    for at in order:
+        one = candidates[at]
+        if one.inflight < FLOOR or one.inflight < int(share * one.weight):
+            return at
+    return min(order, key=lambda at: candidates[at].inflight)
