@@ -70,9 +70,20 @@ class PromptCaches:
             if named is not None:
                 yield _row(named, row)
 
-    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` the keys whose rows were written or are over. It may read and must not write."""
-        self._table.watch(heard)
+    def follow(self, heard: Callable[[Sequence[CacheRow]], None]) -> None:
+        """Tell `heard` all rows that there are, and then those that are written or over. It may read and must not write."""
+        if len(self._table):
+            heard(list(self.rows()))
+        self.watch(heard)
+
+    def watch(self, heard: Callable[[Sequence[CacheRow]], None]) -> None:
+        """Tell `heard` the rows that are written or over from now on."""
+
+        def look(keys: Sequence[str]) -> None:
+            rows = (self.get(key) for key in keys)
+            heard([row for row in rows if row is not None])
+
+        self._table.watch(look)
 
 
 def _key(beginning: int, scope: int) -> str:

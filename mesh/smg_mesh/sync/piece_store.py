@@ -252,7 +252,7 @@ class PieceStore:
         table = self.tables[name]
         pieces = table.pieces()
         digest = 0
-        for shard, piece, _ in pieces:
+        for shard, piece, _ in pieces if name not in self._undigested else ():
             digest ^= _folded(f"{name}/{shard}", 0, piece)
         size_bytes = sum(size for _, _, size in pieces)
         shown = digest.to_bytes(8, "big").hex()

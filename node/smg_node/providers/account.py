@@ -159,24 +159,23 @@ class ProviderAccount:
                 return ApiKey(key.value), Use(key, key.limits.begin(need, now))
         raise self._resting(need, now)
 
-    def cache_places(self, model: str) -> Sequence[CachePlace]:
-        """Return where prompts of that model are cached: in the account, or with each of its keys."""
-        spec = self.spec
-        if spec.cache_scope != "key":
-            return (CachePlace(scope_of(spec, model)),)
-        now = self._now()
+    def cache_places(self, model: str, need: Mapping[str, float]) -> Sequence[CachePlace]:
+        """Return where prompts of that model are cached: in the account, or with each of its keys; and for how long
+        none, or not that one, takes a call that spends `need`.
+        """
+        spec, now = self.spec, self._now()
         try:
             keys = self._all()
         except SmgError:
             # Told to the call that needs one.
-            keys = []
-        found = [
-            CachePlace(
-                scope_of(spec, model, key.digest), key.digest, max(0.0, self._wait_s(key, {}, now))
-            )
-            for key in keys
+            return (CachePlace(scope_of(spec, model)),)
+        waits = [max(0.0, self._wait_s(key, need, now)) for key in keys]
+        if spec.cache_scope != "key":
+            return (CachePlace(scope_of(spec, model), wait_s=min(waits)),)
+        return [
+            CachePlace(scope_of(spec, model, key.digest), key.digest, wait_s)
+            for key, wait_s in zip(keys, waits, strict=True)
         ]
-        return found or (CachePlace(scope_of(spec, model)),)
 
     def count_cached(self, *, read: float, written: float, expected: float) -> None:
         """Count the tokens of one call's prompt."""

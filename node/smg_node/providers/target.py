@@ -272,9 +272,9 @@ class VendorTarget:
         """See `VendorSide`."""
         return cache_rules(self.account.spec, self._model, name)
 
-    def cache_places(self) -> Sequence[CachePlace]:
+    def cache_places(self, tokens: float) -> Sequence[CachePlace]:
         """See `VendorSide`."""
-        return self.account.cache_places(self._model)
+        return self.account.cache_places(self._model, {"requests": 1.0, "tokens": tokens})
 
     def cache_key_of(self, dressed: Dressed) -> str:
         """See `VendorSide`."""

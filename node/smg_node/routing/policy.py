@@ -15,6 +15,7 @@ import msgspec
 
 from smg_node.core.journey import Ratings
 from smg_node.core.ports import Rng
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.routing.pool import Candidate, Pool
 
 Assignment: TypeAlias = Literal["ring", "random", "min_load", "min_group"]
@@ -45,6 +46,8 @@ class Asked(msgspec.Struct, eq=False):
     """How many tokens of the prompt the chosen one has to compute, if nothing is cached; None: all of `ids`."""
     conversation: str = ""
     """Digest of how the conversation begins, the same for all of its turns; "" where it is not known."""
+    caches: "CachePlan | None" = None
+    """What vendors' prompt caches are expected to save, for a route that chooses by it."""
 
 
 class Policy(Protocol):

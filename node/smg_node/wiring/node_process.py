@@ -199,6 +199,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         usage,
         sticky=registry.sticky,
         vault=shared.carried,
+        caches=shared.prompt_caches,
         mesh=cluster.mesh,
         siblings=None if control is None else control.siblings,
         prefixes=prefixes,

@@ -15,6 +15,7 @@ from smg_node.admission.admission_settings import (
 )
 from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.membership.member_query import MemberQueries
+from smg_node.cluster.providers.cache_sharing import CacheRows, cache_maker
 from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
 from smg_node.cluster.providers.provider_metrics import watch_providers
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
@@ -53,6 +54,7 @@ from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.chat_generation import AnyGenerations
 from smg_node.pipeline.relay.relay_run import RelayParts
 from smg_node.pipeline.relay.relays import Relays
+from smg_node.pipeline.relay.vendors.cache_plans import CachePlans
 from smg_node.process_memory import keep
 from smg_node.routing.policy import Bindings
 from smg_node.routing.retry_budget import RetryBudgets
@@ -201,6 +203,7 @@ def build_http_parts(
     *,
     sticky: Bindings,
     vault: Vault,
+    caches: CacheRows,
     mesh: MemberQueries | None = None,
     siblings: Siblings | None = None,
     prefixes: Prefixes | None = None,
@@ -210,7 +213,7 @@ def build_http_parts(
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings.
 
-    `vault` seals thoughts that clients carry; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -220,6 +223,7 @@ def build_http_parts(
         fleet,
         counting,
         sticky=sticky,
+        caches=caches,
         prefixes=prefixes,
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
@@ -326,6 +330,7 @@ def _build_pipeline(
     counting: Counting,
     *,
     sticky: Bindings,
+    caches: CacheRows,
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
@@ -364,6 +369,7 @@ def _build_pipeline(
         journal=journal,
         on_outcome=counting,
         admission=admission,
+        caches=CachePlans(cache_maker(caches, base.clock.now_ms)),
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)

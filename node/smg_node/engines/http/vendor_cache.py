@@ -1,11 +1,14 @@
-"""Vendor cache: what a vendor keeps of prompts for later requests, by which rules and where, as values.
+"""Vendor cache: what a vendor keeps of prompts for later requests, by which rules and where; one call's use of it.
 
 A *place* is where one target's prompts are cached: its account, or one key of it where caches are keys'.
 """
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
+
+from smg_node.core.generation.events import Usage
 
 LIFE_MS: Final = 300_000
 """Of what is cached, where nobody says another."""
@@ -42,3 +45,79 @@ class CachePlace(NamedTuple):
     scope: int
     key: str = ""
     wait_s: float = 0.0
+
+
+class CacheCall(Protocol):
+    """Use of a prompt cache by one call: what the call takes along for it, and what came of it."""
+
+    @property
+    def prefer(self) -> str:
+        """The digest of the key that has the prompt; "" for any."""
+        ...
+
+    @property
+    def wait_s(self) -> float:
+        """How long it is worth waiting for that key, or the account, to take a request."""
+        ...
+
+    @property
+    def expected(self) -> float:
+        """Tokens that it is expected to read."""
+        ...
+
+    def native(self, raw: bytes) -> bytes:
+        """Return a client's own body as it goes out."""
+        ...
+
+    def written(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a body that was written here, with what lets its vendor cache it."""
+        ...
+
+    def sent(self, key: str) -> None:
+        """Take in by which key it was sent."""
+        ...
+
+    def spoke(self) -> None:
+        """Take in that the answer began."""
+        ...
+
+    def answered(self, used: Usage | None) -> None:
+        """Take in what it cost, None where that was not told."""
+        ...
+
+
+class Uncached:
+    """A call that nobody expects anything of; see `CacheCall`."""
+
+    prefer = ""
+    wait_s = 0.0
+    expected = 0.0
+
+    def native(self, raw: bytes) -> bytes:
+        """Return the body."""
+        return raw
+
+    def written(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the body."""
+        return fields
+
+    def sent(self, key: str) -> None:
+        """Do nothing."""
+
+    def spoke(self) -> None:
+        """Do nothing."""
+
+    def answered(self, used: Usage | None) -> None:
+        """Do nothing."""
+
+
+class CachePlan(Protocol):
+    """What one request is expected to come to at each target of its route, by the targets' workers."""
+
+    def cost(self, worker: str, *, dollar_seconds: float) -> tuple[float, float] | None:
+        """Return the cost there in seconds, and the tokens it is expected to read; None where that is no target."""
+        ...
+
+    def call(self, worker: str) -> CacheCall:
+        """Return the call that was placed there."""
+        ...

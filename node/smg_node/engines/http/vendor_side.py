@@ -159,8 +159,8 @@ class VendorSide(Protocol):
         """Return how the vendor caches what it is asked in that API."""
         ...
 
-    def cache_places(self) -> Sequence[CachePlace]:
-        """Return where prompts are cached: the account, or each of its keys; never empty."""
+    def cache_places(self, tokens: float) -> Sequence[CachePlace]:
+        """Return where prompts are cached, and how long each takes no request of so many tokens; never empty."""
         ...
 
     def cache_key_of(self, dressed: Dressed) -> str:

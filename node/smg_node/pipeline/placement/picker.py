@@ -14,7 +14,7 @@ from smg_node.pipeline.placement.placement_request import (
     Part,
     PlacementRequest,
 )
-from smg_node.pipeline.reservation import Reservation
+from smg_node.pipeline.reservation import NOT_CACHED, Reservation
 from smg_node.routing.costs import counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
@@ -103,6 +103,7 @@ class Picker:
             rated,
             part.tokens,
             "" if opening is None or not part.policy.startswith(CHOICE) else opening(),
+            wish.caches,
         )
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
@@ -179,6 +180,7 @@ class Picker:
             worker.load.inflight == 1,
             beginning,
             rank,
+            NOT_CACHED if wish.caches is None else wish.caches.call(worker.id),
         )
 
 

@@ -9,6 +9,7 @@ import msgspec
 from smg_node.core.generation.request import TokenIds, token_ids
 from smg_node.core.journey import Journey, Why
 from smg_node.core.request_context import Priority
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
@@ -48,6 +49,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     journey: Journey | None = None
     pair: bool = True
     opening: Callable[[], str] | None = None
+    caches: CachePlan | None = None
 
 
 class Beginnings(Protocol):

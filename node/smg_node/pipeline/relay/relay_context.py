@@ -20,6 +20,7 @@ from smg_node.routing.retry_budget import RetryBudgets
 
 if TYPE_CHECKING:
     from smg_node.pipeline.relay.answer_collector import ListenAs
+    from smg_node.pipeline.relay.vendors.cache_plans import CachePlans
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,8 @@ class RelayParts:
     journal: Journal
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
+    caches: "CachePlans | None" = None
+    """What is expected of vendors' prompt caches; None where no route can be."""
 
 
 class Listener(Protocol):
@@ -91,6 +94,11 @@ class Asks:
     """Return the request in the node's own terms; INVALID_REQUEST. None where it can only be relayed."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Those of the client's request."""
+
+    @property
+    def listened(self) -> bool:
+        """Whether the events of its answers are wanted, and not the bytes."""
+        return self.listen is not _nobody
 
 
 def first_known(found: Prefilled | None, said: int) -> int:

@@ -13,12 +13,17 @@ from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
+from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
 
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
 
+AFFINITY: Final = "affinity"
+"""How a route says that it chooses by prompt caches."""
+PATIENCE_S: Final = 5.0
+"""So long a target of such a route may rest and still be chosen: to wait may cost less than to read a prompt anew."""
 ON_LABEL: Final = "on"
 """Label of a target that joins only after failures of the kinds it lists, with commas between."""
 FAILURES: Final[Mapping[str, str]] = {
@@ -70,6 +75,8 @@ class TargetFilter:
         self._serving = serving
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
+        by_cache = any(one.labels.get(CHOOSE_LABEL) == AFFINITY for one in serving())
+        self._patience_s = PATIENCE_S if by_cache else 0.0
 
     def opening(self) -> str:
         """Return the digest of how its conversation begins; see `PlacementRequest`."""
@@ -98,7 +105,7 @@ class TargetFilter:
                 continue
             side = vendor_of(worker)
             pause_s = 0.0 if side is None else side.off_s(now_s)
-            if side is None or not pause_s:
+            if side is None or pause_s <= self._patience_s:
                 return
             if soonest is None or pause_s < soonest[0]:
                 soonest = pause_s, side
@@ -106,7 +113,7 @@ class TargetFilter:
             raise soonest[1].off_error(now_s)
 
     def _is_off(self, side: VendorSide) -> bool:
-        return side.off_s(self._clock.monotonic_s()) > 0
+        return side.off_s(self._clock.monotonic_s()) > self._patience_s
 
     def _joins(self, worker: Worker) -> bool:
         """Whether a target is one of those that are always there, or is needed now."""

@@ -39,6 +39,7 @@ from smg_node.pipeline.relay.relay_eligibility import (
     for_pairs,
     nobody,
 )
+from smg_node.pipeline.relay.relay_headers import of_call
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
@@ -167,7 +168,8 @@ class RelayRun:
         return hold
 
     def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
-        context, asked = self._context, self._asked
+        context, asked, plans = self._context, self._asked, self._parts.caches
+        serving = self._parts.fleet.serving(model)
         return PlacementRequest(
             deadline_s=context.deadline_s,
             ids=asked.ids,
@@ -181,7 +183,10 @@ class RelayRun:
             opening=self._targets.opening,
             why="first" if context.target_worker is None else "target",
             journey=journey,
-            pair=for_pairs(asked, self._parts.fleet.serving(model)),
+            pair=for_pairs(asked, serving),
+            caches=None
+            if plans is None
+            else plans.of(serving, asked, self._asks, context, self._key),
         )
 
     # ── Calls ────────────────────────────────────────────────────────────────
@@ -299,7 +304,9 @@ class RelayRun:
         parts, side = self._parts, engine.vendor
         assert side is not None, "it was asked before"
         names = (model.name, parts.clock.now_ms)
-        call = VendorCall(engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold))
+        call = VendorCall(
+            engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold), hold.cached
+        )
         self._usage = call.usage
         with scope.child("engine"):
             request = replace(self._request({}, silences), headers={})
@@ -358,14 +365,7 @@ class RelayRun:
             body=b"",
             streamed=self._asked.streamed,
             timeout_s=left_s,
-            headers={
-                **self._headers,
-                **context.upstream_headers,
-                **trace_headers,
-                # Servers make their own id of this one, and two of one id are mixed up by some.
-                "x-request-id": self._parts.ids.new("eng-"),
-                "x-smg-request-id": context.request_id,
-            },
+            headers=of_call(self._headers, context, trace_headers, self._parts.ids.new("eng-")),
             silences=silences,
         )
 

@@ -7,9 +7,14 @@ So a warm account is left only where waiting for it costs more than reading the 
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from smg_node.providers.affinity.cache_outlook import Outlook
+
+TOKEN_S: Final = 1e-4
+"""What a token that is not read adds to the time until the first word: vendors take about 10 s for 100,000. It is the
+same for all of them, so that where nothing else differs weights decide.
+"""
 
 Dollars: TypeAlias = Callable[[int, int, int], float]
 """Returns what a prompt costs of which so many tokens are read, and so many written: (prompt, read, written)."""
@@ -27,12 +32,10 @@ def dollars_of(one: Outlook, price: Dollars | None) -> float:
     return one.belief * warm + (1.0 - one.belief) * cold
 
 
-def cost_s(
-    one: Outlook, *, base_s: float, prefill_s: float, dollar_seconds: float, dollars: float
-) -> float:
-    """Return the cost of a call at one place, in seconds. `prefill_s` is the time of one token that is not read."""
+def cost_s(one: Outlook, *, dollar_seconds: float, dollars: float) -> float:
+    """Return the cost of a call at one place, in seconds."""
     left = max(0.0, one.prompt - one.read)
-    return base_s + one.place.wait_s + left * prefill_s + dollar_seconds * dollars
+    return one.place.wait_s + left * TOKEN_S + dollar_seconds * dollars
 
 
 def best_of(several: Sequence[Outlook], cost: Callable[[Outlook], float]) -> tuple[Outlook, float]:

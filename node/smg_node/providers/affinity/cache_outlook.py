@@ -73,6 +73,11 @@ class Lookup:
         self._blocks: Mapping[int, Sequence[Found]] | None = None
         self._ends: dict[tuple[Mark, ...], Mapping[int, Sequence[Found]]] = {}
 
+    @property
+    def size_bytes(self) -> int:
+        """How long the prompt is."""
+        return self._prompt.size_bytes
+
     def outlook(
         self, rules: CacheRules, place: CachePlace, scope: int, way: Way, tokens_per_byte: float
     ) -> Outlook:

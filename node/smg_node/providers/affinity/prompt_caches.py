@@ -7,11 +7,11 @@ Made with the first request of a route with `choose: affinity`; where there is n
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.generation.events import Usage
-from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
+from smg_node.engines.http.vendor_cache import CacheRules, Uncached
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.providers.affinity.cache_book import CacheBook
 from smg_node.providers.affinity.cache_costs import Dollars, best_of, cost_s, dollars_of
@@ -28,11 +28,17 @@ from smg_node.providers.affinity.prompt_beginning import PromptBeginning
 
 TOKENS_PER_BYTE: Final = 0.25
 """Until an answer has shown another ratio."""
+WAIT_MAX_S: Final = 10.0
+"""Nobody waits longer for a cache; a target that rests longer is none to be chosen."""
 RATIO_MIN: Final = 0.02
 RATIO_MAX: Final = 1.0
 RATIO_STEP: Final = 0.2
 RATIOS_MAX: Final = 4_096
 """Models and accounts whose ratio is kept."""
+
+
+def _unpriced(_worker: str) -> None:
+    return None
 
 
 class PromptCaches:
@@ -52,13 +58,14 @@ class PromptCaches:
         tenant: str,
         conversation: str,
         given_key: str,
+        price: Callable[[str], Dollars | None] = _unpriced,
     ) -> "CachePlan":
         """Return the plan of a request; see `CachePlan`."""
         now_ms = self.now_ms()
         self.book.tidy(now_ms)
         key = given_key or cache_key_of(prompt, tenant=tenant, conversation=conversation)
         lookup = Lookup(self.book, prompt, now_ms)
-        return CachePlan(self, lookup, sides, way, key, given=bool(given_key))
+        return CachePlan(self, lookup, sides, way, key, given=bool(given_key), price=price)
 
     def ratio(self, scope: int) -> float:
         """Return how many tokens a byte of a prompt is there."""
@@ -78,7 +85,7 @@ class PromptCaches:
 class CachePlan:
     """What one request is expected to come to at each target; worked out when it is first asked for, by worker.
 
-    `sides` are the targets by their workers' ids. `key` is the request's `prompt_cache_key`, its client's if `given`.
+    `sides` are the targets by their workers' ids, `price` returns what each costs. `key` is the request's `prompt_cache_key`, its client's if `given`.
     """
 
     def __init__(
@@ -90,8 +97,10 @@ class CachePlan:
         key: str,
         *,
         given: bool,
+        price: Callable[[str], Dollars | None],
     ) -> None:
         self._caches = caches
+        self._price = price
         self._lookup = lookup
         self._sides = sides
         self._way = way
@@ -113,24 +122,13 @@ class CachePlan:
         self,
         worker: str,
         *,
-        base_s: float,
-        prefill_s: float,
-        dollar_seconds: float = 0.0,
-        price: Dollars | None = None,
+        dollar_seconds: float,
     ) -> tuple[float, float] | None:
-        """Return the cost of the request at a target's best place, in seconds, and the tokens it is expected to read
-        there; None for a worker that is no target.
-        """
+        """See `engines.http.vendor_cache.CachePlan`; of several places of a target the best counts."""
+        price = self._price(worker)
 
         def of(one: Outlook) -> float:
-            dollars = dollars_of(one, price)
-            return cost_s(
-                one,
-                base_s=base_s,
-                prefill_s=prefill_s,
-                dollar_seconds=dollar_seconds,
-                dollars=dollars,
-            )
+            return cost_s(one, dollar_seconds=dollar_seconds, dollars=dollars_of(one, price))
 
         several = self.outlooks(worker)
         if not several:
@@ -139,31 +137,31 @@ class CachePlan:
         self._best[worker] = best
         return cost, best.read
 
-    def call(self, worker: str) -> "CacheCall | None":
-        """Return the call that was placed there; None for a worker that is no target."""
+    def call(self, worker: str) -> "PlannedCall | Uncached":
+        """Return the call that was placed there."""
         side = self._sides.get(worker)
         several = self.outlooks(worker)
         if side is None or not several:
-            return None
+            return Uncached()
         way = self._way(side)
         rules = side.cache_rules(way.api)
         keyed = rules.takes_key and not self._given and (not way.native or side.cache_key_added)
         best = self._best.get(worker, several[0])
-        return CacheCall(self._caches, side, rules, best, several, self._key if keyed else "")
+        return PlannedCall(self._caches, side, rules, best, several, self._key if keyed else "")
 
     def _of(self, side: VendorSide) -> Sequence[Outlook]:
         way = self._way(side)
         rules = side.cache_rules(way.api)
         keyed = rules.takes_key and (self._given or not way.native or side.cache_key_added)
         found: list[Outlook] = []
-        for place in side.cache_places():
+        for place in side.cache_places(self._lookup.size_bytes * TOKENS_PER_BYTE):
             scope = keyed_scope(place.scope, self._key) if keyed else place.scope
             ratio = self._caches.ratio(place.scope)
             found.append(self._lookup.outlook(rules, place, scope, way, ratio))
         return found
 
 
-class CacheCall:
+class PlannedCall:
     """One call of one target: what it takes along, and what came of it. `several` are the outlooks of its places."""
 
     def __init__(
@@ -181,17 +179,24 @@ class CacheCall:
         self._one = best
         self._several = several
         self._key = key
+        self._spoken = False
 
     @property
     def prefer(self) -> str:
         """The digest of the key that has the prompt; "" for any."""
         return self._one.place.key
 
+    @property
+    def wait_s(self) -> float:
+        """How long it is worth waiting for that place: as long as it was found to take nothing, up to a limit."""
+        wait_s = self._one.place.wait_s
+        return wait_s if wait_s <= WAIT_MAX_S else 0.0
+
     def native(self, raw: bytes) -> bytes:
         """Return a client's own body as it goes out: changed only where the provider's definition wants it."""
         return keyed_bytes(raw, self._key) if self._key else raw
 
-    def written(self, fields: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    def written(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a body that was written here, with what lets its vendor cache it."""
         if self._key and CACHE_KEY not in fields:
             return {**fields, CACHE_KEY: self._key}
@@ -205,10 +210,13 @@ class CacheCall:
 
     def spoke(self) -> None:
         """Take in that the answer began."""
+        self._spoken = True
         note_sent(self._caches.book, self._one, self._caches.now_ms())
 
     def answered(self, used: Usage | None) -> None:
         """Take in what it cost, None where that was not told."""
+        if not self._spoken:
+            return
         caches, one = self._caches, self._one
         if used is not None:
             caches.learn_ratio(one.place.scope, one.size_bytes, used.prompt_tokens)
@@ -219,6 +227,3 @@ class CacheCall:
     def expected(self) -> float:
         """Tokens that it was expected to read."""
         return self._one.read
-
-
-__all__ = ["CacheCall", "CachePlace", "CachePlan", "PromptCaches"]

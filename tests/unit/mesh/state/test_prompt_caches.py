@@ -9,7 +9,7 @@ from smg_mesh.config import BriefTable
 from smg_mesh.crdt.tables.table_rows import encode_row
 from smg_mesh.state.prompt_caches import CacheRow, PromptCaches
 from smg_mesh.sync.replica_effects import Count
-from tests.support.state.replica_world import SMALL, WALL_MS, ReplicaWorld
+from support.state.replica_world import SMALL, WALL_MS, ReplicaWorld
 
 TABLE = "prompt_caches"
 ROW = CacheRow(7, 9, 2, life_ms=300_000)

@@ -24,16 +24,17 @@ from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
+from smg_node.engines.http.vendor_cache import CacheCall
 from smg_node.engines.http.vendor_side import Dressed, Refusal, VendorSide
 from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.vendors.asked_api import asked_api
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
+from smg_node.pipeline.reservation import NOT_CACHED
 
-_OWN_NAMES: Final = {"gemini": "generate_content"}
-"""What vendors' side calls an API whose dialect has another name here."""
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
 _PACKED: Final = (b'"smg1', b"WyJvcGFxdWUi")
 """How seals and envelopes begin in a body, and envelopes without their prefix: see `opaque_envelope`."""
@@ -56,15 +57,17 @@ class VendorCall:
         ours: str,
         now_ms: Callable[[], int],
         spoke: Callable[[], None],
+        cached: CacheCall = NOT_CACHED,
     ) -> None:
         self.usage = UsageReader()
+        self._cached = cached
         self._engine = engine
         self._side = side
         self._asked = asked
         self._asks = asks
         self._ours = ours
         self._now_ms = now_ms
-        self._spoke = spoke
+        self._spoke_to = spoke
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
@@ -85,8 +88,13 @@ class VendorCall:
 
     def book(self, used: Usage | None) -> None:
         """Take what the answer cost, as its listener read it."""
+        cached = self._cached
+        cached.answered(used)
         if used is None:
             return
+        self._side.cached(
+            read=used.cached_tokens, written=used.cache_write_tokens, expected=cached.expected
+        )
         usage = self.usage
         usage.prompt_tokens, usage.completion_tokens = used.prompt_tokens, used.completion_tokens
         usage.cached_tokens, usage.tells_cached = used.cached_tokens, True
@@ -139,6 +147,7 @@ class VendorCall:
             self._api = self._preferred()
         dressed = await self._dressed(native=native)
         self._sent = dressed
+        self._cached.sent(side.cache_key_of(dressed))
         dressed_request = replace(
             request,
             path=dressed.path,
@@ -171,26 +180,32 @@ class VendorCall:
         return self._sent
 
     def _preferred(self) -> str:
-        """Return the API that a translated request is written for: the client's own where the vendor has it."""
-        dialects, dialect = self._side.dialects, self._asks.dialect
-        own = _OWN_NAMES.get(dialect, dialect)
-        return own if own in dialects else dialects[0]
+        return asked_api(self._side, self._asks.dialect)
+
+    def _spoke(self) -> None:
+        self._cached.spoke()
+        self._spoke_to()
 
     async def _dressed(self, *, native: bool) -> Dressed:
-        side, headers = self._side, self._asks.headers
+        side, headers, cached = self._side, self._asks.headers, self._cached
+        if cached.wait_s:
+            await asyncio.sleep(cached.wait_s)
+        prefer = cached.prefer
         if native:
             return await side.passed(
                 self._api,
-                self._asked.raw,
+                cached.native(self._asked.raw),
                 ours=self._ours,
                 streamed=self._asked.streamed,
                 headers=headers,
+                prefer=prefer,
             )
         assert self._translation is not None
         options = side.options(self._api, stateless=self._stateless)
         written = side.dialect(self._api).write(self._translation.wish, options)
         self._ignored = written.ignored
-        return await side.written(self._api, written.fields, headers=headers)
+        fields = cached.written(written.fields)
+        return await side.written(self._api, fields, headers=headers, prefer=prefer)
 
     # ── As it comes ──────────────────────────────────────────────────────────
 
