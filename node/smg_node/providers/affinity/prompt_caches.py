@@ -180,6 +180,7 @@ class PlannedCall:
         self._several = several
         self._key = key
         self._spoken = False
+        self._over = False
 
     @property
     def prefer(self) -> str:
@@ -211,12 +212,16 @@ class PlannedCall:
     def spoke(self) -> None:
         """Take in that the answer began."""
         self._spoken = True
+        if self._over:
+            # An answer in one piece has told what it cost before it passes.
+            return
         note_sent(self._caches.book, self._one, self._caches.now_ms())
 
     def answered(self, used: Usage | None) -> None:
         """Take in what it cost, None where that was not told."""
-        if not self._spoken:
+        if used is None and not self._spoken:
             return
+        self._over = True
         caches, one = self._caches, self._one
         if used is not None:
             caches.learn_ratio(one.place.scope, one.size_bytes, used.prompt_tokens)
