@@ -22,12 +22,16 @@ STEPS_MAX: Final = 256
 
 
 class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One candidate: what it was expected to cost, in seconds, and what it need not compute, in tokens."""
+    """One candidate: what it was expected to cost, in seconds, and what it need not compute, in tokens.
+
+    `dollars` is what its answer was expected to cost in money; None where that is not known or was not asked.
+    """
 
     worker: str
     cost_s: float
     wait_s: float
     overlap: float
+    dollars: float | None = None
 
 
 class Ratings(Sequence[Rated]):
@@ -39,9 +43,11 @@ class Ratings(Sequence[Rated]):
     policy that knows its best ones appends them.
     """
 
-    __slots__ = ("_left", "_told")
+    __slots__ = ("_left", "_told", "note")
 
     def __init__(self) -> None:
+        self.note = ""
+        """What the policy says of its choice, in words; "" where the costs say all."""
         self._told: list[Rated] = []
         self._left: _Left | None = None
 
@@ -65,16 +71,18 @@ class Ratings(Sequence[Rated]):
         waits_s: Sequence[float],
         overlaps: Sequence[float],
         chosen: int,
+        dollars: Sequence[float | None] | None = None,
     ) -> None:
         """Take all candidates instead of those before; the lists, one entry each, must not be
         changed any more.
         """
         if len(workers) == 1:
             # There is nothing to pick.
-            self._told = [Rated(workers[0], costs_s[0], waits_s[0], overlaps[0])]
+            money = None if dollars is None else dollars[0]
+            self._told = [Rated(workers[0], costs_s[0], waits_s[0], overlaps[0], money)]
             self._left = None
             return
-        self._left = workers, costs_s, waits_s, overlaps, chosen
+        self._left = workers, costs_s, waits_s, overlaps, chosen, dollars
         if len(workers) > LEFT_MAX:
             self.told()
 
@@ -100,7 +108,14 @@ class Ratings(Sequence[Rated]):
         return self._told
 
 
-_Left: TypeAlias = tuple[Sequence[str], Sequence[float], Sequence[float], Sequence[float], int]
+_Left: TypeAlias = tuple[
+    Sequence[str],
+    Sequence[float],
+    Sequence[float],
+    Sequence[float],
+    int,
+    Sequence[float | None] | None,
+]
 
 
 def _best(
@@ -109,6 +124,7 @@ def _best(
     waits_s: Sequence[float],
     overlaps: Sequence[float],
     chosen: int,
+    dollars: Sequence[float | None] | None,
 ) -> list[Rated]:
     """Return the best candidates; the last of them is the chosen one if that is not among them."""
     places = range(len(workers))
@@ -119,7 +135,16 @@ def _best(
         best = nsmallest(RATED_MAX, places, key=costs_s.__getitem__)
     if chosen not in best:
         best[-1] = chosen
-    return [Rated(workers[at], costs_s[at], waits_s[at], overlaps[at]) for at in best]
+    return [
+        Rated(
+            workers[at],
+            costs_s[at],
+            waits_s[at],
+            overlaps[at],
+            None if dollars is None else dollars[at],
+        )
+        for at in best
+    ]
 
 
 class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -145,6 +170,8 @@ class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """Which half of a pair it is, prefill or decode; "" for a worker that answers alone."""
     rank: int | None = None
     """The data-parallel rank that was chosen with it; None where it has one."""
+    note: str = ""
+    """What else decided, in words: a split, or why a key is not where it usually is."""
 
 
 class Broke(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):

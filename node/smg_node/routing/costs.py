@@ -89,11 +89,16 @@ def about(best: float, age_s: float) -> float:
 
 
 def rate(
-    asked: Asked, pool: Pool, found: Sequence[float], overlaps: Sequence[float], chosen: int
+    asked: Asked,
+    pool: Pool,
+    found: Sequence[float],
+    overlaps: Sequence[float],
+    chosen: int,
+    dollars: Sequence[float | None] | None = None,
 ) -> None:
     """Leave the costs of all candidates in `asked.rated`, if they are to be explained; the lists
     are not changed any more.
     """
     if asked.rated is not None:
         waits_s = [one.wait_s for one in pool.candidates]
-        asked.rated.leave(pool.workers, found, waits_s, overlaps, chosen)
+        asked.rated.leave(pool.workers, found, waits_s, overlaps, chosen, dollars)

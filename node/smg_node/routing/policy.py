@@ -9,7 +9,7 @@ kept in bindings, which all nodes share.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -21,6 +21,10 @@ from smg_node.routing.pool import Candidate, Pool
 Assignment: TypeAlias = Literal["ring", "random", "min_load", "min_group"]
 Metric: TypeAlias = Literal["expected_wait", "requests"]
 CacheMode: TypeAlias = Literal["cost", "threshold"]
+
+
+CHOICE: Final = "choose="
+"""Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
 
 
 class Asked(msgspec.Struct, eq=False):

@@ -17,6 +17,7 @@ from smg_node.routing.policies.random import Random
 from smg_node.routing.policies.round_robin import RoundRobin
 from smg_node.routing.policies.sticky import Sticky
 from smg_node.routing.policy import (
+    CHOICE,
     Bindings,
     Policy,
     PolicyFactory,
@@ -24,9 +25,6 @@ from smg_node.routing.policy import (
     PolicyParts,
     Unchosen,
 )
-
-CHOICE: Final = "choose="
-"""Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
 
 
 def known_policies() -> Registry[PolicyFactory]:

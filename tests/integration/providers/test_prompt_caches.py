@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,7 +66,7 @@ class World:
 
 def rows_of(node: MeshNode) -> int:
     kinds = node.get("/v1/cluster/state")["namespaces"]
-    return next(kind["entries"] for kind in kinds if kind["name"] == "prompt_caches")
+    return int(next(kind["entries"] for kind in kinds if kind["name"] == "prompt_caches"))
 
 
 def put(node: MeshNode, path: str, body: Any) -> Answer:
@@ -169,7 +168,7 @@ def test_a_chat_is_marked_for_claude_once_it_goes_on_and_explain_says_what_was_s
     assert told.code == 0, told
     rated = {
         row["worker"]: row["overlap"]
-        for step in json.loads(told.out)["steps"]
+        for step in json.loads(told.out)["journeys"][0]["steps"]
         for row in step.get("rated", ())
     }
     assert len(rated) == 3

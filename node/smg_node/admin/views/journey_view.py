@@ -10,6 +10,7 @@ from typing import Any, Final
 from smg_node.admin.views.output import draw_facts, draw_table, format_span
 from smg_node.admin.views.value_text import format_time
 from smg_node.config.schema.problems import printable
+from smg_node.routing.policy import CHOICE
 
 _INDENT: Final = " " * 10
 _ENDS: Final = {
@@ -140,6 +141,8 @@ def _chosen(step: Mapping[str, Any], urls: Mapping[str, str]) -> list[str]:
     lines = [printable(head), *_candidates(step, urls)]
     if step["dropped"]:
         lines.append(f"left out: {_dropped(step['dropped'])}")
+    if note := step.get("note"):  # nodes of an earlier release say none
+        lines.append(printable(f"{note}."))
     return [*lines, printable(_reason(step))]
 
 
@@ -179,6 +182,9 @@ def _reason(step: Mapping[str, Any]) -> str:
         )
     if step["of"] == 1:
         return "It was the only candidate."
+    if step["policy"].startswith(CHOICE) and not step["rated"]:
+        word = step["policy"].removeprefix(CHOICE)
+        return f"Its route says choose: {word}, among {step['of']} candidates."
     ours = next((one for one in step["rated"] if one["worker"] == step["worker"]), None)
     others = [one for one in step["rated"] if one is not ours and one["cost_s"] is not None]
     picked = f"{step['policy']} picked it among {step['of']} candidates"

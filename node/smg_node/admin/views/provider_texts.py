@@ -63,7 +63,7 @@ def draw_targets(targets: Sequence[Mapping[str, Any]]) -> str:
                 one["model"],
                 one["to"],
                 one["weight"],
-                "+".join(one["on"]),
+                _joins(one),
                 one["state"],
                 _span(one["off_ms"]),
                 one["reason"],
@@ -77,7 +77,7 @@ def draw_targets(targets: Sequence[Mapping[str, Any]]) -> str:
 def route_rows(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:
     """Yield the rows of a route, one for each target."""
     for one in view["targets"]:
-        on, why = "+".join(one["on"]), one["reason"]
+        on, why = _joins(one), one["reason"]
         tail = (_source(view), view["version"])
         yield (view["name"], one["to"], one["weight"], on, one["state"], why, *tail)
 
@@ -134,6 +134,12 @@ def _lost(one: Mapping[str, Any], api: str) -> Iterator[str]:
         yield "takes the request as it is"
     else:
         yield "takes all of the request"
+
+
+def _joins(one: Mapping[str, Any]) -> str:
+    """Return when a target joins: always (""), after failures, or for a split or a shadow only."""
+    only = one.get("only")  # nodes of an earlier release say none
+    return f"for {' and '.join(only)}" if only else "+".join(one["on"])
 
 
 def _keys(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:

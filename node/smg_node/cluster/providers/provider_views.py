@@ -7,13 +7,13 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from smg_node.cluster.providers.definitions import DefinedProvider, DefinedRoute, Definitions
-from smg_node.cluster.providers.targets import ON_LABEL, PROVIDER_LABEL, targets_of
+from smg_node.cluster.providers.targets import PROVIDER_LABEL, targets_of
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Status, Worker
-from smg_node.fleet.workers.worker_spec import DeclaredWorker
+from smg_node.fleet.workers.worker_spec import ON_LABEL, ONLY_LABEL, DeclaredWorker
 from smg_node.http.ports.providers import ProviderKeyView, ProviderView, RouteView, TargetView
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.provider_spec import ProviderSpec, write_spec
@@ -111,6 +111,7 @@ class ProviderViews:
             reason=reason,
             code=code,
             off_ms=off_ms,
+            only=tuple(filter(None, labels.get(ONLY_LABEL, "").split(","))),
         )
 
     def _state(

@@ -7,13 +7,22 @@ from typing import Final
 from smg_node.cluster.providers.definitions import DefinedProvider, Definitions
 from smg_node.config.worker_url import PROVIDER, WorkerUrl
 from smg_node.core.ids import WorkerId
-from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL, WEIGHT_LABEL, DeclaredWorker
-from smg_node.providers.route_spec import RouteTarget
-from smg_node.providers.routes.route_ways import WEIGHTED
+from smg_node.fleet.workers.worker_spec import (
+    CHOOSE_LABEL,
+    ON_LABEL,
+    ONLY_LABEL,
+    SHADOW_LABEL,
+    SPLIT_LABEL,
+    WEIGHT_LABEL,
+    DeclaredWorker,
+)
+from smg_node.providers.route_spec import RouteSpec, RouteTarget
+from smg_node.providers.routes.route_ways import WEIGHTED, target_of
+from smg_node.providers.routes.split_rule import split_label
 
 PROVIDER_LABEL: Final = "provider"
-ON_LABEL: Final = "on"
-"""Kinds of failure after which a target joins, joined by commas."""
+_OURS: Final = frozenset({CHOOSE_LABEL, ON_LABEL, ONLY_LABEL, SPLIT_LABEL, SHADOW_LABEL})
+"""Labels that only a route gives, whatever a provider's definition says."""
 NO_PROVIDER: Final = "no provider has this name"
 
 
@@ -36,22 +45,55 @@ def _listed(definitions: Definitions) -> Iterator[DeclaredWorker]:
     for name, provider in definitions.providers.items():
         for model in provider.spec.models:
             if model.model not in definitions.routes:
-                yield _worker(model.model, RouteTarget(name, model.model), provider, WEIGHTED)
+                labels = {CHOOSE_LABEL: WEIGHTED}
+                yield _worker(model.model, RouteTarget(name, model.model), provider, labels)
 
 
 def _routed(definitions: Definitions) -> Iterator[DeclaredWorker]:
     for name, route in definitions.routes.items():
-        for target in route.spec.targets:
-            provider = definitions.providers.get(target.provider)
-            yield _worker(name, target, provider, route.spec.choose)
+        for target, labels in _with_labels(route.spec):
+            yield _worker(name, target, definitions.providers.get(target.provider), labels)
+
+
+def _with_labels(route: RouteSpec) -> Iterator[tuple[RouteTarget, Mapping[str, str]]]:
+    """Yield the targets of a route, also those that only its ways name, with the labels that say what for."""
+    found = {
+        (one.provider, one.model): (one, {CHOOSE_LABEL: route.choose}) for one in route.targets
+    }
+    if route.split is not None:
+        provider, model = target_of(route.split.to)
+        if model:
+            _also(found, provider, model, "split", route.choose)
+        for (at, name), (_, labels) in found.items():
+            if at == provider and model in ("", name):
+                labels[SPLIT_LABEL] = split_label(route.split)
+    yield from found.values()
+
+
+def _also(
+    found: dict[tuple[str, str], tuple[RouteTarget, dict[str, str]]],
+    provider: str,
+    model: str,
+    what: str,
+    choose: str,
+) -> None:
+    """Have a target that only one of the ways needs, if it is none yet."""
+    labels = {CHOOSE_LABEL: choose, ONLY_LABEL: ""}
+    _, labels = found.setdefault((provider, model), (RouteTarget(provider, model), labels))
+    if ONLY_LABEL in labels:
+        labels[ONLY_LABEL] = ",".join(filter(None, (labels[ONLY_LABEL], what)))
 
 
 def _worker(
-    public: str, target: RouteTarget, provider: DefinedProvider | None, choose: str
+    public: str,
+    target: RouteTarget,
+    provider: DefinedProvider | None,
+    more: Mapping[str, str],
 ) -> DeclaredWorker:
-    labels: dict[str, str] = {} if provider is None else dict(provider.spec.labels)
+    own = {} if provider is None else provider.spec.labels
+    labels = {name: value for name, value in own.items() if name not in _OURS}
     labels[PROVIDER_LABEL] = target.provider
-    labels[CHOOSE_LABEL] = choose
+    labels.update(more)
     if target.weight != 1.0:
         labels[WEIGHT_LABEL] = f"{target.weight:g}"
     if target.on:

@@ -41,6 +41,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Which one."""
     ended_ms: int = 0
     """`ended_s` in wall-clock milliseconds; 0 where nobody said."""
+    split: str = ""
+    """The split of its route and its side of it: `eu/in`; "" where there is none."""
 
     def ttft_s(self) -> float | None:
         """Return seconds to the first token, or None."""

@@ -12,6 +12,14 @@ from smg_node.core.ids import WorkerId
 WEIGHT_LABEL: Final = "weight"
 CHOOSE_LABEL: Final = "choose"
 """Label of a route's target: the way in which the route chooses among them."""
+ON_LABEL: Final = "on"
+"""Label of a target that joins only after failures of the kinds it lists, with commas between."""
+SPLIT_LABEL: Final = "split"
+"""Label of a target that a split goes to: its rule."""
+SHADOW_LABEL: Final = "shadow"
+"""Label of a target that gets copies of requests: their rule."""
+ONLY_LABEL: Final = "only"
+"""Label of a target that is there for a split or a shadow alone: `split`, `shadow`, or both with a comma between."""
 WEIGHT_MIN: Final = 0.05
 WEIGHT_MAX: Final = 20.0
 """Beyond a ratio of 400 the smaller worker might as well not be there, and rings grow without use."""

@@ -73,8 +73,11 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         prompt_tokens=_COUNT,
         role={"enum": ["", "prefill", "decode"]},
         rank={"type": ["integer", "null"], "minimum": 0},
+        note=_TEXT,
     ),
-    "RatedWorker": _object(worker=_TEXT, cost_s=_AMOUNT, wait_s=_AMOUNT, overlap=_AMOUNT),
+    "RatedWorker": _object(
+        worker=_TEXT, cost_s=_AMOUNT, wait_s=_AMOUNT, overlap=_AMOUNT, dollars=_AMOUNT
+    ),
     "CallBroke": _object(
         step={"const": "broke"},
         at_ms=_COUNT,
@@ -124,8 +127,20 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
                     "policy": "cache_aware",
                     "of": 2,
                     "rated": [
-                        {"worker": _FIRST, "cost_s": 0.081, "wait_s": 0.018, "overlap": 4096.0},
-                        {"worker": _SECOND, "cost_s": 0.575, "wait_s": 0.0, "overlap": 0.0},
+                        {
+                            "worker": _FIRST,
+                            "cost_s": 0.081,
+                            "wait_s": 0.018,
+                            "overlap": 4096.0,
+                            "dollars": None,
+                        },
+                        {
+                            "worker": _SECOND,
+                            "cost_s": 0.575,
+                            "wait_s": 0.0,
+                            "overlap": 0.0,
+                            "dollars": None,
+                        },
                     ],
                     "dropped": [{"worker": "w-55d0c1aa90ef", "reason": "breaker open"}],
                     "waited_ms": 0,
@@ -133,6 +148,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
                     "prompt_tokens": 4600,
                     "role": "",
                     "rank": None,
+                    "note": "",
                 },
                 {
                     "step": "broke",
@@ -153,7 +169,13 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
                     "policy": "cache_aware",
                     "of": 1,
                     "rated": [
-                        {"worker": _SECOND, "cost_s": 0.580, "wait_s": 0.0, "overlap": 0.0},
+                        {
+                            "worker": _SECOND,
+                            "cost_s": 0.580,
+                            "wait_s": 0.0,
+                            "overlap": 0.0,
+                            "dollars": None,
+                        },
                     ],
                     "dropped": [{"worker": _FIRST, "reason": "failed on it already"}],
                     "waited_ms": 0,
@@ -161,6 +183,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
                     "prompt_tokens": 4641,
                     "role": "",
                     "rank": None,
+                    "note": "",
                 },
             ],
             "more": 0,

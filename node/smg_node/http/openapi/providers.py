@@ -56,6 +56,7 @@ _TARGET: Final = _all(
         "reason": _TEXT,
         "code": _TEXT,
         "off_ms": _KNOWN,
+        "only": {"type": "array", "items": {"enum": ["split", "shadow"]}},
     }
 )
 _KEY: Final = _all({"reference": _TEXT, "resting_ms": _COUNT, "why": _TEXT})
@@ -201,6 +202,7 @@ _SHOWN_TARGET: Final = {
     "reason": "",
     "code": "",
     "off_ms": None,
+    "only": [],
 }
 _BY: Final = {
     "source": "cluster",

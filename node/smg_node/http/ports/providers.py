@@ -24,6 +24,7 @@ class TargetView(msgspec.Struct, frozen=True):
     """One model at one provider behind a public name, as the answering process sees it.
 
     `state` is that of a worker, or `off` where it is left alone for `off_ms` (None: nobody knows) because of `reason`.
+    `only` says for what it is there, of split and shadow, where it is no target of the route otherwise.
     """
 
     worker: str
@@ -35,6 +36,7 @@ class TargetView(msgspec.Struct, frozen=True):
     reason: str
     code: str
     off_ms: int | None
+    only: Sequence[str] = ()
 
 
 class ProviderView(msgspec.Struct, frozen=True):

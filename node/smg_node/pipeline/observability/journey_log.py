@@ -312,6 +312,7 @@ def _few(step: Chosen) -> Chosen:
         policy=_text(step.policy, _WORD_CHARACTERS_MAX),
         rated=rated,
         dropped=_plain(step.dropped),
+        note=_text(step.note),
     )
 
 

@@ -14,9 +14,9 @@ from smg_node.core.journey import DROPPED_MAX
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL
-from smg_node.pipeline.placement.eligibility import Allowed, EligibleWorkers, eligible
+from smg_node.pipeline.placement.eligibility import EligibleWorkers, Refusing, eligible
 from smg_node.routing.hash_ring import Ring
-from smg_node.routing.policy_registry import CHOICE
+from smg_node.routing.policy import CHOICE
 from smg_node.routing.pool import Pool
 
 ZONE_LABEL = "zone"
@@ -57,9 +57,9 @@ class Candidates(msgspec.Struct, frozen=True):
         near = self.near
         return self.all if near is None or spilled(near, spill) else near
 
-    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "Candidates":
-        """Return the candidates of a call that may only go to `allowed` workers."""
-        sieved = eligible(self.serving, now_s, allowed)
+    def narrowed(self, now_s: float, refusing: Refusing, zone: str) -> "Candidates":
+        """Return the candidates of a call that may not go to workers that `refusing` has a reason against."""
+        sieved = eligible(self.serving, now_s, refusing)
         return _staged(
             self.version,
             self.model,

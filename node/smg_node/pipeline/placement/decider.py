@@ -12,7 +12,7 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.placement.eligibility import Allowed, probe_of
+from smg_node.pipeline.placement.eligibility import Refusing, probe_of
 from smg_node.pipeline.placement.pair_selection import PairSelector
 from smg_node.pipeline.placement.picker import Picker
 from smg_node.pipeline.placement.placement_request import (
@@ -40,6 +40,7 @@ __all__ = [
     "Rule",
 ]
 
+EXCLUDED: Final = "excluded"
 RETRY_AFTER_S: Final = 2.0
 """What a client is told while no worker can be had: a probe interval at most, engines come back in seconds."""
 
@@ -98,7 +99,7 @@ class Decider:
             return stages
         found = stages
         for out in _to_avoid(avoid, last=last):
-            found = stages.narrowed(now_s, _but(out, fits), rule.zone)
+            found = stages.narrowed(now_s, _but(out, wish), rule.zone)
             if found.open or found.busy:
                 break
         return found
@@ -198,8 +199,14 @@ def _to_avoid(avoid: Avoid, *, last: bool) -> list[frozenset[str]]:
     return found
 
 
-def _but(out: frozenset[str], fits: Allowed | None) -> Allowed:
-    def allowed(worker: Worker) -> bool:
-        return worker.id not in out and (fits is None or fits(worker))
+def _but(out: frozenset[str], wish: PlacementRequest) -> Refusing:
+    fits, why_not = wish.fits, wish.why_not
 
-    return allowed
+    def refusing(worker: Worker) -> str:
+        if worker.id in out:
+            return "failed on it already"
+        if fits is None or fits(worker):
+            return ""
+        return EXCLUDED if why_not is None else why_not(worker)
+
+    return refusing

@@ -16,6 +16,8 @@ from smg_node.fleet.health.backpressure import NEVER
 from smg_node.fleet.workers.worker import Worker
 
 Allowed = Callable[[Worker], bool]
+Refusing = Callable[[Worker], str]
+"""Why a worker may not be chosen for a call; "" if it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,9 @@ class EligibleWorkers:
 
 
 def eligible(
-    serving: Sequence[Worker], now_s: float, allowed: Allowed | None = None
+    serving: Sequence[Worker], now_s: float, refusing: Refusing | None = None
 ) -> EligibleWorkers:
-    """Return which of `serving` may be chosen at `now_s`; with `allowed`, only of those."""
+    """Return which of `serving` may be chosen at `now_s`; none that `refusing` has a reason against."""
     dropped: list[tuple[str, str]] = []
     free: list[Worker] = []
     broken: list[Worker] = []
@@ -48,8 +50,8 @@ def eligible(
         load, breaker = worker.load, worker.breaker
         if not worker.routable:
             why = worker.shown_status.value
-        elif allowed is not None and not allowed(worker):
-            why = "excluded"
+        elif refusing is not None and (refused := refusing(worker)):
+            why = refused
         else:
             until_s = min(until_s, breaker.next_s(now_s))
             if not breaker.usable(now_s):

@@ -19,8 +19,8 @@ from smg_node.routing.costs import counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
-from smg_node.routing.policy import Asked, Beginning
-from smg_node.routing.policy_registry import CHOICE, Policies
+from smg_node.routing.policy import CHOICE, Asked, Beginning
+from smg_node.routing.policy_registry import Policies
 
 
 class Picker:
@@ -144,8 +144,7 @@ class Picker:
         work = prompt if part.tokens is None else part.tokens
         rank: int | None = None
         if card.ranks > 1:
-            known = beginning if work else None
-            rank, overlap = _rank(worker, work, wish.key if keyed else "", known, now_s)
+            rank, overlap = _rank(worker, work, wish.key if keyed else "", beginning, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
         breaker = worker.breaker
         probe = breaker.take_probe(now_s) if breaker.troubled else 0
@@ -166,6 +165,7 @@ class Picker:
                     prompt,
                     part.role,
                     rank,
+                    _note(wish.note, rated),
                 )
             )
         return Reservation(
@@ -184,11 +184,18 @@ class Picker:
         )
 
 
+def _note(said: str, rated: Sequence[Rated]) -> str:
+    """Return what was said before the policy was asked, and what it said itself."""
+    of_policy = rated.note if isinstance(rated, Ratings) else ""
+    return f"{said}; {of_policy}" if said and of_policy else said or of_policy
+
+
 def _rank(
     worker: Worker, work: int, key: str, beginning: Beginning | None, now_s: float
 ) -> tuple[int | None, float]:
     """Return the rank that computes `work` tokens, and how many of them it has cached."""
-    cached = beginning.by_rank(worker.id) if beginning is not None else {}
-    first = beginning.first() if beginning is not None else b""
+    known = beginning if work else None
+    cached = known.by_rank(worker.id) if known is not None else {}
+    first = known.first() if known is not None else b""
     rank = worker.load.choose_rank(cached, work, key, first=first, now_s=now_s)
     return rank, 0.0 if rank is None else cached.get(rank, 0.0)

@@ -27,7 +27,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     """Needs of one call. Not changed after it is made.
 
     `prompt_tokens` are counted there (None: as many as `ids` are). With `fits`, only workers for
-    which it is true; `avoid` are those that failed the call before. `target` is the one worker its
+    which it is true, and `why_not` says of another one why it is not; `avoid` are those that failed the call before. `target` is the one worker its
     client wants. `opening` returns the digest of how its conversation begins, "" if it has none. Only a generation can be shared by a `pair`. The rest is input of policies
     (`routing.policy.Asked`) and of the journey.
     """
@@ -50,6 +50,9 @@ class PlacementRequest(msgspec.Struct, eq=False):
     pair: bool = True
     opening: Callable[[], str] | None = None
     caches: CachePlan | None = None
+    why_not: Callable[[Worker], str] | None = None
+    note: str = ""
+    """What decided before any policy, in words, for the journey."""
 
 
 class Beginnings(Protocol):

@@ -24,7 +24,7 @@ from smg_node.pipeline.placement.candidates import (
     choosables,
     spilled,
 )
-from smg_node.pipeline.placement.eligibility import Allowed
+from smg_node.pipeline.placement.eligibility import Allowed, Refusing
 
 
 class Partnered(msgspec.Struct, frozen=True):
@@ -117,11 +117,11 @@ class RoleCandidates(msgspec.Struct, frozen=True):
             all(map(fits, stage.sieved.candidates)) for stage in self._stages()
         )
 
-    def narrowed(self, now_s: float, allowed: Allowed, zone: str) -> "RoleCandidates":
-        """Return the candidates of a call that may only go to `allowed` workers."""
+    def narrowed(self, now_s: float, refusing: Refusing, zone: str) -> "RoleCandidates":
+        """Return the candidates of a call that may not go to workers that `refusing` has a reason against."""
 
         def narrow(stage: Candidates) -> Candidates:
-            return stage.narrowed(now_s, allowed, zone)
+            return stage.narrowed(now_s, refusing, zone)
 
         return self._each(narrow, zone)
 

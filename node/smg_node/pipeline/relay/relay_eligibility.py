@@ -5,17 +5,24 @@ cannot be handed over, its second half does alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock
+from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
-from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL
+from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL, ON_LABEL, ONLY_LABEL, SPLIT_LABEL
+from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.vendors.request_split import RequestSplit
 
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
@@ -24,8 +31,6 @@ AFFINITY: Final = "affinity"
 """How a route says that it chooses by prompt caches."""
 PATIENCE_S: Final = 5.0
 """So long a target of such a route may rest and still be chosen: to wait may cost less than to read a prompt anew."""
-ON_LABEL: Final = "on"
-"""Label of a target that joins only after failures of the kinds it lists, with commas between."""
 FAILURES: Final[Mapping[str, str]] = {
     "upstream_rate_limited": "rate",
     "rate_limit_exceeded": "rate",
@@ -65,18 +70,67 @@ def vendor_of(worker: Worker) -> VendorSide | None:
 
 
 class TargetFilter:
-    """Which workers may be given one request now, by what its calls so far came to."""
+    """Which workers may be given one request now, by its side of a split and what its calls so far came to.
+
+    `route` is the public name of its model, `key` its routing key.
+    """
 
     def __init__(
-        self, asked: Relayable, clock: Clock, serving: Callable[[], Sequence[Worker]]
+        self,
+        asked: Relayable,
+        clock: Clock,
+        serving: Callable[[], Sequence[Worker]],
+        context: RequestContext,
+        route: str,
+        key: str,
     ) -> None:
         self._asked = asked
         self._clock = clock
         self._serving = serving
+        self._context = context
+        self._key = key
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
         by_cache = any(one.labels.get(CHOOSE_LABEL) == AFFINITY for one in serving())
         self._patience_s = PATIENCE_S if by_cache else 0.0
+        self._broke: set[str] = set()
+        """Workers that its calls broke at."""
+        self.split = self._split(route)
+        """Its side of the route's split; None where there is none, or it is over."""
+
+    def _split(self, route: str) -> "RequestSplit | None":
+        label = next(
+            (told for worker in self._serving() if (told := worker.labels.get(SPLIT_LABEL))), None
+        )
+        if label is None:
+            return None
+        # Imported with the first one.
+        from smg_node.pipeline.relay.vendors.request_split import split_of
+
+        fields, now_ms = self._asked.fields, self._clock.now_ms()
+        return split_of(label, route, self._context, self._key, fields, self.opening, now_ms)
+
+    def placement(self, journey: Journey, caches: CachePlan | None) -> PlacementRequest:
+        """Return what the first call needs of its worker; `caches` are what it expects of vendors' prompt caches."""
+        context, asked = self._context, self._asked
+        return PlacementRequest(
+            deadline_s=context.deadline_s,
+            ids=asked.ids,
+            prompt_tokens=asked.prompt_tokens,
+            key=self._key,
+            caller=context.caller,
+            client=context.client,
+            priority=context.priority,
+            target=context.target_worker,
+            fits=self.fits,
+            why="first" if context.target_worker is None else "target",
+            journey=journey,
+            pair=for_pairs(asked, self._serving()),
+            opening=self.opening,
+            caches=caches,
+            why_not=self.why_not,
+            note="" if self.split is None else self.split.told(),
+        )
 
     def opening(self) -> str:
         """Return the digest of how its conversation begins; see `PlacementRequest`."""
@@ -87,13 +141,42 @@ class TargetFilter:
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
-        if not can_take(worker, self._asked):
-            return False
-        side = vendor_of(worker)
-        return side is None or (not self._is_off(side) and self._joins(worker))
+        return not self.why_not(worker)
 
-    def failed(self, error: SmgError) -> None:
-        """Take in that a call broke: targets that are there for such failures join."""
+    def why_not(self, worker: Worker) -> str:
+        """Return why it may not be given the request now, in words; "" if it may."""
+        if not can_take(worker, self._asked):
+            return f"has no {self._asked.api.name}"
+        side = vendor_of(worker)
+        if side is None:
+            return ""
+        now_s = self._clock.monotonic_s()
+        if side.off_s(now_s) > 0:
+            return f"off: {side.off_error(now_s).code}"
+        return self._elsewhere(worker)
+
+    def _elsewhere(self, worker: Worker) -> str:
+        """Return why another target is to take it; "" if this one may."""
+        split, labels = self.split, worker.labels
+        inside, only = SPLIT_LABEL in labels, ONLY_LABEL in labels
+        if split is not None and split.side == "in":
+            if inside:
+                return ""
+            if any(SPLIT_LABEL in one.labels and self._is_there(one) for one in self._serving()):
+                return f"not of split {split.name}"
+        if only:
+            return f"for {labels[ONLY_LABEL]} only"
+        if not self._joins(worker):
+            return f"joins after: {labels[ON_LABEL]}"
+        if split is not None and split.side == "out" and inside:
+            others = (one for one in self._serving() if SPLIT_LABEL not in one.labels)
+            if any(self._always(one) and self._is_there(one) for one in others):
+                return f"of split {split.name}"
+        return ""
+
+    def failed(self, error: SmgError, worker: str) -> None:
+        """Take in that a call broke at a worker: targets that are there for such failures join."""
+        self._broke.add(worker)
         self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
 
     def check(self) -> None:
@@ -101,7 +184,7 @@ class TargetFilter:
         soonest: tuple[float, VendorSide] | None = None
         now_s = self._clock.monotonic_s()
         for worker in self._serving():
-            if not can_take(worker, self._asked):
+            if not can_take(worker, self._asked) or self._is_foreign(worker):
                 continue
             side = vendor_of(worker)
             pause_s = 0.0 if side is None else side.off_s(now_s)
@@ -111,6 +194,11 @@ class TargetFilter:
                 soonest = pause_s, side
         if soonest is not None:
             raise soonest[1].off_error(now_s)
+
+    def _is_foreign(self, worker: Worker) -> bool:
+        """Whether it is there for a split or a shadow alone, and not for this request."""
+        inside = self.split is not None and self.split.side == "in" and SPLIT_LABEL in worker.labels
+        return ONLY_LABEL in worker.labels and not inside and vendor_of(worker) is not None
 
     def _is_off(self, side: VendorSide) -> bool:
         return side.off_s(self._clock.monotonic_s()) > self._patience_s
@@ -122,11 +210,18 @@ class TargetFilter:
             return True
         if not self._failed.isdisjoint(on.split(",")):
             return True
-        return not any(self._is_there(one) for one in self._serving())
+        return not any(self._always(one) and self._is_able(one) for one in self._serving())
+
+    def _always(self, worker: Worker) -> bool:
+        """Whether it is a target of the route whatever happens."""
+        return ON_LABEL not in worker.labels and ONLY_LABEL not in worker.labels
 
     def _is_there(self, worker: Worker) -> bool:
-        """Whether a worker that is always there may be given work."""
-        if worker.labels.get(ON_LABEL) is not None or not worker.routable:
+        """Whether a worker may be given work, and has not failed on this request."""
+        return worker.id not in self._broke and self._is_able(worker)
+
+    def _is_able(self, worker: Worker) -> bool:
+        if not worker.routable or not worker.breaker.usable(self._clock.monotonic_s()):
             return False
         side = vendor_of(worker)
         return can_take(worker, self._asked) and (side is None or not self._is_off(side))

@@ -39,6 +39,20 @@ def from_worker(headers: Mapping[str, str]) -> dict[str, str]:
     return _chosen(headers, TO_CLIENT)
 
 
+def call_headers(
+    headers: Mapping[str, str], context: RequestContext, trace: Mapping[str, str], call_id: str
+) -> dict[str, str]:
+    """Return the headers of one call: the client's own, then what is known of the request elsewhere."""
+    return {
+        **headers,
+        **context.upstream_headers,
+        **trace,
+        # Servers make their own id of this one, and two of one id are mixed up by some.
+        "x-request-id": call_id,
+        "x-smg-request-id": context.request_id,
+    }
+
+
 def _chosen(headers: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     found = {name: headers.get(name, "")[:VALUE_MAX_CHARACTERS] for name in names}
     return {name: value for name, value in found.items() if value and _fits(value)}

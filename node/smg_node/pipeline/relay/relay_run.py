@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -36,10 +36,9 @@ from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
 from smg_node.pipeline.relay.relay_eligibility import (
     TargetFilter,
     check_somebody_can,
-    for_pairs,
     nobody,
 )
-from smg_node.pipeline.relay.relay_headers import of_call
+from smg_node.pipeline.relay.relay_headers import call_headers
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
@@ -47,6 +46,9 @@ from smg_node.pipeline.relay.run_report import RunEnd, note_broken, report
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.vendors.request_split import RequestSplit
 
 __all__ = ["RelayParts", "RelayRun"]
 
@@ -87,6 +89,7 @@ class RelayRun:
         self._broken: SmgError | None = None
         """What became of the last call."""
         self._over = False
+        self._split: RequestSplit | None = None
         self._thinks = False
         """Whether the stop strings that a worker was told may have ended a thought."""
         self.meter = RelayMeter(parts.admission, asked, context)
@@ -149,7 +152,10 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
-        self._targets = TargetFilter(asked, parts.clock, partial(parts.fleet.serving, found))
+        serving = partial(parts.fleet.serving, found)
+        place = self._context, found.name, checked_key(self._key)
+        self._targets = TargetFilter(asked, parts.clock, serving, *place)
+        self._split = self._targets.split
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name)
         return found
@@ -167,28 +173,6 @@ class RelayRun:
         self.worker = hold.worker.id
         return hold
 
-    def _wish(self, model: RelayedModel, journey: Journey) -> PlacementRequest:
-        context, asked, plans = self._context, self._asked, self._parts.caches
-        serving = self._parts.fleet.serving(model)
-        return PlacementRequest(
-            deadline_s=context.deadline_s,
-            ids=asked.ids,
-            prompt_tokens=asked.prompt_tokens,
-            key=checked_key(self._key),
-            caller=context.caller,
-            client=context.client,
-            priority=context.priority,
-            target=context.target_worker,
-            fits=self._targets.fits,
-            opening=self._targets.opening,
-            why="first" if context.target_worker is None else "target",
-            journey=journey,
-            pair=for_pairs(asked, serving),
-            caches=None
-            if plans is None
-            else plans.of(serving, asked, self._asks, context, self._key),
-        )
-
     # ── Calls ────────────────────────────────────────────────────────────────
 
     async def _tried(
@@ -196,7 +180,10 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         parts, retries = self._parts, self._parts.retries
         attempts = Attempts(retries.options, retries.of(model.name))
-        wish, missing = self._wish(model, journey), 0
+        plans, asked, context = parts.caches, self._asked, self._context
+        serving, key = parts.fleet.serving(model), self._key
+        caches = None if plans is None else plans.of(serving, asked, self._asks, context, key)
+        wish, missing = self._targets.placement(journey, caches), 0
         while True:
             hold = await self._placed(model, wish)
             self.attempts = attempts.made
@@ -245,7 +232,7 @@ class RelayRun:
         now_s = parts.clock.monotonic_s()
         alone = hold.lonely
         hold.failed(error, now_s)
-        self._targets.failed(error)
+        self._targets.failed(error, hold.culprit.id)
         self._broken = error
         why: str | None = None
         pause_s = 0.0
@@ -359,13 +346,15 @@ class RelayRun:
                 "the request's time was up before it was sent",
                 code=DEADLINE_CODE,
             )
-        context = self._context
+        headers = call_headers(
+            self._headers, self._context, trace_headers, self._parts.ids.new("eng-")
+        )
         return RelayRequest(
             path="",
             body=b"",
             streamed=self._asked.streamed,
             timeout_s=left_s,
-            headers=of_call(self._headers, context, trace_headers, self._parts.ids.new("eng-")),
+            headers=headers,
             silences=silences,
         )
 
@@ -396,5 +385,6 @@ class RelayRun:
             used=(prompt_tokens, first_known(self.found, cached_tokens), completion_tokens),
             first_s=self._first_s,
             attempts=self.attempts,
+            split="" if self._split is None else f"{self._split.name}/{self._split.side}",
         )
         report(parts, journey, end)

@@ -21,6 +21,7 @@ class RunEnd(NamedTuple):
     used: tuple[int, int, int]
     first_s: float | None
     attempts: int
+    split: str = ""
 
 
 def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
@@ -45,6 +46,7 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
         first_token_s=end.first_s,
         ended_s=parts.clock.monotonic_s(),
         attempts=end.attempts,
+        split=end.split,
     )
     parts.journal.end(journey, outcome, parts.clock.now_ms())
     parts.on_outcome(outcome)

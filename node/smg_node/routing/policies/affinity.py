@@ -44,6 +44,10 @@ class Affinity:
                 costs.append(seconds)
         at = self._drawn(costs, asked, pool, rng)
         rate(asked, pool, costs, overlaps, at)
+        if asked.rated is not None and overlaps[at] >= 1:
+            asked.rated.note = (
+                f"about {overlaps[at]:,.0f} tokens of its prompt should be cached there"
+            )
         return at
 
     def _drawn(self, costs: Sequence[float], asked: Asked, pool: Pool, rng: Rng) -> int:

@@ -21,6 +21,7 @@ from typing import Final
 from xxhash import xxh3_64_intdigest
 
 from smg_node.core.ports import Rng
+from smg_node.routing.hash_ring import Known
 from smg_node.routing.policies.consistent_hashing import FLOOR
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.pool import Pool
@@ -40,23 +41,47 @@ class Weighted:
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the first by score that is not full."""
-        digest = digest_of(asked)
+        what, digest = digest_of(asked)
         if digest is None:
-            return drawn(pool, rng)
-        scores = self.scores(digest, pool)
-        at = scores.index(min(scores))
-        if pool.candidates[at].inflight < FLOOR:
-            return at
-        return _first_free(sorted(pool.places, key=scores.__getitem__), pool, self._load_factor)
+            at = drawn(pool, rng)
+        else:
+            scores = self._scores(digest, [(one.worker, one.weight) for one in pool.candidates])
+            at = scores.index(min(scores))
+            if pool.candidates[at].inflight >= FLOOR:
+                order = sorted(pool.places, key=scores.__getitem__)
+                at = _first_free(order, pool, self._load_factor)
+        if asked.rated is not None:
+            asked.rated.note = self._note(what, digest, pool, at)
+        return at
 
-    def scores(self, digest: bytes, pool: Pool) -> list[float]:
-        """Return the score of each candidate for a key."""
+    def _scores(self, digest: bytes, known: Known) -> list[float]:
+        """Return the score of each target for a key."""
         seeds, found = self._seeds, []
-        for one in pool.candidates:
-            seed = seeds.get(one.worker)
+        for worker, weight in known:
+            seed = seeds.get(worker)
             if seed is None:
-                seed = self._seed(one.worker)
-            found.append(-log((xxh3_64_intdigest(digest, seed) + 0.5) / _SPAN) / one.weight)
+                seed = self._seed(worker)
+            found.append(-log((xxh3_64_intdigest(digest, seed) + 0.5) / _SPAN) / weight)
+        return found
+
+    def _note(self, what: str, digest: bytes | None, pool: Pool, at: int) -> str:
+        """Return by what it was chosen, and whom the key has passed by on its way there."""
+        if digest is None:
+            return "nothing to keep together: drawn by weight"
+        found = f"kept together by {what}"
+        scores = self._scores(digest, pool.known)
+        chosen = pool.workers[at]
+        own = next(
+            score for score, (worker, _) in zip(scores, pool.known, strict=True) if worker == chosen
+        )
+        passed = sorted(
+            (score, worker)
+            for score, (worker, _) in zip(scores, pool.known, strict=True)
+            if score < own
+        )
+        for _, worker in passed:
+            why = "left out" if pool.place(worker) < 0 else "has more than its share of open calls"
+            found += f"; not {worker}, its place: {why}"
         return found
 
     def _seed(self, worker: str) -> int:
@@ -66,17 +91,18 @@ class Weighted:
         return seed
 
 
-def digest_of(asked: Asked) -> bytes | None:
-    """Return the digest of what stays together; None where a request has nothing that others could share."""
+def digest_of(asked: Asked) -> tuple[str, bytes | None]:
+    """Return what stays together, in words, and its digest; None where a request has nothing that others could share."""
     if asked.key:
-        return key_digest(asked.key, model=asked.model)
+        return "routing key", key_digest(asked.key, model=asked.model)
     if asked.conversation:
-        return key_digest(asked.conversation, model=asked.model, tenant=f"talk {asked.caller}")
+        talk = key_digest(asked.conversation, model=asked.model, tenant=f"talk {asked.caller}")
+        return "conversation", talk
     if asked.caller:
-        return key_digest(asked.caller, model=asked.model, tenant="caller")
+        return "caller", key_digest(asked.caller, model=asked.model, tenant="caller")
     if asked.client:
-        return key_digest(asked.client, model=asked.model, tenant="client")
-    return None
+        return "address", key_digest(asked.client, model=asked.model, tenant="client")
+    return "", None
 
 
 def drawn(pool: Pool, rng: Rng) -> int:

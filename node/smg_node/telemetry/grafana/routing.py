@@ -172,6 +172,12 @@ ROUTING: Final = Board(
                         ),
                     ),
                 ),
+                Panel(
+                    "Splits",
+                    "Requests of routes with a split, by side and how they ended.",
+                    "reqps",
+                    (rate(providers.SPLIT_REQUESTS, "split", "outcome"),),
+                ),
             ),
         ),
         Section(

@@ -32,6 +32,7 @@ from smg_node.telemetry.metrics.cells import Cells, Spread, Tally
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import store as store_metrics
 from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.declared.providers import SPLIT_REQUESTS
 
 Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
 """Reads a pulled metric: label values to value; the empty tuple for a metric without labels."""
@@ -61,6 +62,7 @@ _first_of: Final = attrgetter("first_token_s")
 _ended_of: Final = attrgetter("ended_s")
 _continuations_of: Final = attrgetter("continuations")
 _oddities_of: Final = attrgetter("oddities")
+_split_of: Final = attrgetter("split")
 
 
 class _Model:
@@ -193,6 +195,10 @@ class Meters:
         series.tpot.add(map(truediv, took_s, map((-1).__add__, map(_completion_of, longer))))
         if any(map(_continuations_of, over)):
             series.continuations.inc(sum(map(_continuations_of, over)))
+        if any(map(_split_of, over)):
+            model = self._label(over[0].model)
+            for outcome in filter(_split_of, over):
+                self.cells.tally(SPLIT_REQUESTS, model, outcome.split, outcome.kind).inc()
         if any(map(_oddities_of, over)):
             model = self._label(over[0].model)
             for outcome in over:

@@ -51,6 +51,12 @@ PROVIDER_CACHE_EXPECTED_TOKENS = Metric(
     ("provider",),
     pulled=True,
 )
+SPLIT_REQUESTS = Metric(
+    "smg_node_route_split_requests_total",
+    "counter",
+    "Requests of a route with a split, by the side they are on, `NAME/in` or `NAME/out`, and how they ended.",
+    ("model", "split", "outcome"),
+)
 PROVIDER_METRICS: Final = (
     PROVIDER_CALLS,
     PROVIDER_KEYS_RESTING,
@@ -58,4 +64,5 @@ PROVIDER_METRICS: Final = (
     PROVIDER_CACHE_READ_TOKENS,
     PROVIDER_CACHE_WRITTEN_TOKENS,
     PROVIDER_CACHE_EXPECTED_TOKENS,
+    SPLIT_REQUESTS,
 )

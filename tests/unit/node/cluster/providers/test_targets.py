@@ -142,3 +142,42 @@ def test_a_later_kind_of_document_is_nothing_here() -> None:
 def test_a_file_that_is_wrong_says_where(said: dict[str, Any], words: str) -> None:
     with pytest.raises(SmgError, match=words):
         read_own(msgspec.json.encode(said).decode())
+
+
+def labels_of(route: dict[str, Any], own: str = OWN) -> dict[str, dict[str, str]]:
+    found = targets_of(effective(read_own(own), [Row("route/r", {"spec": route})], opened)).values()
+    ours = ("choose", "provider")
+    return {
+        one.url.endpoint.removeprefix("provider://"): {
+            name: value for name, value in one.labels.items() if name not in ours
+        }
+        for one in found
+        if one.url.model == "r"
+    }
+
+
+def test_a_split_stands_at_the_targets_it_goes_to() -> None:
+    route = {"targets": ["ant/claude", "goo/x", "goo/y"], "split": {"to": "goo", "share": 0.1}}
+    rule = "split 0.1 tenant"
+    assert labels_of(route) == {
+        "ant/claude": {},
+        "goo/x": {"split": rule},
+        "goo/y": {"split": rule},
+    }
+    route["split"] = {"to": "goo/y", "share": 0.1}
+    assert labels_of(route) == {"ant/claude": {}, "goo/x": {}, "goo/y": {"split": rule}}
+    route["split"] = {"to": "goo/z", "share": 0.1}
+    assert labels_of(route) == {
+        "ant/claude": {},
+        "goo/x": {},
+        "goo/y": {},
+        "goo/z": {"split": rule, "only": "split"},
+    }
+
+
+def test_a_provider_s_own_labels_steer_no_route() -> None:
+    labels = {"zone": "eu", "only": "shadow", "split": "x 1.0 tenant", "on": "rate", "choose": "y"}
+    own = msgspec.json.encode(
+        {"providers": {"ant": {"kind": "anthropic", "keys": ["k"], "labels": labels}}}
+    )
+    assert labels_of({"targets": ["ant/claude"]}, own.decode()) == {"ant/claude": {"zone": "eu"}}

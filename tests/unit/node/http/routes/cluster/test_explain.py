@@ -67,7 +67,8 @@ async def test_a_journey_is_told_whole() -> None:
     assert (journey["attempts"], journey["continuations"]) == (2, 1)
     assert journey["under_way"] is False
     first, second, third = journey["steps"]
-    assert first["rated"][0] == {"worker": "w-1", "cost_s": 0.081, "wait_s": 0.018, "overlap": 4096}
+    costs = {"cost_s": 0.081, "wait_s": 0.018, "overlap": 4096, "dollars": None}
+    assert first["rated"][0] == {"worker": "w-1", **costs}
     assert first["dropped"] == [{"worker": "w-3", "reason": "breaker open"}]
     assert (second["step"], second["emitted"]) == ("broke", 41)
     assert (third["why"], third["at_ms"]) == ("continue", BEGAN_MS + 1214)
