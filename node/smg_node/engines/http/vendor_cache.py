@@ -3,7 +3,7 @@
 A *place* is where one target's prompts are cached: its account, or one key of it where caches are keys'.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
@@ -14,6 +14,8 @@ LIFE_MS: Final = 300_000
 """Of what is cached, where nobody says another."""
 LONG_MS: Final = 3_600_000
 
+Dollars: TypeAlias = Callable[[int, int, int], float]
+"""Returns what a call costs of whose prompt so many tokens are read, and so many written: (prompt, read, written)."""
 MarkForm: TypeAlias = Literal["", "top", "last", "point"]
 """How one mark for the whole prompt is written: at the top of the body, on the last block, as a block of its own; or
 not at all.
@@ -45,6 +47,16 @@ class CachePlace(NamedTuple):
     scope: int
     key: str = ""
     wait_s: float = 0.0
+
+
+class CacheCost(NamedTuple):
+    """What a request comes to at one target: seconds, its dollars in them; tokens that it is expected to read; dollars,
+    None where no price is known.
+    """
+
+    seconds: float
+    read: float
+    dollars: float | None = None
 
 
 class CacheCall(Protocol):
@@ -114,8 +126,10 @@ class Uncached:
 class CachePlan(Protocol):
     """What one request is expected to come to at each target of its route, by the targets' workers."""
 
-    def cost(self, worker: str, *, dollar_seconds: float) -> tuple[float, float] | None:
-        """Return the cost there in seconds, and the tokens it is expected to read; None where that is no target."""
+    def cost(
+        self, worker: str, *, dollar_seconds: float, price: Dollars | None
+    ) -> CacheCost | None:
+        """Return what it comes to there, where a dollar counts so many seconds; None where that is no target."""
         ...
 
     def call(self, worker: str) -> CacheCall:

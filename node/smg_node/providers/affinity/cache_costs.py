@@ -6,9 +6,9 @@
 So a warm account is left only where waiting for it costs more than reading the prompt anew elsewhere.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
+from smg_node.engines.http.vendor_cache import CacheCost, Dollars
 from smg_node.providers.affinity.cache_outlook import Outlook
 
 TOKEN_S: Final = 1e-4
@@ -16,14 +16,9 @@ TOKEN_S: Final = 1e-4
 same for all of them, so that where nothing else differs weights decide.
 """
 
-Dollars: TypeAlias = Callable[[int, int, int], float]
-"""Returns what a prompt costs of which so many tokens are read, and so many written: (prompt, read, written)."""
 
-
-def dollars_of(one: Outlook, price: Dollars | None) -> float:
-    """Return what the prompt of a call is expected to cost; 0.0 without a price."""
-    if price is None:
-        return 0.0
+def dollars_of(one: Outlook, price: Dollars) -> float:
+    """Return what a call is expected to cost."""
     prompt, cached = round(one.prompt), round(one.cached)
     if not one.belief:
         return price(prompt, 0, min(prompt, round(one.cached + one.written)))
@@ -32,14 +27,11 @@ def dollars_of(one: Outlook, price: Dollars | None) -> float:
     return one.belief * warm + (1.0 - one.belief) * cold
 
 
-def cost_s(one: Outlook, *, dollar_seconds: float, dollars: float) -> float:
-    """Return the cost of a call at one place, in seconds."""
+def cost_of(one: Outlook, *, dollar_seconds: float, price: Dollars | None) -> CacheCost:
+    """Return what a call comes to at one place; without a price its dollars count nothing."""
     left = max(0.0, one.prompt - one.read)
-    return one.place.wait_s + left * TOKEN_S + dollar_seconds * dollars
-
-
-def best_of(several: Sequence[Outlook], cost: Callable[[Outlook], float]) -> tuple[Outlook, float]:
-    """Return the place of a target that costs least, the first of equals, and its cost; `several` is not empty."""
-    costs = [cost(one) for one in several]
-    at = costs.index(min(costs))
-    return several[at], costs[at]
+    seconds = one.place.wait_s + left * TOKEN_S
+    if price is None:
+        return CacheCost(seconds, one.read)
+    dollars = dollars_of(one, price)
+    return CacheCost(seconds + dollar_seconds * dollars, one.read, dollars)

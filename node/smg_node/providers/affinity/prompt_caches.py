@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node.core.generation.events import Usage
-from smg_node.engines.http.vendor_cache import CacheRules, Uncached
+from smg_node.engines.http.vendor_cache import CacheCost, CacheRules, Dollars, Uncached
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.providers.affinity.cache_book import CacheBook
-from smg_node.providers.affinity.cache_costs import Dollars, best_of, cost_s, dollars_of
+from smg_node.providers.affinity.cache_costs import cost_of
 from smg_node.providers.affinity.cache_marks import (
     CACHE_KEY,
     cache_key_of,
@@ -37,10 +37,6 @@ RATIOS_MAX: Final = 4_096
 """Models and accounts whose ratio is kept."""
 
 
-def _unpriced(_worker: str) -> None:
-    return None
-
-
 class PromptCaches:
     """The caches as one process knows them. `now_ms` is the wall clock."""
 
@@ -58,14 +54,13 @@ class PromptCaches:
         tenant: str,
         conversation: str,
         given_key: str,
-        price: Callable[[str], Dollars | None] = _unpriced,
     ) -> "CachePlan":
         """Return the plan of a request; see `CachePlan`."""
         now_ms = self.now_ms()
         self.book.tidy(now_ms)
         key = given_key or cache_key_of(prompt, tenant=tenant, conversation=conversation)
         lookup = Lookup(self.book, prompt, now_ms)
-        return CachePlan(self, lookup, sides, way, key, given=bool(given_key), price=price)
+        return CachePlan(self, lookup, sides, way, key, given=bool(given_key))
 
     def ratio(self, scope: int) -> float:
         """Return how many tokens a byte of a prompt is there."""
@@ -85,7 +80,7 @@ class PromptCaches:
 class CachePlan:
     """What one request is expected to come to at each target; worked out when it is first asked for, by worker.
 
-    `sides` are the targets by their workers' ids, `price` returns what each costs. `key` is the request's `prompt_cache_key`, its client's if `given`.
+    `sides` are the targets by their workers' ids. `key` is the request's `prompt_cache_key`, its client's if `given`.
     """
 
     def __init__(
@@ -97,10 +92,8 @@ class CachePlan:
         key: str,
         *,
         given: bool,
-        price: Callable[[str], Dollars | None],
     ) -> None:
         self._caches = caches
-        self._price = price
         self._lookup = lookup
         self._sides = sides
         self._way = way
@@ -119,23 +112,16 @@ class CachePlan:
         return found
 
     def cost(
-        self,
-        worker: str,
-        *,
-        dollar_seconds: float,
-    ) -> tuple[float, float] | None:
+        self, worker: str, *, dollar_seconds: float, price: Dollars | None
+    ) -> CacheCost | None:
         """See `engines.http.vendor_cache.CachePlan`; of several places of a target the best counts."""
-        price = self._price(worker)
-
-        def of(one: Outlook) -> float:
-            return cost_s(one, dollar_seconds=dollar_seconds, dollars=dollars_of(one, price))
-
         several = self.outlooks(worker)
         if not several:
             return None
-        best, cost = best_of(several, of)
-        self._best[worker] = best
-        return cost, best.read
+        costs = [cost_of(one, dollar_seconds=dollar_seconds, price=price) for one in several]
+        at = min(range(len(costs)), key=lambda at: costs[at].seconds)
+        self._best[worker] = several[at]
+        return costs[at]
 
     def call(self, worker: str) -> "PlannedCall | Uncached":
         """Return the call that was placed there."""

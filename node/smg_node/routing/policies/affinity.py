@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from smg_node.core.ports import Rng
+from smg_node.engines.http.vendor_cache import CacheCost, CachePlan
 from smg_node.routing.costs import cost, prompt_tokens, rate
 from smg_node.routing.policies.weighted import Weighted
 from smg_node.routing.policy import Asked, PolicyParts
-from smg_node.routing.pool import Pool
+from smg_node.routing.pool import Candidate, Pool
 
+DOLLAR_S: Final = 100.0
+"""Seconds that a dollar counts as where nobody says it: ten thousand tokens read anew, three cents, are worth three."""
 ABOUT_S: Final = 0.005
 ABOUT_SHARE: Final = 0.02
 """Costs within these of the least are the same: bytes say no better how many tokens a prompt is."""
@@ -24,7 +27,7 @@ class Affinity:
 
     def __init__(self, parts: PolicyParts) -> None:
         self._weighted = Weighted(parts)
-        self._dollar_seconds = 0.0
+        self._dollar_seconds = DOLLAR_S
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the cheapest; of about as cheap ones the one that the weights say."""
@@ -33,22 +36,28 @@ class Affinity:
         overlaps = list(pool.nothing)
         if asked.beginning is not None and asked.beginning.blocks:
             overlaps = list(asked.beginning.overlaps(pool))
+        found = [self._cost(one, asked.caches) for one in pool.candidates]
+        known = [one.dollars for one in found if one is not None and one.dollars is not None]
+        # What an unpriced target costs is not known to be less than any other.
+        unpriced_s = self._dollar_seconds * max(known, default=0.0)
         costs: list[float] = []
         tokens = prompt_tokens(asked)
-        for at, one in enumerate(pool.candidates):
-            found = asked.caches.cost(one.worker, dollar_seconds=self._dollar_seconds)
-            if found is None:
-                costs.append(cost(one, tokens, overlaps[at]))
+        for at, one in enumerate(found):
+            if one is None:
+                costs.append(cost(pool.candidates[at], tokens, overlaps[at]))
             else:
-                seconds, overlaps[at] = found
-                costs.append(seconds)
+                costs.append(one.seconds + (unpriced_s if one.dollars is None else 0.0))
+                overlaps[at] = one.read
         at = self._drawn(costs, asked, pool, rng)
-        rate(asked, pool, costs, overlaps, at)
+        rate(asked, pool, costs, overlaps, at, [one and one.dollars for one in found])
         if asked.rated is not None and overlaps[at] >= 1:
             asked.rated.note = (
                 f"about {overlaps[at]:,.0f} tokens of its prompt should be cached there"
             )
         return at
+
+    def _cost(self, one: Candidate, caches: CachePlan) -> CacheCost | None:
+        return caches.cost(one.worker, dollar_seconds=self._dollar_seconds, price=None)
 
     def _drawn(self, costs: Sequence[float], asked: Asked, pool: Pool, rng: Rng) -> int:
         best = min(costs)
