@@ -4,12 +4,14 @@ import base64
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.processes.mesh_nodes import MeshNode, until
 from support.processes.mesh_trio import Trio, running_trio
+from support.processes.node import running_node
 from support.processes.node_api import Answer, call
 from support.providers.cached_conversations import chat_body, messages_body, read_alone
 from support.providers.stand_ins import StandIn, running_stand_ins
@@ -173,3 +175,36 @@ def test_a_chat_is_marked_for_claude_once_it_goes_on_and_explain_says_what_was_s
     }
     assert len(rated) == 3
     assert sorted(overlap > 2_000 for overlap in rated.values()) == [False, False, True]
+
+
+def test_processes_of_one_node_know_what_each_other_sent(tmp_path: Path, world: World) -> None:
+    world.reset()
+    accounts = {
+        f"account-{at}": {"kind": "anthropic", "base": vendor.base, "keys": [KEY]}
+        for at, vendor in enumerate(world.vendors)
+    }
+    targets = [f"{name}/{MODEL}" for name in accounts]
+    said = {"providers": accounts, "routes": {"claude": {"targets": targets, "choose": "affinity"}}}
+    file = tmp_path / "providers.yaml"
+    file.write_text(json.dumps(said))
+    flags = ("--processes", "3", "--providers", str(file), "--readiness.min-workers", "0")
+    with running_node(tmp_path, flags=flags) as node:
+        node.process.wait_until(lambda: node.status("/readiness") == 200, "ready", 60.0)
+        alone = MeshNode("n", "", node)
+        rounds = [
+            [messages_body("claude", talk, turn, system=8_000) for talk in range(TALKS)]
+            for turn in range(3)
+        ]
+        for bodies in rounds:
+            for body in bodies:
+                assert call(alone, "POST", "/v1/messages", body).status == 200
+        read = world.bill("cached_tokens")
+        bodies = [body for several in rounds for body in several]
+        assert read >= 0.95 * read_alone("anthropic", "/v1/messages", bodies)
+        names = [f"account-{at}" for at in range(3)]
+        metric = "smg_node_provider_cache_expected_tokens_total"
+        node.process.wait_until(
+            lambda: sum(node.metric(metric, provider=name) for name in names) >= 0.9 * read,
+            "expecting what was read",
+            30.0,
+        )

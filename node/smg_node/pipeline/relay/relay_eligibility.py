@@ -151,7 +151,7 @@ class TargetFilter:
         if side is None:
             return ""
         now_s = self._clock.monotonic_s()
-        if side.off_s(now_s) > 0:
+        if side.off_s(now_s) > self._patience_s:
             return f"off: {side.off_error(now_s).code}"
         return self._elsewhere(worker)
 
