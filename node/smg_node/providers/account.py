@@ -100,6 +100,7 @@ class ProviderAccount:
         self._keys: list[Key] | None = None
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
+        self._scopes: dict[tuple[str, str], int] = {}
         self.outcomes: dict[str, int] = {}
         """How often the vendor answered, or failed, by the class of it."""
         self.cache_tokens: dict[str, float] = {}
@@ -126,6 +127,7 @@ class ProviderAccount:
                     self._keys = None
         self.spec = spec
         self._models_off.clear()
+        self._scopes.clear()
 
     def close(self) -> None:
         """Make no more tokens."""
@@ -171,11 +173,17 @@ class ProviderAccount:
             return (CachePlace(scope_of(spec, model)),)
         waits = [max(0.0, self._wait_s(key, need, now)) for key in keys]
         if spec.cache_scope != "key":
-            return (CachePlace(scope_of(spec, model), wait_s=min(waits)),)
+            return (CachePlace(self._scope(model, ""), "", min(waits)),)
         return [
-            CachePlace(scope_of(spec, model, key.digest), key.digest, wait_s)
+            CachePlace(self._scope(model, key.digest), key.digest, wait_s)
             for key, wait_s in zip(keys, waits, strict=True)
         ]
+
+    def _scope(self, model: str, key: str) -> int:
+        found = self._scopes.get((model, key))
+        if found is None:
+            found = self._scopes[model, key] = scope_of(self.spec, model, key)
+        return found
 
     def count_cached(self, *, read: float, written: float, expected: float) -> None:
         """Count the tokens of one call's prompt."""

@@ -116,6 +116,8 @@ class VendorTarget:
         self._clock = clock
         self._prepared_for: ProviderSpec | None = None
         self._calls: dict[tuple[str, bool], PreparedCall] = {}
+        self._ruled_for: ProviderSpec | None = None
+        self._rules: dict[str, CacheRules] = {}
         self._lacks: frozenset[str] = frozenset()
         """Fields that the vendor said this model does not take."""
 
@@ -270,7 +272,13 @@ class VendorTarget:
 
     def cache_rules(self, name: str) -> CacheRules:
         """See `VendorSide`."""
-        return cache_rules(self.account.spec, self._model, name)
+        spec = self.account.spec
+        if spec is not self._ruled_for:
+            self._ruled_for, self._rules = spec, {}
+        found = self._rules.get(name)
+        if found is None:
+            found = self._rules[name] = cache_rules(spec, self._model, name)
+        return found
 
     def cache_places(self, tokens: float) -> Sequence[CachePlace]:
         """See `VendorSide`."""
