@@ -13,7 +13,7 @@ from support.processes.mesh_nodes import MeshNode, until
 from support.processes.mesh_trio import Trio, running_trio
 from support.processes.node import running_node
 from support.processes.node_api import Answer, call
-from support.providers.cached_conversations import chat_body, messages_body, read_alone
+from support.providers.caches.cached_conversations import chat_body, messages_body, read_alone
 from support.providers.stand_ins import StandIn, running_stand_ins
 
 pytestmark = pytest.mark.integration

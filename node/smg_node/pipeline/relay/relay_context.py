@@ -1,6 +1,6 @@
 """Relay context: collaborators of relayed requests, and the origin and listener of one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,17 +10,20 @@ from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
+from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.routing.retry_budget import RetryBudgets
 
 if TYPE_CHECKING:
     from smg_node.pipeline.relay.answer_collector import ListenAs
-    from smg_node.pipeline.relay.vendors.cache_plans import CachePlans
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class RelayParts:
     journal: Journal
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
-    caches: "CachePlans | None" = None
+    caches: "CachePlanner | None" = None
     """What is expected of vendors' prompt caches; None where no route can be."""
 
 
@@ -99,6 +102,21 @@ class Asks:
     def listened(self) -> bool:
         """Whether the events of its answers are wanted, and not the bytes."""
         return self.listen is not _nobody
+
+
+class CachePlanner(Protocol):
+    """Plans requests by vendors' prompt caches."""
+
+    def of(
+        self,
+        serving: Sequence[Worker],
+        asked: Relayable,
+        asks: Asks,
+        context: RequestContext,
+        key: str,
+    ) -> CachePlan | None:
+        """Return the plan of a request, whose routing key is `key`; None where its route does not choose by it."""
+        ...
 
 
 def first_known(found: Prefilled | None, said: int) -> int:

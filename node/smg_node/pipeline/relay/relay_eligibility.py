@@ -16,7 +16,13 @@ from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
-from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL, ON_LABEL, ONLY_LABEL, SPLIT_LABEL
+from smg_node.fleet.workers.worker_spec import (
+    AFFINITY,
+    CHOOSE_LABEL,
+    ON_LABEL,
+    ONLY_LABEL,
+    SPLIT_LABEL,
+)
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
@@ -27,8 +33,6 @@ if TYPE_CHECKING:
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
 
-AFFINITY: Final = "affinity"
-"""How a route says that it chooses by prompt caches."""
 PATIENCE_S: Final = 5.0
 """So long a target of such a route may rest and still be chosen: to wait may cost less than to read a prompt anew."""
 FAILURES: Final[Mapping[str, str]] = {

@@ -9,7 +9,7 @@ So a warm account is left only where waiting for it costs more than reading the 
 from typing import Final
 
 from smg_node.engines.http.vendor_cache import CacheCost, Dollars
-from smg_node.providers.affinity.cache_outlook import Outlook
+from smg_node.providers.affinity.cache_forecast import Forecast
 
 TOKEN_S: Final = 1e-4
 """What a token that is not read adds to the time until the first word: vendors take about 10 s for 100,000. It is the
@@ -17,7 +17,7 @@ same for all of them, so that where nothing else differs weights decide.
 """
 
 
-def dollars_of(one: Outlook, price: Dollars) -> float:
+def dollars_of(one: Forecast, price: Dollars) -> float:
     """Return what a call is expected to cost."""
     prompt, cached = round(one.prompt), round(one.cached)
     if not one.belief:
@@ -27,7 +27,7 @@ def dollars_of(one: Outlook, price: Dollars) -> float:
     return one.belief * warm + (1.0 - one.belief) * cold
 
 
-def cost_of(one: Outlook, *, dollar_seconds: float, price: Dollars | None) -> CacheCost:
+def cost_of(one: Forecast, *, dollar_seconds: float, price: Dollars | None) -> CacheCost:
     """Return what a call comes to at one place; without a price its dollars count nothing."""
     left = max(0.0, one.prompt - one.read)
     seconds = one.place.wait_s + left * TOKEN_S

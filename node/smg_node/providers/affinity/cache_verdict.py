@@ -9,7 +9,7 @@ from typing import Final
 
 from smg_node.core.generation.events import Usage
 from smg_node.providers.affinity.cache_book import CacheBook, State
-from smg_node.providers.affinity.cache_outlook import Outlook
+from smg_node.providers.affinity.cache_forecast import Forecast
 
 MISSED: Final = 0.5
 """Less than this share of what should have been there is a miss; vendors count in blocks, and ratios are rough."""
@@ -17,7 +17,7 @@ SLACK: Final = 1.1
 """So much longer than what was told a beginning may be by its bytes."""
 
 
-def note_sent(book: CacheBook, one: Outlook, now_ms: int) -> None:
+def note_sent(book: CacheBook, one: Forecast, now_ms: int) -> None:
     """Take in that an answer began: its prompt is in the cache from now on, as far as this node can tell."""
     for kept in one.keeps:
         before = book.get(kept.hash, one.scope, now_ms)
@@ -28,7 +28,7 @@ def note_sent(book: CacheBook, one: Outlook, now_ms: int) -> None:
 
 
 def note_answered(
-    book: CacheBook, one: Outlook, used: Usage | None, now_ms: int, *, marked: bool
+    book: CacheBook, one: Forecast, used: Usage | None, now_ms: int, *, marked: bool
 ) -> None:
     """Take in what an answer cost; `used` is None where it was not told. `marked`: its vendor tells what it keeps."""
     if used is None or used.prompt_tokens <= 0:
@@ -62,7 +62,7 @@ def note_answered(
     _keep(book, one, keeps, now_ms)
 
 
-def _keep(book: CacheBook, one: Outlook, keeps: dict[int, State], now_ms: int) -> None:
+def _keep(book: CacheBook, one: Forecast, keeps: dict[int, State], now_ms: int) -> None:
     """Write what is in the cache now, and let others know; what they know already seldom."""
     known = {found.hash: found.entry for found in one.found}
     for kept in one.keeps:

@@ -86,8 +86,8 @@ def beginning_of(
             _put(text, item, marked=marked)
     whole = b"".join(text.pieces)
     hashes = list(_hashes(whole))
-    stops = {head_bytes // BLOCK_BYTES, len(hashes)}
-    stops.update(text.ends[mark.piece] // BLOCK_BYTES for mark in text.marks)
+    marked_ends = (text.ends[mark.piece] for mark in text.marks)
+    stops = [end // BLOCK_BYTES for end in (head_bytes, *marked_ends, text.size)]
     top = fields.get("cache_control") if marked else None
     if isinstance(top, dict) and text.ends:
         text.mark(_life_ms(top))
@@ -96,7 +96,7 @@ def beginning_of(
         hashes,
         list(_ends(whole, hashes, text.ends)),
         text.size,
-        tuple(sorted(stop for stop in stops if stop > 0)),
+        tuple(sorted({min(stop, len(hashes)) for stop in stops if stop > 0})),
         tuple(text.marks),
         life_ms,
         explicit,

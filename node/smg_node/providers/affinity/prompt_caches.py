@@ -15,13 +15,13 @@ from smg_node.engines.http.vendor_cache import CacheCost, CacheRules, Dollars, U
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.providers.affinity.cache_book import CacheBook
 from smg_node.providers.affinity.cache_costs import cost_of
+from smg_node.providers.affinity.cache_forecast import Forecast, Lookup, Way
 from smg_node.providers.affinity.cache_marks import (
     CACHE_KEY,
     cache_key_of,
     keyed_bytes,
     marked_fields,
 )
-from smg_node.providers.affinity.cache_outlook import Lookup, Outlook, Way
 from smg_node.providers.affinity.cache_rules import keyed_scope
 from smg_node.providers.affinity.cache_verdict import note_answered, note_sent
 from smg_node.providers.affinity.prompt_beginning import PromptBeginning
@@ -99,23 +99,23 @@ class CachePlan:
         self._way = way
         self._key = key
         self._given = given
-        self._outlooks: dict[str, Sequence[Outlook]] = {}
-        self._best: dict[str, Outlook] = {}
+        self._forecasts: dict[str, Sequence[Forecast]] = {}
+        self._best: dict[str, Forecast] = {}
 
-    def outlooks(self, worker: str) -> Sequence[Outlook]:
+    def forecasts(self, worker: str) -> Sequence[Forecast]:
         """Return what the request comes to at each place of a target; empty for a worker that is none."""
-        found = self._outlooks.get(worker)
+        found = self._forecasts.get(worker)
         if found is None:
             side = self._sides.get(worker)
             found = () if side is None else self._of(side)
-            self._outlooks[worker] = found
+            self._forecasts[worker] = found
         return found
 
     def cost(
         self, worker: str, *, dollar_seconds: float, price: Dollars | None
     ) -> CacheCost | None:
         """See `engines.http.vendor_cache.CachePlan`; of several places of a target the best counts."""
-        several = self.outlooks(worker)
+        several = self.forecasts(worker)
         if not several:
             return None
         costs = [cost_of(one, dollar_seconds=dollar_seconds, price=price) for one in several]
@@ -126,7 +126,7 @@ class CachePlan:
     def call(self, worker: str) -> "PlannedCall | Uncached":
         """Return the call that was placed there."""
         side = self._sides.get(worker)
-        several = self.outlooks(worker)
+        several = self.forecasts(worker)
         if side is None or not several:
             return Uncached()
         way = self._way(side)
@@ -135,28 +135,28 @@ class CachePlan:
         best = self._best.get(worker, several[0])
         return PlannedCall(self._caches, side, rules, best, several, self._key if keyed else "")
 
-    def _of(self, side: VendorSide) -> Sequence[Outlook]:
+    def _of(self, side: VendorSide) -> Sequence[Forecast]:
         way = self._way(side)
         rules = side.cache_rules(way.api)
         keyed = rules.takes_key and (self._given or not way.native or side.cache_key_added)
-        found: list[Outlook] = []
+        found: list[Forecast] = []
         for place in side.cache_places(self._lookup.size_bytes * TOKENS_PER_BYTE):
             scope = keyed_scope(place.scope, self._key) if keyed else place.scope
             ratio = self._caches.ratio(place.scope)
-            found.append(self._lookup.outlook(rules, place, scope, way, ratio))
+            found.append(self._lookup.forecast(rules, place, scope, way, ratio))
         return found
 
 
 class PlannedCall:
-    """One call of one target: what it takes along, and what came of it. `several` are the outlooks of its places."""
+    """One call of one target: what it takes along, and what came of it. `several` are the forecasts of its places."""
 
     def __init__(
         self,
         caches: PromptCaches,
         side: VendorSide,
         rules: CacheRules,
-        best: Outlook,
-        several: Sequence[Outlook],
+        best: Forecast,
+        several: Sequence[Forecast],
         key: str,
     ) -> None:
         self._caches = caches

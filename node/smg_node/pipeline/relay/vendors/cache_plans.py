@@ -4,22 +4,22 @@ A request to any other model costs one look at a label; the caches are made, and
 first request of a route with `choose: affinity`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from smg_node.core.request_context import RequestContext
+from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
-from smg_node.fleet.workers.worker_spec import CHOOSE_LABEL
+from smg_node.fleet.workers.worker_spec import AFFINITY, CHOOSE_LABEL
 from smg_node.pipeline.relay.relay_context import Asks
-from smg_node.pipeline.relay.relay_eligibility import AFFINITY, vendor_of
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
 
 if TYPE_CHECKING:
-    from smg_node.providers.affinity.cache_outlook import Way
+    from smg_node.providers.affinity.cache_forecast import Way
     from smg_node.providers.affinity.prompt_caches import PromptCaches
 
 _OWN_KEY: Final = "prompt_cache_key"
@@ -57,7 +57,7 @@ class CachePlans:
         given = asked.fields.get(_OWN_KEY)
         return self._made.plan(
             beginning_of(asked.api.prompt, asked.fields, marked=marked),
-            {worker.id: side for worker in serving if (side := vendor_of(worker)) is not None},
+            _sides(serving),
             partial(_way, asked, asks),
             tenant=context.tenant or context.caller,
             conversation=key,
@@ -65,9 +65,19 @@ class CachePlans:
         )
 
 
+def _sides(serving: Sequence[Worker]) -> Mapping[str, VendorSide]:
+    """Return the vendor side of each worker that has one, by its id."""
+    engines = ((worker.id, worker.engine) for worker in serving)
+    return {
+        worker_id: engine.vendor
+        for worker_id, engine in engines
+        if isinstance(engine, HttpEngine) and engine.vendor is not None
+    }
+
+
 def _way(asked: Relayable, asks: Asks, side: VendorSide) -> "Way":
     """Return how a target would be asked: as `vendors.vendor_call` does it."""
-    from smg_node.providers.affinity.cache_outlook import Way
+    from smg_node.providers.affinity.cache_forecast import Way
 
     if not asks.listened and asked.api.name in side.dialects:
         return Way(asked.api.name, True)

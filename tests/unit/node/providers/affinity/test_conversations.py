@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from support.providers.cache_world import CacheWorld, replayed
-from support.providers.cached_conversations import chat_body, messages_body
+from support.providers.caches.cache_world import CacheWorld, replayed
+from support.providers.caches.cached_conversations import chat_body, messages_body
 
 TALKS, TURNS, APART_S = 200, 10, 30.0
 MODELS = {"anthropic": "claude-sonnet-5", "openai": "gpt-4.1-mini"}

@@ -9,7 +9,7 @@ from smg_node.core.generation.events import Usage
 from smg_node.engines.http.vendor_cache import Uncached
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.affinity.cache_book import CacheBook
-from smg_node.providers.affinity.cache_outlook import Way
+from smg_node.providers.affinity.cache_forecast import Way
 from smg_node.providers.affinity.prompt_beginning import beginning_of
 from smg_node.providers.affinity.prompt_caches import (
     RATIO_MAX,
@@ -21,7 +21,7 @@ from smg_node.providers.affinity.prompt_caches import (
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import Secret
 from smg_node.providers.target import VendorTarget
-from support.providers.cache_world import Time
+from support.providers.caches.cache_world import Time
 
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "x" * 12_000}]}
 

@@ -8,7 +8,7 @@ import pytest
 from smg_node.core.generation.events import Usage
 from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
 from smg_node.providers.affinity.cache_book import CacheBook, State
-from smg_node.providers.affinity.cache_outlook import LOOK_BACK, Lookup, Outlook, Way
+from smg_node.providers.affinity.cache_forecast import LOOK_BACK, Forecast, Lookup, Way
 from smg_node.providers.affinity.cache_verdict import note_answered, note_sent
 from smg_node.providers.affinity.prompt_beginning import PromptBeginning, beginning_of
 
@@ -38,12 +38,12 @@ class Account:
         self.book = CacheBook()
         self.now_ms = 0
 
-    def expects(self, one: PromptBeginning) -> Outlook:
-        return Lookup(self.book, one, self.now_ms).outlook(
+    def expects(self, one: PromptBeginning) -> Forecast:
+        return Lookup(self.book, one, self.now_ms).forecast(
             self.rules, PLACE, PLACE.scope, self.way, RATIO
         )
 
-    def asks(self, one: PromptBeginning, read: float = 0, written: float = 0) -> Outlook:
+    def asks(self, one: PromptBeginning, read: float = 0, written: float = 0) -> Forecast:
         """Send a prompt whose answer tells of so many tokens; return what was expected of it."""
         found = self.expects(one)
         note_sent(self.book, found, self.now_ms)

@@ -1,4 +1,4 @@
-"""Cache outlook: what a prompt is expected to read from one place's cache and to write to it, by the vendor's rules. Pure.
+"""Cache forecast: what a prompt is expected to read from one place's cache and to write to it, by the vendor's rules. Pure.
 
     marked vendors      read up to an earlier request's mark, if that is among the last 20 pieces before a mark of this one
     automatic vendors   read the whole blocks that they have, and keep all of the prompt
@@ -39,7 +39,7 @@ class Kept(NamedTuple):
     state: State
 
 
-class Outlook(msgspec.Struct, frozen=True):
+class Forecast(msgspec.Struct, frozen=True):
     """One call at one place, in tokens. `cached` are expected to be there with the probability `belief`.
 
     `written` are newly cached, `written_long` of them for an hour. `marked`: this node marks the end of the prompt.
@@ -78,9 +78,9 @@ class Lookup:
         """How long the prompt is."""
         return self._prompt.size_bytes
 
-    def outlook(
+    def forecast(
         self, rules: CacheRules, place: CachePlace, scope: int, way: Way, tokens_per_byte: float
-    ) -> Outlook:
+    ) -> Forecast:
         """Return what a call there is expected to come to. `scope` is the place's, or a part of it."""
         prompt = self._prompt
         if rules.marked or (prompt.explicit and way.native):
@@ -92,14 +92,14 @@ class Lookup:
             for stop in prompt.stops
             if stop * BLOCK_BYTES * tokens_per_byte >= rules.least_tokens
         ]
-        return _outlook(rules, place, scope, tokens_per_byte, prompt.size_bytes, found, keeps)
+        return _forecast(rules, place, scope, tokens_per_byte, prompt.size_bytes, found, keeps)
 
     def _by_marks(
         self, rules: CacheRules, place: CachePlace, scope: int, way: Way, tokens_per_byte: float
-    ) -> Outlook:
+    ) -> Forecast:
         prompt = self._prompt
         if not prompt.ends:
-            return Outlook(place, scope, 0, 0.0)
+            return Forecast(place, scope, 0, 0.0)
         whole, marks = (Mark(len(prompt.ends) - 1, LIFE_MS),), prompt.marks if way.native else ()
         injected = not way.native and bool(rules.mark) and bool(self._of_ends(whole))
         if injected:
@@ -116,7 +116,7 @@ class Lookup:
         if not marks and not way.native and rules.mark and long_enough:
             keeps = [Kept(last.hash, last.size_bytes, LIFE_MS, State.SEEN)]
         size = prompt.size_bytes
-        told = _outlook(rules, place, scope, tokens_per_byte, size, found, keeps)
+        told = _forecast(rules, place, scope, tokens_per_byte, size, found, keeps)
         return msgspec.structs.replace(told, marked=True) if injected else told
 
     def _of_blocks(self) -> Mapping[int, Sequence[Found]]:
@@ -142,7 +142,7 @@ class Lookup:
         return known
 
 
-def _outlook(
+def _forecast(
     rules: CacheRules,
     place: CachePlace,
     scope: int,
@@ -150,8 +150,8 @@ def _outlook(
     size_bytes: int,
     found: Sequence[Found],
     keeps: Sequence[Kept],
-) -> Outlook:
-    """Return the outlook for the longest beginning that is there, and the longest that is kept."""
+) -> Forecast:
+    """Return the forecast for the longest beginning that is there, and the longest that is kept."""
     there = [
         one
         for one in found
@@ -163,7 +163,7 @@ def _outlook(
     ends = [one.size_bytes * tokens_per_byte for one in sent]
     written = max(0.0, max(ends, default=0.0) - cached)
     long_ends = [end for one, end in zip(sent, ends, strict=True) if one.life_ms >= LONG_MS]
-    return Outlook(
+    return Forecast(
         place,
         scope,
         size_bytes,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from smg_node.core.generation.events import Usage
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.affinity.cache_book import CacheBook, Entry
-from smg_node.providers.affinity.cache_outlook import Way
+from smg_node.providers.affinity.cache_forecast import Way
 from smg_node.providers.affinity.prompt_beginning import MARK_WORDS, beginning_of
 from smg_node.providers.affinity.prompt_caches import PromptCaches
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
