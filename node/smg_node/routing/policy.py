@@ -52,6 +52,12 @@ class Asked(msgspec.Struct, eq=False):
     """Digest of how the conversation begins, the same for all of its turns; "" where it is not known."""
     caches: "CachePlan | None" = None
     """What vendors' prompt caches are expected to save, for a route that chooses by it."""
+    prompt_tokens: int = 0
+    """Tokens of the prompt, or an estimate where nobody counts them; told to ways of routes only, as what follows."""
+    answer_max: int | None = None
+    """How many tokens its client lets the answer have; None where it does not say."""
+    day: int = 0
+    """The UTC day, counted from 1970-01-01: prices change with it."""
 
 
 class Policy(Protocol):
@@ -143,6 +149,7 @@ class PolicyOptions:
     balance_rel: float = 1.5
     bucket_adjust_s: float = 5.0
     bucket_tokens_max: int = 4_096
+    dollar_seconds: float = 0.0
     node: str = ""
 
 

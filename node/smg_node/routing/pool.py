@@ -5,6 +5,7 @@ on the ring.
 from collections.abc import Sequence
 from typing import Protocol
 
+from smg_node.fleet.load.target_figures import TargetFigures
 from smg_node.routing.hash_ring import Ring
 
 
@@ -65,6 +66,11 @@ class Candidate(Protocol):
     @property
     def prefill_rate(self) -> float:
         """Prompt tokens it works off a second when they are not cached: one by `prefill_s`."""
+        ...
+
+    @property
+    def figures(self) -> TargetFigures | None:
+        """What was measured at a model of a vendor; None for engines, and where nothing was yet."""
         ...
 
     @property

@@ -151,6 +151,13 @@ class Routing(Section):
         high=200_000,
         why="measured rates are held to the same bounds: no engine in use is slower or faster",
     )
+    dollar_s: float = number(
+        0,
+        "Seconds that a dollar counts as, where a route weighs how soon its targets answer and what they cost.",
+        low=0,
+        high=1_000_000,
+        why="0 heeds no prices; with a million a hundredth of a cent outweighs a minute",
+    )
     pressure_weight_s: float = number(
         0.15,
         "Seconds that a worker with half of its KV memory in use counts as later; more of it grows steeply.",

@@ -4,13 +4,13 @@
          + (open requests over the capacity) / capacity x seconds of a request
     pressure = weight x k / (1 - k)  +  weight x open / capacity              k: share of KV memory in use
 
-Own numbers count at once, those of peers when they are heard. What the engine says of itself is compared with
-these counts at the moment it comes: only what it has *beyond* them (calls of other clients) is added, and that
-is worked off at the prefill rate until the engine speaks again. So a call that begins between two samples is
-seen at once, none is counted twice, and a sample older than 15 s is none.
+Own numbers count at once, those of peers when they are heard. What the engine says of itself is compared with these
+counts when it comes: only what it has *beyond* them (calls of other clients) is added, and that is worked off at the
+prefill rate until it speaks again. So a call that begins between two samples is seen at once, none is counted twice,
+and a sample older than 15 s is none.
 
-Everything is computed when something changes, so that a decision only reads attributes. What follows from the counts
-alone changes thrice a call: where the owner sees to it (`moved`), it is weighed once, before a decision.
+All is computed when something changes, so that a decision only reads attributes. What follows from the counts alone
+changes thrice a call: where the owner sees to it (`moved`), it is weighed once, before a decision.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,6 +24,7 @@ from smg_node.fleet.load.load_options import LoadOptions as LoadOptions
 from smg_node.fleet.load.load_samples import Summed
 from smg_node.fleet.load.prefill_rate import Measured
 from smg_node.fleet.load.rank_load import Pace, Ranks, rank_of
+from smg_node.fleet.load.target_figures import TargetFigures
 
 PREFILL_RATE_MIN: Final = 500.0
 PREFILL_RATE_MAX: Final = 200_000.0
@@ -43,7 +44,8 @@ class WorkerLoad:
 
     `inflight` and `tokens` are kept as sums, because they are read for every request and change less often.
     `began` is called when this node's first call there begins, `changed` when `overloaded`, `full` or `stuck`
-    turns. All times are monotonic seconds.
+    turns. All times are monotonic seconds. It fills a cache that began empty until `fresh_until_s`; its requests take
+    about `request_s`. `figures` are of a vendor, which says nothing of itself.
     """
 
     worker: str
@@ -67,13 +69,12 @@ class WorkerLoad:
     full: bool = False
     """It has more requests than it runs at once, and a queue besides: another one would only wait."""
     stuck: bool = False
-    """The engine has said nothing for longer than its work can take."""
+    """The engine was silent for longer than its work can take."""
     sampled_s: float = NEVER
     """As of when the engine last said how busy it is; NEVER if that is too old or never was."""
     fresh_until_s: float = NEVER
-    """Until then it is filling a cache that began empty."""
     request_s: float = REQUEST_S
-    """How long its requests take, about."""
+    figures: TargetFigures | None = None
     _ranks: dict[int, tuple[Load, float]] = field(default_factory=dict)
     _ranks_said: int | None = None
     """Capacity by the card of its model, for engines that never send samples."""
@@ -83,7 +84,6 @@ class WorkerLoad:
     _waiting: float = 0.0
     _kv: float = 0.0
     measured: Measured = field(default_factory=Measured)
-    """How fast it worked prompts off."""
     _usual_rate: float = PREFILL_RATE
     _ended: int = 0
     _silent: bool = False

@@ -1,6 +1,7 @@
 """Picker: chooses one worker for a call, or for its half of one, by a policy, and counts it in."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from smg_node.core.journey import Chosen, Rated, Ratings
 from smg_node.core.ports import Clock, Rng
@@ -21,6 +22,8 @@ from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
 from smg_node.routing.policy import CHOICE, Asked, Beginning
 from smg_node.routing.policy_registry import Policies
+
+DAY_MS: Final = 86_400_000
 
 
 class Picker:
@@ -90,7 +93,7 @@ class Picker:
             weigh(self._moved)
         if beginnings is not None and beginning is None:
             beginning = beginnings.of(model, ids, wish.adapter, now_s)
-        rated, opening = None if wish.journey is None else Ratings(), wish.opening
+        rated = None if wish.journey is None else Ratings()
         asked = Asked(
             part.name,
             key,
@@ -102,9 +105,9 @@ class Picker:
             beginning,
             rated,
             part.tokens,
-            "" if opening is None or not part.policy.startswith(CHOICE) else opening(),
-            wish.caches,
         )
+        if part.policy.startswith(CHOICE):
+            self._tell_more(asked, wish)
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
         return self.take(
@@ -120,6 +123,14 @@ class Picker:
             0.0 if beginning is None or not beginning.blocks else beginning.overlaps(pool)[at],
             keyed=isinstance(policy, Sticky | Manual | ConsistentHashing) if key else False,
         )
+
+    def _tell_more(self, asked: Asked, wish: PlacementRequest) -> None:
+        """Tell what only ways of routes ask for."""
+        asked.conversation = "" if wish.opening is None else wish.opening()
+        asked.prompt_tokens = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
+        asked.answer_max = wish.answer_max
+        asked.caches = wish.caches
+        asked.day = self._clock.now_ms() // DAY_MS
 
     def take(
         self,
@@ -146,8 +157,7 @@ class Picker:
         if card.ranks > 1:
             rank, overlap = _rank(worker, work, wish.key if keyed else "", beginning, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
-        breaker = worker.breaker
-        probe = breaker.take_probe(now_s) if breaker.troubled else 0
+        probe = worker.breaker.take_probe(now_s) if worker.breaker.troubled else 0
         ahead = worker.hold(tokens, rank)
         if journey is not None:
             journey.add(

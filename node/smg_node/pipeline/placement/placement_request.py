@@ -51,6 +51,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     opening: Callable[[], str] | None = None
     caches: CachePlan | None = None
     why_not: Callable[[Worker], str] | None = None
+    answer_max: int | None = None
     note: str = ""
     """What decided before any policy, in words, for the journey."""
 

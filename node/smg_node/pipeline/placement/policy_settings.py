@@ -111,6 +111,7 @@ def policy_options(settings: Settings) -> PolicyOptions:
         balance_rel=routing.balance_ratio,
         bucket_adjust_s=routing.bucket_adjust_s,
         bucket_tokens_max=routing.bucket_tokens_max,
+        dollar_seconds=routing.dollar_s,
         node=settings.name,
     )
 

@@ -25,6 +25,7 @@ from smg_node.fleet.workers.worker_spec import (
 )
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
+from smg_node.pipeline.relay.relay_metering import answer_length
 from smg_node.pipeline.relay.relay_request import Relayable
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ class TargetFilter:
             opening=self.opening,
             caches=caches,
             why_not=self.why_not,
+            answer_max=answer_length(asked),
             note="" if self.split is None else self.split.told(),
         )
 

@@ -286,20 +286,30 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         """Yield the answer of a vendor's model, as `_called` does."""
         # Imported with the first one: a node without providers has none of it.
+        from smg_node.pipeline.relay.vendors.answer_times import AnswerTimes
         from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 
         parts, side = self._parts, engine.vendor
         assert side is not None, "it was asked before"
+        times = AnswerTimes(hold.worker.load, hold.began_s, parts.clock)
+
+        def spoke() -> None:
+            times.spoke()
+            self._spoke(hold)
+
         names = (model.name, parts.clock.now_ms)
-        call = VendorCall(
-            engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold), hold.cached
-        )
+        call = VendorCall(engine, side, self._asked, self._asks, *names, spoke, hold.cached)
         self._usage = call.usage
         with scope.child("engine"):
             request = replace(self._request({}, silences), headers={})
-            async with aclosing(call.answer(request)) as pieces:
-                async for piece in pieces:
-                    yield piece
+            try:
+                async with aclosing(call.answer(request)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except SmgError as error:
+                times.failed(error)
+                raise
+            times.ended(call.usage.completion_tokens, streamed=call.streamed)
 
     def _call(
         self,

@@ -15,6 +15,7 @@ The key is the routing key of the client, else the beginning of the conversation
 the credential, else the address. Without any it is chance.
 """
 
+from collections.abc import Sequence
 from math import log
 from typing import Final
 
@@ -24,7 +25,7 @@ from smg_node.core.ports import Rng
 from smg_node.routing.hash_ring import Known
 from smg_node.routing.policies.consistent_hashing import FLOOR
 from smg_node.routing.policy import Asked, PolicyParts
-from smg_node.routing.pool import Pool
+from smg_node.routing.pool import Candidate, Pool
 from smg_node.routing.routing_keys import key_digest
 
 SEEDS_MAX: Final = 4_096
@@ -43,7 +44,7 @@ class Weighted:
         """Return the first by score that is not full."""
         what, digest = digest_of(asked)
         if digest is None:
-            at = drawn(pool, rng)
+            at = drawn(pool.candidates, rng)
         else:
             scores = self._scores(digest, [(one.worker, one.weight) for one in pool.candidates])
             at = scores.index(min(scores))
@@ -53,6 +54,17 @@ class Weighted:
         if asked.rated is not None:
             asked.rated.note = self._note(what, digest, pool, at)
         return at
+
+    def among(self, asked: Asked, pool: Pool, places: Sequence[int], rng: Rng) -> int:
+        """Return the one of some candidates that the request's key belongs to; drawn where it has none."""
+        if len(places) == 1:
+            return places[0]
+        some = [pool.candidates[at] for at in places]
+        _, digest = digest_of(asked)
+        if digest is None:
+            return places[drawn(some, rng)]
+        scores = self._scores(digest, [(one.worker, one.weight) for one in some])
+        return places[scores.index(min(scores))]
 
     def _scores(self, digest: bytes, known: Known) -> list[float]:
         """Return the score of each target for a key."""
@@ -105,14 +117,14 @@ def digest_of(asked: Asked) -> tuple[str, bytes | None]:
     return "", None
 
 
-def drawn(pool: Pool, rng: Rng) -> int:
+def drawn(candidates: Sequence[Candidate], rng: Rng) -> int:
     """Return a candidate by chance, each as often as its weight says."""
-    left = rng.random() * pool.weight
-    for at, one in enumerate(pool.candidates):
+    left = rng.random() * sum(one.weight for one in candidates)
+    for at, one in enumerate(candidates):
         left -= one.weight
         if left < 0:
             return at
-    return len(pool.candidates) - 1
+    return len(candidates) - 1
 
 
 def _first_free(order: list[int], pool: Pool, load_factor: float) -> int:

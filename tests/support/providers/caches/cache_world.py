@@ -17,7 +17,7 @@ from smg_node.providers.affinity.prompt_caches import PromptCaches
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import Secret
 from smg_node.providers.target import VendorTarget
-from smg_node.routing.policies.affinity import Affinity
+from smg_node.routing.cache_affinity import Affinity
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.policy_registry import OwnBindings
 from smg_node.routing.pool import Pool

@@ -25,13 +25,14 @@ from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.http.vendor_cache import CacheCall
-from smg_node.engines.http.vendor_side import Dressed, Refusal, VendorSide
+from smg_node.engines.http.vendor_side import Dressed, VendorSide
 from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
+from smg_node.pipeline.relay.vendors.call_errors import RefusedError, misfit
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 from smg_node.pipeline.reservation import NOT_CACHED
 
@@ -72,6 +73,7 @@ class VendorCall:
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
         """Whether the answer is whole, as far as its listener has heard."""
+        self._listening = False
         self._stateless = False
         """Whether the vendor refused opaque state of this request."""
         self._again = False
@@ -85,6 +87,11 @@ class VendorCall:
         return side.dialect(self._preferred()).listen(
             begin, prompt_tokens=prompt_tokens, taken=taken, quirks=side.quirks()
         )
+
+    @property
+    def streamed(self) -> bool:
+        """Whether its vendor was asked to answer bit by bit."""
+        return self._asked.streamed or self._translation is not None or self._listening
 
     def book(self, used: Usage | None) -> None:
         """Take what the answer cost, as its listener read it."""
@@ -102,6 +109,7 @@ class VendorCall:
     async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         """Yield what the client is to be told of the answer, or what its listener lets out; errors as `pieces`."""
         listener = self._asks.listen(self.listen_as)
+        self._listening = listener is not None
         if listener is not None:
             self._finished = lambda: listener.finished
         async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
@@ -124,7 +132,7 @@ class VendorCall:
             async with aclosing(self._once(request, native=native, listened=listened)) as pieces:
                 async for piece in pieces:
                     yield piece
-        except _RefusedError as refused:
+        except RefusedError as refused:
             self._stateless = refused.without_state
             again = self._once(request, native=False, listened=listened)
             async with aclosing(again) as pieces:
@@ -214,7 +222,7 @@ class VendorCall:
         undress = self._dress.undress
         assert undress is not None, "what passes was dressed"
         if head.events != self._asked.streamed:
-            raise _misfit(head)
+            raise misfit(head)
         if not head.events:
             body = await self._whole(stream.read)
             judge.whole(body)
@@ -379,22 +387,5 @@ class VendorCall:
         may = self._asks.translate is not None and not self._again
         if may and (found.without_state or (found.anew and not native)):
             self._again = True
-            return _RefusedError(found)
+            return RefusedError(found)
         return found.error
-
-
-class _RefusedError(Exception):
-    """A vendor refused what the same request can do without."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.error.message)
-        self.without_state = refusal.without_state
-
-
-def _misfit(head: Head) -> SmgError:
-    did = (
-        "streamed an answer that was asked for whole"
-        if head.events
-        else "did not stream its answer"
-    )
-    return SmgError(ErrorKind.UPSTREAM_FAILED, f"the vendor {did}")

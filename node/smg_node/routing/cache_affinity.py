@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from smg_node.core.ports import Rng
-from smg_node.engines.http.vendor_cache import CacheCost, CachePlan
+from smg_node.engines.http.vendor_cache import Dollars
 from smg_node.routing.costs import cost, prompt_tokens, rate
 from smg_node.routing.policies.weighted import Weighted
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.pool import Candidate, Pool
+from smg_node.routing.target_costs import UNPRICED, AnswerLengths, priced
 
 DOLLAR_S: Final = 100.0
-"""Seconds that a dollar counts as where nobody says it: ten thousand tokens read anew, three cents, are worth three."""
+"""Seconds that a dollar counts as where `routing.dollar_s` does not say it: ten thousand tokens read anew, three cents, are worth three."""
 ABOUT_S: Final = 0.005
 ABOUT_SHARE: Final = 0.02
 """Costs within these of the least are the same: bytes say no better how many tokens a prompt is."""
@@ -27,7 +28,8 @@ class Affinity:
 
     def __init__(self, parts: PolicyParts) -> None:
         self._weighted = Weighted(parts)
-        self._dollar_seconds = DOLLAR_S
+        self._lengths = AnswerLengths()
+        self._dollar_seconds = parts.options.dollar_seconds or DOLLAR_S
 
     def choose(self, asked: Asked, pool: Pool, rng: Rng) -> int:
         """Return the cheapest; of about as cheap ones the one that the weights say."""
@@ -36,7 +38,15 @@ class Affinity:
         overlaps = list(pool.nothing)
         if asked.beginning is not None and asked.beginning.blocks:
             overlaps = list(asked.beginning.overlaps(pool))
-        found = [self._cost(one, asked.caches) for one in pool.candidates]
+        answer = round(self._lengths.expected(asked, pool)) if priced(pool) else 0
+        found = [
+            asked.caches.cost(
+                one.worker,
+                dollar_seconds=self._dollar_seconds,
+                price=_price_of(one, answer, asked.day),
+            )
+            for one in pool.candidates
+        ]
         known = [one.dollars for one in found if one is not None and one.dollars is not None]
         # What an unpriced target costs is not known to be less than any other.
         unpriced_s = self._dollar_seconds * max(known, default=0.0)
@@ -56,9 +66,6 @@ class Affinity:
             )
         return at
 
-    def _cost(self, one: Candidate, caches: CachePlan) -> CacheCost | None:
-        return caches.cost(one.worker, dollar_seconds=self._dollar_seconds, price=None)
-
     def _drawn(self, costs: Sequence[float], asked: Asked, pool: Pool, rng: Rng) -> int:
         best = min(costs)
         most = best + max(ABOUT_S, ABOUT_SHARE * best)
@@ -66,3 +73,16 @@ class Affinity:
         if len(near) == 1:
             return near[0]
         return near[self._weighted.choose(asked, pool.only(near), rng)]
+
+
+def _price_of(one: Candidate, answer: int, day: int) -> Dollars | None:
+    """Return what a call costs at a candidate by its prompt; None where its price is not known, on that day."""
+    price = None if one.figures is None else one.figures.price
+    if price is None or price(1, 0, 0, 0, day) == UNPRICED:
+        return None
+    known = price
+
+    def dollars(prompt: int, read: int, written: int) -> float:
+        return known(prompt, read, written, answer, day)
+
+    return dollars

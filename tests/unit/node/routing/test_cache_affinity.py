@@ -8,7 +8,8 @@ import pytest
 
 from smg_node.core.journey import Ratings
 from smg_node.engines.http.vendor_cache import CacheCall, CacheCost, Dollars, Uncached
-from smg_node.routing.policies.affinity import DOLLAR_S, Affinity
+from smg_node.fleet.load.target_figures import TargetFigures
+from smg_node.routing.cache_affinity import DOLLAR_S, Affinity
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.policy_registry import OwnBindings
 from smg_node.routing.pool import Pool
@@ -91,3 +92,26 @@ def test_costs_and_what_is_expected_are_explained() -> None:
     assert rated[0].worker == "w0"
     assert (rated[0].overlap, rated[0].dollars) == (1_234.0, 0.5)
     assert "1,234 tokens" in rated.note
+
+
+def test_a_candidates_price_is_that_of_its_figures_with_the_usual_answer_and_the_day() -> None:
+    seen: list[tuple[str, float | None]] = []
+
+    class Pricing(Plan):
+        def cost(
+            self, worker: str, *, dollar_seconds: float, price: Dollars | None
+        ) -> CacheCost | None:
+            seen.append((worker, None if price is None else price(100, 60, 20)))
+            return CacheCost(dollar_seconds, 0.0)
+
+    pool = Pool([load("w0"), load("w1"), load("w2")])
+    for one, price in zip(pool.candidates, (_price, None, lambda *_: float("inf")), strict=True):
+        one.figures = TargetFigures()  # type: ignore[misc]  # a load can be written to
+        one.figures.price = price
+    asked = Asked("m", caches=Pricing({}), answer_max=10, day=7)
+    policy().choose(asked, pool, random.Random(1))
+    assert seen == [("w0", 100 + 60 + 20 + 10 + 7), ("w1", None), ("w2", None)]
+
+
+def _price(prompt: int, read: int, written: int, answer: int, day: int) -> float:
+    return prompt + read + written + answer + day
