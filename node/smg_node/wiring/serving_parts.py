@@ -15,7 +15,7 @@ from smg_node.admission.admission_settings import (
 )
 from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.membership.member_query import MemberQueries
-from smg_node.cluster.providers.cache_sharing import CacheRows, cache_maker
+from smg_node.cluster.providers.cache_sharing import CacheRows, SharedCachePlans
 from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
 from smg_node.cluster.providers.provider_metrics import watch_providers
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
@@ -54,7 +54,6 @@ from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.chat_generation import AnyGenerations
 from smg_node.pipeline.relay.relay_run import RelayParts
 from smg_node.pipeline.relay.relays import Relays
-from smg_node.pipeline.relay.vendors.cache_plans import CachePlans
 from smg_node.process_memory import keep
 from smg_node.routing.policy import Bindings
 from smg_node.routing.retry_budget import RetryBudgets
@@ -369,7 +368,7 @@ def _build_pipeline(
         journal=journal,
         on_outcome=counting,
         admission=admission,
-        caches=CachePlans(cache_maker(caches, base.clock.now_ms)),
+        caches=SharedCachePlans(caches, base.clock.now_ms),
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)

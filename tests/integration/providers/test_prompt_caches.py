@@ -106,13 +106,16 @@ def ready(node: MeshNode) -> bool:
     )
 
 
+@pytest.mark.parametrize(
+    ("talks", "turns"), [(TALKS, TURNS), pytest.param(200, 10, marks=pytest.mark.long)]
+)
 def test_conversations_that_move_between_nodes_read_what_one_account_alone_would(
-    world: World,
+    world: World, talks: int, turns: int
 ) -> None:
     world.reset()
     before = world.expected()
     rounds = [
-        [messages_body("claude", talk, turn) for talk in range(TALKS)] for turn in range(TURNS)
+        [messages_body("claude", talk, turn) for talk in range(talks)] for turn in range(turns)
     ]
     for turn, bodies in enumerate(rounds):
         world.turn("/v1/messages", bodies, turn)

@@ -8,8 +8,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from smg_mesh.shared import CacheRow
+from smg_node.core.request_context import RequestContext
+from smg_node.engines.http.vendor_cache import CachePlan
+from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.relay.relay_context import Asks
+from smg_node.pipeline.relay.relay_request import Relayable
 
 if TYPE_CHECKING:
+    from smg_node.pipeline.relay.vendors.cache_plans import CachePlans
     from smg_node.providers.affinity.cache_book import CacheBook, Entry
     from smg_node.providers.affinity.prompt_caches import PromptCaches
 
@@ -30,13 +36,35 @@ class CacheRows(Protocol):
         ...
 
 
-def cache_maker(rows: CacheRows, now_ms: Callable[[], int]) -> "Callable[[], PromptCaches]":
-    """Return what makes the prompt caches of this process, when they are wanted first."""
-    return partial(_made, rows, now_ms)
+class SharedCachePlans:
+    """Plans requests by what all nodes know of vendors' prompt caches; see `relay_context.CachePlanner`.
+
+    Only requests to routes with `choose: affinity` come here. With the first one the caches are made, and what they
+    need is imported.
+    """
+
+    def __init__(self, rows: CacheRows, now_ms: Callable[[], int]) -> None:
+        self._rows = rows
+        self._now_ms = now_ms
+        self._plans: CachePlans | None = None
+
+    def of(
+        self,
+        serving: Sequence[Worker],
+        asked: Relayable,
+        asks: Asks,
+        context: RequestContext,
+        key: str,
+    ) -> CachePlan | None:
+        """See `CachePlanner`."""
+        if self._plans is None:
+            from smg_node.pipeline.relay.vendors.cache_plans import CachePlans
+
+            self._plans = CachePlans(_made(self._rows, self._now_ms))
+        return self._plans.of(serving, asked, asks, context, key)
 
 
 def _made(rows: CacheRows, now_ms: Callable[[], int]) -> "PromptCaches":
-    # Imported with the first request of a route that chooses by caches.
     from smg_node.providers.affinity.cache_book import CacheBook
     from smg_node.providers.affinity.prompt_caches import PromptCaches
 

@@ -115,7 +115,9 @@ class CachePlanner(Protocol):
         context: RequestContext,
         key: str,
     ) -> CachePlan | None:
-        """Return the plan of a request, whose routing key is `key`; None where its route does not choose by it."""
+        """Return the plan of a request to a route that chooses by it, whose routing key is `key`; None for a request
+        whose prompt no vendor caches.
+        """
         ...
 
 

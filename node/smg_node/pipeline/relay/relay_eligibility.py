@@ -13,7 +13,6 @@ from smg_node.core.ports import Clock
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
-from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
 from smg_node.fleet.workers.worker_spec import (
@@ -25,6 +24,7 @@ from smg_node.fleet.workers.worker_spec import (
 )
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
+from smg_node.pipeline.relay.relay_context import Asks, CachePlanner
 from smg_node.pipeline.relay.relay_metering import answer_length
 from smg_node.pipeline.relay.relay_request import Relayable
 
@@ -96,8 +96,8 @@ class TargetFilter:
         self._key = key
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
-        by_cache = any(one.labels.get(CHOOSE_LABEL) == AFFINITY for one in serving())
-        self._patience_s = PATIENCE_S if by_cache else 0.0
+        self._by_cache = any(one.labels.get(CHOOSE_LABEL) == AFFINITY for one in serving())
+        self._patience_s = PATIENCE_S if self._by_cache else 0.0
         self._broke: set[str] = set()
         """Workers that its calls broke at."""
         self.split = self._split(route)
@@ -115,9 +115,13 @@ class TargetFilter:
         fields, now_ms = self._asked.fields, self._clock.now_ms()
         return split_of(label, route, self._context, self._key, fields, self.opening, now_ms)
 
-    def placement(self, journey: Journey, caches: CachePlan | None) -> PlacementRequest:
-        """Return what the first call needs of its worker; `caches` are what it expects of vendors' prompt caches."""
-        context, asked = self._context, self._asked
+    def placement(
+        self, journey: Journey, asks: Asks, planner: CachePlanner | None
+    ) -> PlacementRequest:
+        """Return what the first call needs of its worker. `planner` knows of vendors' prompt caches, if anything does."""
+        context, asked, caches = self._context, self._asked, None
+        if self._by_cache and planner is not None:
+            caches = planner.of(self._serving(), asked, asks, context, self._key)
         return PlacementRequest(
             deadline_s=context.deadline_s,
             ids=asked.ids,

@@ -180,10 +180,7 @@ class RelayRun:
     ) -> AsyncGenerator[Head | bytes, None]:
         parts, retries = self._parts, self._parts.retries
         attempts = Attempts(retries.options, retries.of(model.name))
-        plans, asked, context = parts.caches, self._asked, self._context
-        serving, key = parts.fleet.serving(model), self._key
-        caches = None if plans is None else plans.of(serving, asked, self._asks, context, key)
-        wish, missing = self._targets.placement(journey, caches), 0
+        wish, missing = self._targets.placement(journey, self._asks, parts.caches), 0
         while True:
             hold = await self._placed(model, wish)
             self.attempts = attempts.made

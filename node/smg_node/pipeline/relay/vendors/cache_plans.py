@@ -1,42 +1,31 @@
-"""Cache plans: what vendors' prompt caches are expected to save for a request, where its route chooses by that.
+"""Cache plans: what vendors' prompt caches are expected to save for a request, from its body and its targets."""
 
-A request to any other model costs one look at a label; the caches are made, and what they need is imported, with the
-first request of a route with `choose: affinity`.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
-from smg_node.fleet.workers.worker_spec import AFFINITY, CHOOSE_LABEL
 from smg_node.pipeline.relay.relay_context import Asks
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
-
-if TYPE_CHECKING:
-    from smg_node.providers.affinity.cache_forecast import Way
-    from smg_node.providers.affinity.prompt_caches import PromptCaches
+from smg_node.providers.affinity.cache_forecast import Way
+from smg_node.providers.affinity.prompt_beginning import MARK_WORDS, beginning_of
+from smg_node.providers.affinity.prompt_caches import PromptCaches
+from smg_node.providers.target import CLIENT_KEY_HEADER
 
 _OWN_KEY: Final = "prompt_cache_key"
 _KEY_MAX_CHARACTERS: Final = 1_024
 
 
-def by_cache(serving: Sequence[Worker]) -> bool:
-    """Whether the model that these serve is a route that chooses by prompt caches."""
-    return bool(serving) and serving[0].labels.get(CHOOSE_LABEL) == AFFINITY
-
-
 class CachePlans:
-    """Plans of one process; `make` makes what it knows of caches."""
+    """Plans of one process, by what it knows of caches."""
 
-    def __init__(self, make: "Callable[[], PromptCaches]") -> None:
-        self._make = make
-        self._made: PromptCaches | None = None
+    def __init__(self, caches: PromptCaches) -> None:
+        self._caches = caches
 
     def of(
         self,
@@ -46,16 +35,13 @@ class CachePlans:
         context: RequestContext,
         key: str,
     ) -> CachePlan | None:
-        """Return the plan of a request; None where its route does not choose by it. `key` is its routing key."""
-        if not by_cache(serving) or not asked.api.generates:
+        """Return the plan of a request, whose routing key is `key`; None for one whose cache is nobody's here."""
+        if not asked.api.generates or asks.headers.get(CLIENT_KEY_HEADER):
+            # A client's own key is another account's, whose caches nobody here knows.
             return None
-        from smg_node.providers.affinity.prompt_beginning import MARK_WORDS, beginning_of
-
-        if self._made is None:
-            self._made = self._make()
         marked = any(word in asked.raw for word in MARK_WORDS)
         given = asked.fields.get(_OWN_KEY)
-        return self._made.plan(
+        return self._caches.plan(
             beginning_of(asked.api.prompt, asked.fields, marked=marked),
             _sides(serving),
             partial(_way, asked, asks),
@@ -75,10 +61,8 @@ def _sides(serving: Sequence[Worker]) -> Mapping[str, VendorSide]:
     }
 
 
-def _way(asked: Relayable, asks: Asks, side: VendorSide) -> "Way":
+def _way(asked: Relayable, asks: Asks, side: VendorSide) -> Way:
     """Return how a target would be asked: as `vendors.vendor_call` does it."""
-    from smg_node.providers.affinity.cache_forecast import Way
-
     if not asks.listened and asked.api.name in side.dialects:
         return Way(asked.api.name, True)
     return Way(asked_api(side, asks.dialect), False)

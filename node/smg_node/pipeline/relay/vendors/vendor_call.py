@@ -153,6 +153,8 @@ class VendorCall:
             assert translate is not None, "only what can be translated is placed there"
             self._translation = translate()
             self._api = self._preferred()
+        if self._cached.wait_s:
+            await asyncio.sleep(min(self._cached.wait_s, request.timeout_s))
         dressed = await self._dressed(native=native)
         self._sent = dressed
         self._cached.sent(side.cache_key_of(dressed))
@@ -196,8 +198,6 @@ class VendorCall:
 
     async def _dressed(self, *, native: bool) -> Dressed:
         side, headers, cached = self._side, self._asks.headers, self._cached
-        if cached.wait_s:
-            await asyncio.sleep(cached.wait_s)
         prefer = cached.prefer
         if native:
             return await side.passed(
