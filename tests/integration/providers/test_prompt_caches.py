@@ -99,8 +99,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(trio, vendors)
 
 
-def ready(node: MeshNode) -> bool:
-    answer = call(node, "GET", "/v1/cluster/routes/claude")
+def ready(node: MeshNode, route: str = "claude") -> bool:
+    answer = call(node, "GET", f"/v1/cluster/routes/{route}")
     return answer.status == 200 and all(
         target["state"] == "ready" for target in answer.body["targets"]
     )
@@ -190,9 +190,14 @@ def test_processes_of_one_node_know_what_each_other_sent(tmp_path: Path, world: 
     said = {"providers": accounts, "routes": {"claude": {"targets": targets, "choose": "affinity"}}}
     file = tmp_path / "providers.yaml"
     file.write_text(json.dumps(said))
-    flags = ("--processes", "3", "--providers", str(file), "--readiness.min-workers", "0")
+    flags = ("--processes", "3", "--providers", str(file), "--readiness.min-workers", "3")
     with running_node(tmp_path, flags=flags) as node:
-        node.process.wait_until(lambda: node.status("/readiness") == 200, "ready", 60.0)
+
+        def all_ready() -> bool:
+            # Each connection is another process's, by chance: of 30 none is left out but once in 60,000.
+            return all(node.status("/readiness") == 200 for _ in range(30))
+
+        node.process.wait_until(all_ready, "ready", 60.0)
         alone = MeshNode("n", "", node)
         rounds = [
             [messages_body("claude", talk, turn, system=8_000) for talk in range(TALKS)]
@@ -211,3 +216,48 @@ def test_processes_of_one_node_know_what_each_other_sent(tmp_path: Path, world: 
             "expecting what was read",
             30.0,
         )
+
+
+def test_openai_is_given_a_key_that_keeps_a_conversation_together(tmp_path: Path) -> None:
+    (tmp_path / "vendors").mkdir()
+    kinds = ("--kind", "openai") * 2
+    with running_stand_ins(tmp_path / "vendors", *kinds, "--port", "0", "--model", "*") as (
+        vendors,
+        _,
+    ):
+        accounts = {
+            f"openai-{at}": {"kind": "openai", "base": vendor.base, "keys": [KEY]}
+            for at, vendor in enumerate(vendors)
+        }
+        accounts["openai-1"]["cache_key_added"] = True
+        routes = {
+            f"gpt-{at}": {"targets": [f"openai-{at}/gpt-4.1-mini"], "choose": "affinity"}
+            for at in range(2)
+        }
+        file = tmp_path / "providers.yaml"
+        file.write_text(json.dumps({"providers": accounts, "routes": routes}))
+        flags = ("--providers", str(file), "--readiness.min-workers", "0")
+        with running_node(tmp_path, flags=flags) as node:
+            alone = MeshNode("n", "", node)
+            node.process.wait_until(
+                lambda: all(ready(alone, name) for name in routes), "ready", 60.0
+            )
+            asked = (("/v1/messages", messages_body), ("/v1/chat/completions", chat_body))
+            for at in range(2):
+                for path, body in asked:
+                    for turn in range(2):
+                        answer = call(alone, "POST", path, body(f"gpt-{at}", 1, turn))
+                        assert answer.status == 200, answer
+        keys = [
+            [
+                json.loads(base64.b64decode(row["body"])).get("prompt_cache_key")
+                for row in vendor.admin("/requests?last=4")
+            ]
+            for vendor in vendors
+        ]
+        # Translated from Messages, and then a client's own bytes.
+        assert keys[0] == [keys[0][0]] * 2 + [None] * 2
+        assert keys[1][2:] == [keys[1][2]] * 2
+        assert None not in (keys[0][0], *keys[1])
+        for vendor in vendors:
+            assert sum(row["cached_tokens"] for row in vendor.admin("/bill")["rows"]) > 2 * 1_024
