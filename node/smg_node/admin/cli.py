@@ -25,6 +25,7 @@ from smg_node.admin.commands.explain import explain
 from smg_node.admin.commands.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
 from smg_node.admin.commands.overview import loads, models_app, status
+from smg_node.admin.commands.providers.prices import prices_app
 from smg_node.admin.commands.providers.providers import providers_app
 from smg_node.admin.commands.providers.routes import routes_app
 from smg_node.admin.commands.usage import usage
@@ -119,6 +120,7 @@ def build_app() -> typer.Typer:
     app.add_typer(models_app, name="models")
     app.add_typer(providers_app, name="providers")
     app.add_typer(routes_app, name="routes")
+    app.add_typer(prices_app, name="prices")
     app.add_typer(sessions_app, name="sessions")
     app.command("audit")(audit)
     app.command("explain")(explain)

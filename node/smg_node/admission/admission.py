@@ -8,17 +8,18 @@ Where there is nothing left, it is refused at once. None of it costs a right.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.limit_counters import Tallies
 from smg_node.admission.limit_errors import QUOTA_FROM_MS, LimitedError, Reason, refusal
-from smg_node.admission.limit_matching import Matched, Matcher, Prices
+from smg_node.admission.limit_matching import Matched, Matcher
 from smg_node.admission.ports import Rights, Rules, Share
 from smg_node.admission.ticket import Attempt, Ticket
 from smg_node.admission.token_reservation import Short
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.prices.price import day_of
+from smg_node.core.prices.price_list import PriceList
 from smg_node.core.request_context import RequestContext
 
 WAIT_S: Final = 0.06
@@ -26,7 +27,6 @@ WAIT_S: Final = 0.06
 KNOWN_WAIT_S: Final = 1.4
 """The same where the owner said that there is enough, with it or with other nodes: what those do not need is called back,
 and what of it is still to come is on their disks before it is here. A refusal before that would be a lie."""
-NO_PRICES: Final[Prices] = MappingProxyType({})
 OWNER_WAIT_S: Final = 1.3
 """How long it takes at most until a limit has an owner: it was just set, was not used for a while, or its owner died."""
 STREAM_WAIT_S: Final = 0.5
@@ -43,9 +43,11 @@ OWNER_RETRY_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class AdmissionOptions:
-    """How long a request waits for rights that are on their way."""
+    """How long a request waits for rights that are on their way, and what becomes of one without a price."""
 
     wait_max_s: float = WAIT_S
+    unpriced: Literal["refuse", "allow"] = "refuse"
+    """What limits on cost do with requests whose cost nobody can know."""
 
 
 class Admission:
@@ -59,18 +61,26 @@ class Admission:
         clock: Clock,
         rng: Rng,
         options: AdmissionOptions | None = None,
-        prices: Prices = NO_PRICES,
+        prices: PriceList | None = None,
     ) -> None:
         self.tallies = Tallies()
         self._rights = rights
         self._clock = clock
         self._rng = rng
         self._options = AdmissionOptions() if options is None else options
-        self._matcher = Matcher(rules, rights, self.tallies, prices=prices)
+        self._matcher = Matcher(rules, rights, self.tallies, prices=prices or PriceList())
 
-    def retune(self, options: AdmissionOptions, prices: Prices) -> None:
-        """Use other options and prices from the next request on."""
+    @property
+    def options(self) -> AdmissionOptions:
+        """What counts now."""
+        return self._options
+
+    def retune(self, options: AdmissionOptions) -> None:
+        """Use other options from the next request on."""
         self._options = options
+
+    def reprice(self, prices: PriceList) -> None:
+        """Use other prices from the next request on."""
         self._matcher.reprice(prices)
 
     def ticket(self, context: RequestContext, model: str) -> Ticket | None:
@@ -84,6 +94,10 @@ class Admission:
         return Ticket(self, matched)
 
     # ── For tickets ──────────────────────────────────────────────────────────
+
+    def day(self) -> int:
+        """See `ticket.Door`."""
+        return day_of(self._clock.now_ms())
 
     async def insist(
         self, matched: Matched, attempt: Attempt, *, asking: bool = True

@@ -22,7 +22,9 @@ from smg_node.admission.limit_counters import Tallies
 from smg_node.admission.limit_matching import Matched
 from smg_node.admission.ports import Share
 from smg_node.admission.token_reservation import Short, TokenReservation, reserve
+from smg_node.admission.token_weights import TokenWeights
 from smg_node.core.generation.byte_sink import TokenAllowance
+from smg_node.core.prices.price import Rates
 
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
@@ -38,6 +40,10 @@ class Door(Protocol):
     @property
     def tallies(self) -> Tallies:
         """Counts of what limits did to requests."""
+        ...
+
+    def day(self) -> int:
+        """Return the day by which prices count, from 1970-01-01."""
         ...
 
     async def insist(
@@ -89,6 +95,8 @@ class Ticket(msgspec.Struct, eq=False):
     cut: bool = False
     watched: bool = False
     """Whether `streamed` has to be called as its answers go on: more may come than was reserved for them."""
+    rates: Rates | None = None
+    """What is reserved of limits on cost, where that is not what the model's price says."""
 
     @property
     def metered(self) -> bool:
@@ -138,9 +146,9 @@ class Ticket(msgspec.Struct, eq=False):
         short, and `reserve` is to be awaited.
         """
         matched = self.matched
-        tariffs = matched.tariffs
-        if not tariffs:
+        if not matched.tariffs:
             return None
+        tariffs = self._priced(prompt_tokens)
         self._answers = answers
         self._most = most = ENDLESS_TOKENS * answers if most_tokens is None else most_tokens
         expected = matched.answers.expected * answers
@@ -152,6 +160,15 @@ class Ticket(msgspec.Struct, eq=False):
         self._charges = charges
         self.watched = expected < most and not matched.all_worst
         return None
+
+    def _priced(self, prompt_tokens: int) -> Sequence[TokenWeights]:
+        """Return the weights at which this request is reserved."""
+        matched, rates = self.matched, self.rates
+        if rates is None:
+            if matched.price is None:
+                return matched.tariffs
+            rates = matched.dearest(prompt_tokens, self._door.day())
+        return [tariff.priced(rates) for tariff in matched.tariffs]
 
     async def reserve(
         self, prompt_tokens: int, most_tokens: int | None = None, *, answers: int = 1
@@ -259,8 +276,12 @@ class Ticket(msgspec.Struct, eq=False):
         answer_tokens: int,
         *,
         complete: bool = False,
+        cost_micro: int | None = None,
     ) -> None:
-        """End with so much used. An answer that is `complete` counts for the length estimate."""
+        """End with so much used. An answer that is `complete` counts for the length estimate.
+
+        `cost_micro` is what it cost, in millionths of the currency; None: by the model's price.
+        """
         if self._over:
             return
         self._over = True
@@ -272,7 +293,8 @@ class Ticket(msgspec.Struct, eq=False):
             if tariff.plain and not cached_tokens:
                 charge.settle(prompt_tokens + answer_tokens)
             else:
-                charge.settle(tariff.weigh(prompt_tokens, cached_tokens, answer_tokens))
+                used = (prompt_tokens, cached_tokens, answer_tokens)
+                charge.settle(self._weighed(tariff, used, cost_micro))
         entered = self._entered
         if entered is matched and (charges or not matched.tariffs):
             # Charged to all that it met, as nearly always: it is counted with others that met the same.
@@ -294,6 +316,19 @@ class Ticket(msgspec.Struct, eq=False):
                 answer_tokens if answers == 1 else math.ceil(answer_tokens / answers)
             )
 
+    def _weighed(
+        self, tariff: TokenWeights, used: tuple[int, int, int], cost_micro: int | None
+    ) -> int:
+        """Return what so many tokens of prompt, its cached part, and answer count."""
+        if tariff.rates is None:
+            return tariff.weigh(*used)
+        if cost_micro is not None:
+            return cost_micro
+        matched = self.matched
+        if matched.price is None:
+            return tariff.weigh(*used)
+        return matched.cost_micro(*used, self._door.day())
+
     def _count(self, tallies: Tallies) -> None:
         """Count at each limit that it was charged to."""
         tallies.ended += 1
@@ -304,12 +339,32 @@ class Ticket(msgspec.Struct, eq=False):
             if measure.window_ms:
                 measure.tally.charged += 1
 
-    def settle_reserved(self) -> None:
-        """End with unknown use: it counts as what was reserved."""
+    def extend(self, cost_micro: int) -> bool:
+        """Reserve so much more of limits on cost that want the worst case, for another call.
+
+        False where one has too little here: then nothing is charged.
+        """
+        charges = [
+            charge
+            for charge in self._charges
+            if charge.tariff.rates is not None and charge.tariff.worst_case
+        ]
+        for charge in charges:
+            share = charge.tariff.measure.share
+            if share.left < cost_micro:
+                share.wants_more = True
+                return False
+        for charge in charges:
+            charge.take_more(cost_micro)
+        return True
+
+    def settle_reserved(self, cost_micro: int | None = None) -> None:
+        """End with unknown use: it counts as what was reserved, but for the cost where that is known."""
         if self._over:
             return
         for charge in self._charges:
-            charge.settle(charge.held)
+            priced = charge.tariff.rates is not None and cost_micro is not None
+            charge.settle(cost_micro if priced and cost_micro is not None else charge.held)
             charge.tariff.measure.tally.admitted += 1
         self._charges = ()
         self.settle(0, 0, 0)

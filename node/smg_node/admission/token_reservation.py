@@ -11,15 +11,15 @@ Most answers need no more than was reserved for them when they entered. So that 
 is a list only of what came later.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from smg_node.admission.charging import give_back, take
-from smg_node.admission.limit_matching import MatchedLimit, TokenWeights
+from smg_node.admission.matched_limit import MatchedLimit
 from smg_node.admission.ports import Share
+from smg_node.admission.token_weights import TokenWeights
 
 Part: TypeAlias = tuple[Share, int, int]
 """A share, the window it was in, and how much was charged to it."""
@@ -72,7 +72,7 @@ class TokenReservation(msgspec.Struct, eq=False, gc=False):
         held -= tariff.early
         if not tariff.answer:
             return 0
-        tokens = max(0, int((held - prompt * tariff.prompt) // tariff.answer))
+        tokens = max(0, int((held - tariff.flat - prompt * tariff.prompt) // tariff.answer))
         # A quotient may be rounded up.
         if tariff.weigh(prompt, 0, tokens) > held:
             tokens -= 1
@@ -90,6 +90,10 @@ class TokenReservation(msgspec.Struct, eq=False, gc=False):
             measure.share.offered += missing
             measure.tally.owed += missing
             self.owed += missing
+
+    def take_more(self, amount: int) -> None:
+        """Reserve so much more; its share has it."""
+        self._take(amount)
 
     def settle(self, used: int) -> None:
         """End with so much used: the rest goes back, the latest first, as far as its window is still open."""
@@ -139,10 +143,7 @@ def reserve(
         measure = tariff.measure
         share = measure.share
         answer = most if tariff.worst_case else expected
-        if tariff.plain:
-            cost = prompt + answer
-        else:
-            cost = math.ceil(prompt * tariff.prompt + answer * tariff.answer)
+        cost = prompt + answer if tariff.plain else tariff.weigh(prompt, 0, answer)
         left = share.left - cost
         if left < share.low:
             # As `share.admit` has it: as if nothing had been looked at.

@@ -52,6 +52,16 @@ class AnswerListener(Protocol):
         """Whether the answer is whole, even if its usage or the end of the stream is still missing."""
         ...
 
+    @property
+    def spent(self) -> Usage | None:
+        """What the vendor has said by now that the answer costs, None if nothing; its end may be missing."""
+        ...
+
+    @property
+    def deltas(self) -> int:
+        """How many pieces of the answer came by now."""
+        ...
+
     def feed(self, piece: bytes, out: list[Event]) -> None:
         """Take the next bytes of a stream. UPSTREAM_FAILED for bytes that are no answer; `WorkerError` for the
         vendor's own error.
@@ -75,13 +85,18 @@ class EventJudge(Protocol):
     """Judge of an answer that passes unread: told each event's data, or the whole body.
 
     `begun`: something of the answer has passed, so no other target may give it. `done`: the answer is whole.
-    `failure`: why it is none. `usage` is what it cost as far as it said.
+    `failure`: why it is none. `deltas` are the pieces of the answer that came by now.
     """
 
     begun: bool
     done: bool
     failure: SmgError | WorkerError | None
-    usage: Usage | None
+    deltas: int
+
+    @property
+    def usage(self) -> Usage | None:
+        """What it costs as far as the vendor has said by now."""
+        ...
 
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream: its name ("" for none) and its data."""

@@ -327,6 +327,10 @@ def _of_providers(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
         "route": lambda request: providers().route(request),
         "put_route": lambda request: providers().put_route(request),
         "remove_route": lambda request: providers().remove_route(request),
+        "prices": lambda request: providers().prices(request),
+        "price": lambda request: providers().price(request),
+        "put_price": lambda request: providers().put_price(request),
+        "remove_price": lambda request: providers().remove_price(request),
     }
 
 

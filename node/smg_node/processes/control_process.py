@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from smg_mesh.shared import Shared
-from smg_node.admission.usage_book import UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.config.address import Address
 from smg_node.core.ports import Clock

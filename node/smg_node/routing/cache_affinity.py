@@ -12,9 +12,9 @@ from smg_node.core.ports import Rng
 from smg_node.engines.http.vendor_cache import Dollars
 from smg_node.routing.costs import cost, prompt_tokens, rate
 from smg_node.routing.policies.weighted import Weighted
-from smg_node.routing.policy import Asked, PolicyParts
-from smg_node.routing.pool import Candidate, Pool
-from smg_node.routing.target_costs import UNPRICED, AnswerLengths, priced
+from smg_node.routing.policy import Asked, PolicyParts, Pricing
+from smg_node.routing.pool import Pool
+from smg_node.routing.target_costs import UNPRICED, AnswerLengths
 
 DOLLAR_S: Final = 100.0
 """Seconds that a dollar counts as where `routing.dollar_s` does not say it: ten thousand tokens read anew, three cents, are worth three."""
@@ -38,14 +38,15 @@ class Affinity:
         overlaps = list(pool.nothing)
         if asked.beginning is not None and asked.beginning.blocks:
             overlaps = list(asked.beginning.overlaps(pool))
-        answer = round(self._lengths.expected(asked, pool)) if priced(pool) else 0
+        pricing = None if asked.pricing is None else asked.pricing()
+        answer = 0 if pricing is None else round(self._lengths.expected(asked, pool))
         found = [
             asked.caches.cost(
-                one.worker,
+                worker,
                 dollar_seconds=self._dollar_seconds,
-                price=_price_of(one, answer, asked.day),
+                price=None if pricing is None else _price_at(worker, answer, pricing),
             )
-            for one in pool.candidates
+            for worker in pool.workers
         ]
         known = [one.dollars for one in found if one is not None and one.dollars is not None]
         # What an unpriced target costs is not known to be less than any other.
@@ -75,14 +76,13 @@ class Affinity:
         return near[self._weighted.choose(asked, pool.only(near), rng)]
 
 
-def _price_of(one: Candidate, answer: int, day: int) -> Dollars | None:
-    """Return what a call costs at a candidate by its prompt; None where its price is not known, on that day."""
-    price = None if one.figures is None else one.figures.price
-    if price is None or price(1, 0, 0, 0, day) == UNPRICED:
+def _price_at(worker: str, answer: int, pricing: Pricing) -> Dollars | None:
+    """Return what a call with such an answer costs at a worker by its prompt; None where its price is not known."""
+    if pricing(worker, 0.0, answer) == UNPRICED:
         return None
-    known = price
 
     def dollars(prompt: int, read: int, written: int) -> float:
-        return known(prompt, read, written, answer, day)
+        whole = max(1, prompt)
+        return pricing(worker, read / whole, answer, written / whole)
 
     return dollars

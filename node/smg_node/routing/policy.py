@@ -27,6 +27,18 @@ CHOICE: Final = "choose="
 """Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
 
 
+class Pricing(Protocol):
+    """Prices of one request."""
+
+    def __call__(self, worker: str, cached: float, answer: int, written: float = 0.0, /) -> float:
+        """Return its dollars at a worker; infinity where no price is known.
+
+        `cached` and `written` are the shares (0 to 1) of its prompt that are read from a vendor's cache and newly
+        written to it; the answer has `answer` tokens.
+        """
+        ...
+
+
 class Asked(msgspec.Struct, eq=False):
     """View of a request for policies. Read-only.
 
@@ -56,8 +68,8 @@ class Asked(msgspec.Struct, eq=False):
     """Tokens of the prompt, or an estimate where nobody counts them; told to ways of routes only, as what follows."""
     answer_max: int | None = None
     """How many tokens its client lets the answer have; None where it does not say."""
-    day: int = 0
-    """The UTC day, counted from 1970-01-01: prices change with it."""
+    pricing: "Callable[[], Pricing] | None" = None
+    """Makes what tells the dollars of the request; made only where they decide."""
 
 
 class Policy(Protocol):

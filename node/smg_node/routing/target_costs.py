@@ -64,22 +64,16 @@ def expected_dollars(
     asked: Asked, pool: Pool, answer: float, overlaps: Sequence[float]
 ) -> list[float]:
     """Return what the request is expected to cost at each candidate; infinity where no price is known."""
-    prompt, whole, day, tokens = asked.prompt_tokens, len(asked.ids), asked.day, round(answer)
-    found: list[float] = []
-    for at, one in enumerate(pool.candidates):
-        price = None if one.figures is None else one.figures.price
-        if price is None:
-            found.append(UNPRICED)
-        else:
-            # The index counts in units of its own; what it knows is the share.
-            cached = round(prompt * min(1.0, overlaps[at] / whole)) if whole else 0
-            found.append(price(prompt, cached, 0, tokens, day))
-    return found
-
-
-def priced(pool: Pool) -> bool:
-    """Whether any candidate has a price."""
-    return any(one.figures is not None and one.figures.price for one in pool.candidates)
+    if asked.pricing is None:
+        return [UNPRICED] * len(pool.candidates)
+    dollars, tokens, whole = asked.pricing(), round(answer), len(asked.ids)
+    if overlaps is pool.nothing or not whole:
+        return [dollars(worker, 0.0, tokens) for worker in pool.workers]
+    # The index counts in units of its own; what it knows is the share.
+    return [
+        dollars(worker, min(1.0, overlap / whole), tokens)
+        for worker, overlap in zip(pool.workers, overlaps, strict=True)
+    ]
 
 
 def _expected_s(

@@ -14,6 +14,7 @@ from smg_node import __version__
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.system_clock import SystemClock, system_rng
 from smg_node.telemetry.logs.access_log import AccessLog
 from smg_node.telemetry.logs.logs import Logs, open_logs
@@ -39,6 +40,7 @@ class Base:
     access: AccessLog
     logs: Logs
     threads: Executor
+    prices: PriceBook
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -79,6 +81,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         access=access,
         logs=logs,
         threads=threads,
+        prices=PriceBook(),
     )
 
 

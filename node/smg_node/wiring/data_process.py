@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.admission.admission_settings import prices
-from smg_node.admission.usage_book import UsageBook
+from smg_node.admission.admission_settings import follow_prices
+from smg_node.admission.usage.usage_book import UsageBook
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.providers.provider_fleet import ProviderFleet
@@ -203,9 +203,9 @@ def _build_usage(
 ) -> tuple[UsageBook, UsageSender]:
     """Return the usage book, and what carries it to the control process."""
     life = f"{base.clock.now_ms():x}-{base.rng.getrandbits(32):08x}"
-    of_models = desks.live.of_models
-    usage = UsageBook(prices(of_models), now_ms=base.clock.now_ms, life=life)
-    desks.live.watch(("models",), lambda now: usage.retune(prices(of_models)))
+    follow_prices(base.prices, desks.live)
+    usage = UsageBook(base.prices.now, now_ms=base.clock.now_ms, life=life)
+    base.prices.watch(usage.retune)
     sender = UsageSender(usage)
     uplink.opened(lambda: sender.link(lambda lines: uplink.tell(USED, lines)))
     uplink.closed(sender.cut)

@@ -193,7 +193,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         doubts=doubts,
     )
     desks = _build_services(settings, base, shared, cluster)
-    usage = build_usage(settings, desks.live, cluster, base.clock, base.rng, base.meters)
+    usage = build_usage(settings, desks.live, cluster, base)
     _watch(base, fleet, prefixes)
     parts = build_http_parts(
         settings,

@@ -10,7 +10,6 @@ from smg_node.admission.admission import Admission
 from smg_node.admission.admission_settings import (
     Counting,
     admission_options,
-    prices,
     watch_admission,
 )
 from smg_node.admission.ports import Rights, Rules
@@ -132,7 +131,7 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
 
         return ProviderBook(engine_options(settings), base.clock, spawn)
 
-    providers = ProviderFleet(settings.providers.definitions, shared, make_book)
+    providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.prices)
     providers.check()
     watch_providers(base.meters, providers)
     return providers
@@ -312,13 +311,11 @@ def build_admission(
         clock=base.clock,
         rng=base.rng,
         options=admission_options(settings),
-        prices=prices(live.of_models),
+        prices=base.prices.now,
     )
     watch_admission(base.meters, admission.tallies)
-    live.watch(
-        ("admission", "models"),
-        lambda now: admission.retune(admission_options(now), prices(live.of_models)),
-    )
+    base.prices.watch(admission.reprice)
+    live.watch(("admission",), lambda now: admission.retune(admission_options(now)))
     return admission
 
 
@@ -369,6 +366,7 @@ def _build_pipeline(
         on_outcome=counting,
         admission=admission,
         caches=SharedCachePlans(caches, base.clock.now_ms),
+        prices=base.prices,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)

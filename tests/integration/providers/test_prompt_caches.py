@@ -225,7 +225,7 @@ def test_openai_is_given_a_key_that_keeps_a_conversation_together(tmp_path: Path
         vendors,
         _,
     ):
-        accounts = {
+        accounts: dict[str, dict[str, object]] = {
             f"openai-{at}": {"kind": "openai", "base": vendor.base, "keys": [KEY]}
             for at, vendor in enumerate(vendors)
         }

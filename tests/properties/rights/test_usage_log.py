@@ -13,9 +13,11 @@ from unittest import mock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.admission.usage_book import UsageBook, merged
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import merged
 from smg_node.cluster.usage import usage_log
 from smg_node.cluster.usage.usage_log import UsageLog
+from smg_node.core.prices.price_list import PriceList
 from support.http.request_usage import MIDNIGHT, Wall, outcome
 from support.tools.example_counts import example_count
 
@@ -38,7 +40,7 @@ class Life:
     """One process of a node."""
 
     def __init__(self, folder: Path, number: int, wall: Wall) -> None:
-        self.book = UsageBook({}, now_ms=wall.now_ms, life=f"life{number}")
+        self.book = UsageBook(PriceList(), now_ms=wall.now_ms, life=f"life{number}")
         self.log = UsageLog(folder, f"life{number}")
 
     def write(self) -> None:
@@ -120,7 +122,7 @@ def test_lines_may_come_in_any_order_and_any_number_of_times(
     uses: list[tuple[str, int]], rng: Random
 ) -> None:
     wall = Wall()
-    book = UsageBook({}, now_ms=wall.now_ms, life="a")
+    book = UsageBook(PriceList(), now_ms=wall.now_ms, life="a")
     lines = []
     for tenant, hours in uses:
         book.record(outcome(tenant))

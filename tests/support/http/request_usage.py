@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
-from smg_node.admission.usage_book import Line, UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import Line
 from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.usage.usage_service import ClusterUsage
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.core.prices.price import Price, Rates, flat_price, pico_of
+from smg_node.core.prices.price_list import PriceList
 from smg_node.http.ports.node import MemberRow
 from smg_node.system_clock import SystemClock
 
-__all__ = ["HOUR_MS", "MIDNIGHT", "SpentDesk", "UsageBook", "Wall", "outcome"]
+__all__ = ["HOUR_MS", "MIDNIGHT", "SpentDesk", "UsageBook", "Wall", "flat", "outcome"]
 
 HOUR_MS = 3_600_000
 MIDNIGHT = 490_920
@@ -62,6 +65,12 @@ def outcome(
     )
 
 
+def flat(prompt: float, cached: float, answer: float) -> Price:
+    """A price for every call, of a million tokens each."""
+    asked = pico_of(prompt)
+    return flat_price(Rates(asked, pico_of(cached), asked, asked, pico_of(answer)))
+
+
 class _Nothing:
     """A disk without any usage."""
 
@@ -76,5 +85,5 @@ class SpentDesk(ClusterUsage):
         self, name: str, members: Callable[[], Sequence[MemberRow]], mesh: MemberQueries | None
     ) -> None:
         now_ms = SystemClock().now_ms
-        self.book = UsageBook({}, now_ms=now_ms, life=name)
+        self.book = UsageBook(PriceList(), now_ms=now_ms, life=name)
         super().__init__(name, self.book, _Nothing(), members, mesh, now_ms=now_ms)

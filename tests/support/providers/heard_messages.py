@@ -16,7 +16,7 @@ from smg_node.core.generation.opaque import Opaque
 from smg_node.dialects.messages.provider.listener import MessagesListener
 
 BEGIN = Begin("0123456789abcdef" * 2, "ours", 5, 30)
-USAGE = Usage(37, 12, 20, 5, 7, 3)
+USAGE = Usage(37, 12, 20, 5, 7, 3, "standard")
 
 
 def listener() -> MessagesListener:

@@ -18,10 +18,12 @@ _COUNTS: Final[Mapping[str, str]] = {
     "cached_tokens": "CACHED",
     "completion_tokens": "ANSWER",
 }
+_OF_VENDORS: Final[Mapping[str, str]] = {"cache_write_tokens": "WRITTEN", "calls": "CALLS"}
 _TOTAL: Final = "TOTAL"
 
 Tenant = Annotated[str, typer.Option(metavar="NAME", help="Only of this tenant.")]
 Model = Annotated[str, typer.Option(metavar="NAME", help="Only of this model.")]
+Provider = Annotated[str, typer.Option(metavar="NAME", help="Only at this provider.")]
 KeyId = Annotated[str, typer.Option(metavar="ID", help="Only of this API key.")]
 Since = Annotated[
     str,
@@ -29,7 +31,10 @@ Since = Annotated[
 ]
 Until = Annotated[str, typer.Option(metavar="WHEN", help="Up to then, instead of now.")]
 By = Annotated[
-    str, typer.Option(metavar="WHAT", help="Rows apart by any of hour, day, tenant, key, model.")
+    str,
+    typer.Option(
+        metavar="WHAT", help="Rows apart by any of hour, day, tenant, key, model, provider."
+    ),
 ]
 
 
@@ -38,14 +43,19 @@ def usage(
     tenant: Tenant = "",
     model: Model = "",
     key_id: KeyId = "",
+    provider: Provider = "",
     since: Since = "24h",
     until: Until = "",
     by: By = "tenant,model",
 ) -> None:
-    """Show what requests used: how many, their tokens, and their cost by the models' prices.
+    """Show what requests used: how many, their tokens, and what they cost.
+
+    WRITTEN are tokens of prompts that went into a vendor's cache, CALLS those of vendors, which may be more than
+    requests: a call that broke off is billed as well.
 
     \b
     smg-admin usage --since 7d --by day,tenant
+    smg-admin usage --by provider,model
     smg-admin usage --tenant acme --since 2026-11-01 --until 2026-12-01 --json
     """
     options = options_of(context)
@@ -53,6 +63,7 @@ def usage(
         "tenant": tenant,
         "model": model,
         "key": key_id,
+        "provider": provider,
         "from": since,
         "to": until,
         "by": by,
@@ -63,27 +74,33 @@ def usage(
         print_json(answer)
         return
     names: Sequence[str] = answer["by"]
-    columns = (*map(str.upper, names), *_COUNTS.values(), "COST")
-    print_table(columns, _rows(answer), empty="Nothing was used.")
+    shown = {**_COUNTS, **_OF_VENDORS} if answer["total"].get("calls") else _COUNTS
+    columns = (*map(str.upper, names), *shown.values(), "COST")
+    print_table(columns, _rows(answer, shown), empty="Nothing was used.")
     for line in _notes(answer):
         tell(line)
 
 
-def _rows(answer: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+def _rows(answer: Mapping[str, Any], shown: Mapping[str, str]) -> Iterator[tuple[object, ...]]:
     names: Sequence[str] = answer["by"]
     rows: Sequence[Mapping[str, Any]] = answer["rows"]
     for row in rows:
-        yield (*(row[name] for name in names), *_counts(row))
+        yield (*(row[name] for name in names), *_counts(row, shown))
     if len(rows) > 1:
-        yield (_TOTAL, *[""] * (len(names) - 1), *_counts(answer["total"]))
+        yield (_TOTAL, *[""] * (len(names) - 1), *_counts(answer["total"], shown))
 
 
-def _counts(row: Mapping[str, Any]) -> tuple[object, ...]:
-    return (*(row[name] for name in _COUNTS), f"{Decimal(row['cost_micro']) / _MILLION:f}")
+def _counts(row: Mapping[str, Any], shown: Mapping[str, str]) -> tuple[object, ...]:
+    return (*(row[name] for name in shown), f"{Decimal(row['cost_micro']) / _MILLION:f}")
 
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:
     for name, why in sorted(answer["silent"].items()):
         yield f"NOT exact: {name} is not counted: {why}"
+    total = answer["total"]
+    if unpriced := total.get("unpriced_calls"):
+        yield f"NOT in the cost: {unpriced} calls of models without a price: smg-admin prices list"
+    if estimated := total.get("estimated_calls"):
+        yield f"{estimated} calls broke off before their vendors said what they used: what came is counted"
     if answer["cut"]:
         yield f"{answer['cut']} rows were too many, and are one"

@@ -13,7 +13,9 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from smg_mesh.shared import PROVIDER, ROUTE, sealed_in
-from smg_node.core.errors import SmgError
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.prices.price import Price
+from smg_node.core.prices.price_parser import parse_price
 from smg_node.providers.parsing.spec_parser import parse_providers
 from smg_node.providers.provider_spec import (
     ProviderSecrets,
@@ -25,6 +27,8 @@ from smg_node.providers.route_spec import RouteSpec, read_route
 
 CLUSTER: Final = "cluster"
 NODE: Final = "node"
+PRICE: Final = "price/"
+"""How the key of a price begins in the shared state, beside those of providers and routes; its name follows."""
 SEALED: Final = "all"
 """Under this name stand the sealed secrets of a provider, all in one."""
 
@@ -99,12 +103,25 @@ class DefinedRoute:
 
 
 @dataclass(frozen=True, slots=True)
+class DefinedPrice:
+    """A price as this node uses it; `plain` is how it was said."""
+
+    price: Price
+    plain: Mapping[str, Any]
+    source: str = NODE
+    version: int = 0
+    owner: str = ""
+    time_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Definitions:
     """All of them by name; `unreadable` says by key why one of the cluster's is not followed."""
 
     providers: Mapping[str, DefinedProvider]
     routes: Mapping[str, DefinedRoute]
     unreadable: Mapping[str, str]
+    prices: Mapping[str, DefinedPrice] = field(default_factory=dict)
 
 
 def read_own(definitions: str) -> Definitions:
@@ -116,6 +133,7 @@ def read_own(definitions: str) -> Definitions:
         {one.spec.name: DefinedProvider(one.spec, one.secrets) for one in parsed},
         {name: DefinedRoute(route) for name, route in routes.items()},
         {},
+        {name: _own_price(name, plain) for name, plain in said.get("prices", {}).items()},
     )
 
 
@@ -123,7 +141,7 @@ def effective(
     own: Definitions, shared: Sequence[Shown], open_secret: Callable[[bytes], str | None]
 ) -> Definitions:
     """Return what counts here."""
-    providers, routes = dict(own.providers), dict(own.routes)
+    providers, routes, prices = dict(own.providers), dict(own.routes), dict(own.prices)
     unreadable: dict[str, str] = {}
     for one in shared:
         try:
@@ -133,9 +151,26 @@ def effective(
                 name = one.key.removeprefix(ROUTE)
                 spec = read_route(name, _member(one.value, "spec"))
                 routes[name] = DefinedRoute(spec, CLUSTER, one.version, one.owner, one.time_ms)
+            elif one.key.startswith(PRICE):
+                plain = _member(one.value, "spec")
+                prices[one.key.removeprefix(PRICE)] = DefinedPrice(
+                    parse_price(plain), plain, CLUSTER, one.version, one.owner, one.time_ms
+                )
         except (ValueError, SmgError) as error:
             unreadable[one.key] = error.message if isinstance(error, SmgError) else str(error)
-    return Definitions(dict(sorted(providers.items())), dict(sorted(routes.items())), unreadable)
+    return Definitions(
+        dict(sorted(providers.items())),
+        dict(sorted(routes.items())),
+        unreadable,
+        dict(sorted(prices.items())),
+    )
+
+
+def _own_price(name: str, plain: Any) -> DefinedPrice:
+    try:
+        return DefinedPrice(parse_price(plain), plain)
+    except SmgError as error:
+        raise invalid(f"prices.{name}: {error.message}", f"prices.{name}", error.code) from error
 
 
 def _provider(one: Shown, open_secret: Callable[[bytes], str | None]) -> DefinedProvider:

@@ -15,6 +15,7 @@ from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ids import WorkerId
+from smg_node.core.prices.price_list import DEFINITIONS, PriceBook
 from smg_node.engines.engine import Engine
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
@@ -54,7 +55,7 @@ class TargetFleet(Protocol):
 class ProviderFleet:
     """Definitions and targets of one process. `own` is what its file says, as JSON, "" without one.
 
-    `make_book` makes the accounts, when there is the first definition.
+    `make_book` makes the accounts, when there is the first definition; `prices` is told what is said of those.
     """
 
     def __init__(
@@ -62,10 +63,12 @@ class ProviderFleet:
         own: str,
         shared: ProviderState,
         make_book: "Callable[[Spawn], ProviderBook]",
+        prices: PriceBook | None = None,
     ) -> None:
         self._own_text = own
         self._shared = shared
         self._make_book = make_book
+        self._prices = PriceBook() if prices is None else prices
         self._book: ProviderBook | None = None
         self._own: Definitions | None = None
         self._now: Definitions | None = None
@@ -133,6 +136,7 @@ class ProviderFleet:
 
         self._now = now = effective(self._own_definitions(), shown, self._shared.open_secret)
         self._complain(now)
+        self._prices.set(DEFINITIONS, {name: one.price for name, one in now.prices.items()})
         if self._book is None:
             self._book = self._make_book(spawn)
         self._book.update(

@@ -19,7 +19,9 @@ from smg_mesh.shared import (
 )
 from smg_node.cluster.providers.definitions import (
     CLUSTER,
+    PRICE,
     SEALED,
+    DefinedPrice,
     DefinedProvider,
     Definitions,
 )
@@ -29,7 +31,10 @@ from smg_node.cluster.providers.provider_views import Fleet, ProviderViews
 from smg_node.cluster.providers.target_explanation import explained
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.prices.price_parser import parse_price
 from smg_node.http.ports.providers import (
+    PriceChange,
+    PriceView,
     ProviderChange,
     ProviderView,
     RouteChange,
@@ -43,6 +48,10 @@ from smg_node.providers.route_spec import read_route, route_value
 
 ROUTE_NAME_MAX: Final = 256
 """A public name of a model: as long as one in a request may be."""
+PRICES_MAX: Final = 1_024
+"""Prices of the whole cluster: every change of one is read with all others, on every node."""
+_KEY_BYTES_MAX: Final = 240
+"""A name with its prefix is a key of the shared state, which has up to 256 bytes."""
 
 
 class Written(Protocol):
@@ -233,6 +242,54 @@ class ClusterProviders:
         self._write(key, None, version=version)
         return RouteChange(before, self._route(name))
 
+    # ── Prices ───────────────────────────────────────────────────────────────
+
+    def prices(self) -> Sequence[PriceView]:
+        """Return what counts here, sorted by name."""
+        now = self._providers.read()
+        return [_price_view(name, one) for name, one in now.prices.items()]
+
+    def price(self, name: str) -> PriceView:
+        """Return one; NOT_FOUND `price_not_found` otherwise."""
+        found = self._price(name)
+        if found is None:
+            raise _no_price(name, self._providers.read().unreadable.get(f"{PRICE}{name}"))
+        return found
+
+    def put_price(self, name: str, body: Mapping[str, Any], *, version: int | None) -> PriceChange:
+        """Say on all nodes what it costs; see `ProviderService`."""
+        if not name.isprintable() or name != name.strip() or len(name.encode()) > _KEY_BYTES_MAX:
+            raise invalid(
+                f"a price is of a model's public name, or of PROVIDER/MODEL: up to {_KEY_BYTES_MAX} bytes",
+                "name",
+                "invalid_price",
+            )
+        try:
+            parse_price(dict(body))
+        except SmgError as error:
+            raise invalid(error.message, error.where, "invalid_price") from error
+        key = f"{PRICE}{name}"
+        before = self._price(name) if self._has(key) else None
+        if before is None and len(self._providers.read().prices) >= PRICES_MAX:
+            raise invalid(f"there are {PRICES_MAX:,} prices already", "name", "too_many_prices")
+        self._write(key, {"spec": dict(body)}, version=version)
+        return PriceChange(before, self._price(name))
+
+    def remove_price(self, name: str, *, version: int | None) -> PriceChange:
+        """Take the cluster's price away; see `ProviderService`."""
+        key = f"{PRICE}{name}"
+        before = self._price(name)
+        if not self._has(key):
+            if before is None:
+                raise _no_price(name, None)
+            raise _own(f"the price of {name}", "price_not_found")
+        self._write(key, None, version=version)
+        return PriceChange(before, self._price(name))
+
+    def _price(self, name: str) -> PriceView | None:
+        found = self._providers.read().prices.get(name)
+        return None if found is None else _price_view(name, found)
+
     # ── Below ────────────────────────────────────────────────────────────────
 
     def _views(self, now: Definitions) -> ProviderViews:
@@ -271,7 +328,8 @@ class ClusterProviders:
     def _refused(self, key: str, error: StateError) -> SmgError:
         kind, _, name = key.partition("/")
         if error.reason == "stale":
-            current = self._provider(name) if key.startswith(PROVIDER) else self._route(name)
+            look = {PROVIDER: self._provider, ROUTE: self._route, PRICE: self._price}
+            current = look[f"{kind}/"](name)
             return StaleValueError(f"{kind} {name}", str(self._version(key)), current)
         if error.reason == "too_large":
             return invalid(str(error), None, f"{kind}_too_large")
@@ -302,6 +360,18 @@ def _no_route(name: str, why: str | None) -> SmgError:
     if why is not None:
         said = f"route {name[:256]!r} is not followed here: {why}"
     return SmgError(ErrorKind.NOT_FOUND, said, where="name", code="route_not_found")
+
+
+def _no_price(name: str, why: str | None) -> SmgError:
+    said = f"nobody has said what {name[:256]!r} costs"
+    if why is not None:
+        said = f"the price of {name[:256]!r} is not followed here: {why}"
+    return SmgError(ErrorKind.NOT_FOUND, said, where="name", code="price_not_found")
+
+
+def _price_view(name: str, one: DefinedPrice) -> PriceView:
+    version = str(one.version)
+    return PriceView(name, one.plain, one.source, version, one.owner, one.time_ms)
 
 
 def _own(subject: str, code: str) -> SmgError:

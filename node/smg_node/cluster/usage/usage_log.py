@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from smg_node.admission.usage_book import Counts, Line, Who, line, merged
+from smg_node.admission.usage.usage_lines import Counts, Line, Who, line, merged
 
 DAYS_KEPT: Final = 40
 """A month that is over can be read for another week."""

@@ -10,16 +10,8 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from smg_node.admission.usage_book import (
-    HOUR_MS,
-    NONE,
-    OTHER,
-    Counts,
-    Line,
-    UsageBook,
-    line,
-    merged,
-)
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import HOUR_MS, NONE, OTHER, Counts, Line, line, merged
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.cluster.usage.usage_log import DAYS_KEPT
 from smg_node.core.errors import ErrorKind, SmgError
@@ -39,8 +31,8 @@ TOGETHER: Final = -1
 _ASKED_AT_ONCE_MAX: Final = 16
 _LIVING: Final = ("alive", "suspect")
 
-Group: TypeAlias = tuple[int, str, str, str]
-"""Hour, tenant, key, model; zero and empty where rows are not apart by it."""
+Group: TypeAlias = tuple[int, str, str, str, str]
+"""Hour, tenant, key, model, provider; zero and empty where rows are not apart by it."""
 
 
 class Kept(Protocol):
@@ -58,6 +50,7 @@ class _Question(msgspec.Struct, frozen=True):
     tenant: str | None = None
     key: str | None = None
     model: str | None = None
+    provider: str | None = None
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -99,6 +92,7 @@ class ClusterUsage:
             wish.tenant,
             wish.key,
             wish.model,
+            wish.provider,
         )
         rows = {row.name: row for row in self._members()}
         living = [name for name, row in rows.items() if row.state in _LIVING and not row.me]
@@ -200,7 +194,7 @@ def selected(lines: Iterable[Line], question: _Question) -> Iterable[Line]:
     """Yield what is asked for; rows that stand for several owners match no owner by name."""
     wanted = tuple(
         None if wish is None else "" if wish == NONE else wish
-        for wish in (question.tenant, question.key, question.model)
+        for wish in (question.tenant, question.key, question.model, question.provider)
     )
     for one in lines:
         if not one.events or not question.first <= one.hour < question.end:
@@ -214,7 +208,14 @@ def grouped(lines: Iterable[Line], by: Sequence[Aspect]) -> list[Line]:
     groups: dict[Group, Counts] = {}
     for one in lines:
         groups.setdefault(_group(one, by), Counts()).add(one)
-    return [line("", group[0], group[1:], groups[group]) for group in sorted(groups)]
+    return [
+        line("", hour, (tenant, key, model, provider), counts)
+        for (hour, tenant, key, model, provider), counts in sorted(groups.items(), key=_group_of)
+    ]
+
+
+def _group_of(item: tuple[Group, Counts]) -> Group:
+    return item[0]
 
 
 def _group(one: Line, by: Sequence[Aspect]) -> Group:
@@ -228,6 +229,7 @@ def _group(one: Line, by: Sequence[Aspect]) -> Group:
         one.tenant if "tenant" in by else "",
         one.key_id if "key" in by else "",
         one.model if "model" in by else "",
+        one.provider if "provider" in by else "",
     )
 
 
@@ -241,12 +243,13 @@ def _fitting(lines: Sequence[Line], most: int) -> tuple[list[Line], int]:
     for one in rest:
         together.add(one)
     kept.sort(key=lambda one: (one.hour, one.who))
-    return [line("", TOGETHER, (OTHER, OTHER, OTHER), together), *kept], len(rest)
+    return [line("", TOGETHER, (OTHER, OTHER, OTHER, OTHER), together), *kept], len(rest)
 
 
 def _row(one: Line, by: Sequence[Aspect]) -> UsageRow:
     apart = one.hour != TOGETHER and ("hour" in by or "day" in by)
-    return UsageRow(one.hour if apart else None, one.tenant, one.key_id, one.model, _amounts(one))
+    hour = one.hour if apart else None
+    return UsageRow(hour, one.tenant, one.key_id, one.model, _amounts(one), one.provider)
 
 
 def _total(lines: Iterable[Line]) -> Amounts:
@@ -257,4 +260,15 @@ def _total(lines: Iterable[Line]) -> Amounts:
 
 
 def _amounts(of: Line | Counts) -> Amounts:
-    return Amounts(of.requests, of.refused, of.prompt, of.cached, of.answer, of.cost)
+    return Amounts(
+        of.requests,
+        of.refused,
+        of.prompt,
+        of.cached,
+        of.answer,
+        of.cost,
+        of.written,
+        of.calls,
+        of.unpriced,
+        of.estimated,
+    )

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from smg_node.admission.usage_book import HOUR_MS, Line, UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import HOUR_MS, Line
 from smg_node.cluster.usage.disk_thread import DiskThread
 from smg_node.cluster.usage.usage_log import UsageLog
 

@@ -92,6 +92,7 @@ LIVE: Final = (
     "queue.bulk_timeout_s",
     "queue.bulk_lift_s",
     "admission.audit",
+    "admission.unpriced",
     "admission.wait_max_s",
     "workers.probe_interval_s",
     "workers.probe_timeout_s",

@@ -1,6 +1,8 @@
 """Admission knobs: wait for rights where a cluster limit has too little left, audit of rights."""
 
-from smg_node.config.schema.declaration import Section, number, switch
+from typing import Literal
+
+from smg_node.config.schema.declaration import Section, choice, number, switch
 
 
 class Admission(Section):
@@ -13,6 +15,11 @@ class Admission(Section):
         low=0,
         high=1,
         why="0 refuses at once; who has rights answers within a round trip, or not at all",
+    )
+    unpriced: Literal["refuse", "allow"] = choice(
+        "refuse",
+        "What becomes of a request that a limit on cost applies to and that only vendors' models without a price could answer:"
+        " `refuse` says so, `allow` lets it through, and what it costs is charged to nobody.",
     )
     audit: bool = switch(
         True,

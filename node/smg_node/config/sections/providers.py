@@ -1,4 +1,4 @@
-"""Providers knobs: the file that defines accounts at vendors, and routes over their models."""
+"""Providers knobs: the file that defines accounts at vendors, routes over their models, and prices."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from pydantic import field_validator
 from smg_node.config.schema.declaration import Section, place
 
 _FILE_MAX_BYTES: Final = 4_194_304  # a thousand providers take 500 KiB
-_PARTS: Final = ("providers", "routes")
+_PARTS: Final = ("providers", "routes", "prices")
 
 
 class Providers(Section):
@@ -17,14 +17,14 @@ class Providers(Section):
 
     file: Path | None = place(
         None,
-        "YAML file of `providers`, accounts at vendors, and `routes` over models.",
+        "YAML file of `providers`, `routes` over models, and `prices`.",
         short="--providers",
         metavar="FILE",
     )
 
     @property
     def definitions(self) -> str:
-        """What the file says, as JSON: an object of `providers` and `routes`; "" without a file."""
+        """What the file says, as JSON: an object of `providers`, `routes` and `prices`; "" without a file."""
         return "" if self.file is None else json.dumps(_read(self.file))
 
     @field_validator("file")
@@ -63,7 +63,9 @@ def _read(path: Path) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict) or any(name not in _PARTS for name in found):
-        raise ValueError(f"{path} must hold `providers:` and `routes:`, and nothing else")
+        raise ValueError(
+            f"{path} must hold `providers:`, `routes:` and `prices:`, and nothing else"
+        )
     for part in found:
         if found[part] is not None and not isinstance(found[part], dict):
             raise ValueError(f"{path}: {part} must be a section, one name a line")

@@ -5,7 +5,23 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from smg_node.core.generation.events import Usage
+
 OutcomeKind: TypeAlias = Literal["ok", "client_gone", "refused", "failed"]
+
+
+class Bill(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One call that a vendor has begun to answer, whatever became of it: so it is paid for.
+
+    `model` is the vendor's name. `cost_pico` is in millionths of a millionth of the currency, None where nobody knows
+    the price. `estimated`: the vendor did not come to say what was used, so it is counted by what came.
+    """
+
+    provider: str
+    model: str
+    used: Usage
+    cost_pico: int | None = None
+    estimated: bool = False
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -41,6 +57,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Which one."""
     ended_ms: int = 0
     """`ended_s` in wall-clock milliseconds; 0 where nobody said."""
+    bills: tuple[Bill, ...] = ()
+    """What vendors take for it: of each call that one has begun to answer. Empty where only engines worked."""
     split: str = ""
     """The split of its route and its side of it: `eu/in`; "" where there is none."""
 

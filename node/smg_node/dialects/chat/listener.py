@@ -42,7 +42,7 @@ from smg_node.dialects.openai.provider.answer_values import (
 from smg_node.dialects.openai.provider.quirks import FINISH_OPTIONAL
 from smg_node.dialects.sse_reader import EventLines
 from smg_node.dialects.worker_errors import error_of
-from smg_node.dialects.worker_usage import usage_in, worker_usage
+from smg_node.dialects.worker_usage import tier_in, usage_in, worker_usage
 
 _DONE: Final = b"[DONE]"
 _REASONS: Final[Mapping[str, FinishReason]] = {
@@ -90,6 +90,17 @@ class ChunkReader:
         self._done = False
         self._finish: Finish | None = None
         self._usage: Usage | None = None
+        self._tier = ""
+
+    @property
+    def spent(self) -> Usage | None:
+        """See `AnswerListener`."""
+        return self._usage
+
+    @property
+    def deltas(self) -> int:
+        """See `AnswerListener`."""
+        return self._blocks.deltas
 
     @property
     def finished(self) -> bool:
@@ -150,7 +161,8 @@ class ChunkReader:
         said = error_of(chunk)
         if said is not None:
             raise said
-        self._usage = usage_of(usage_in(chunk)) or self._usage
+        self._tier = tier_in(chunk) or self._tier
+        self._usage = usage_of(usage_in(chunk), self._tier) or self._usage
         for choice in objects(chunk.get("choices")):
             if not choice.get("index"):
                 self._choose(choice, out)
@@ -267,13 +279,21 @@ def _apart(parts: list[Any]) -> tuple[str, str]:
     return "".join(thoughts), "".join(texts)
 
 
-def usage_of(told: Mapping[str, Any] | None) -> Usage | None:
-    """Return what an answer says that it cost; None if it says nothing."""
+def usage_of(told: Mapping[str, Any] | None, tier: str = "") -> Usage | None:
+    """Return what an answer of that tier says that it cost; None if it says nothing."""
     if told is None:
         return None
     used = worker_usage(told)
     if not (used.prompt or used.answer):
         return None
     return Usage(
-        used.prompt, used.answer, used.cached, used.thought, used.written, used.written_long
+        used.prompt,
+        used.answer,
+        used.cached,
+        used.thought,
+        used.written,
+        used.written_long,
+        tier,
+        used.tools,
+        used.cost_pico,
     )

@@ -34,10 +34,12 @@ class ConverseJudge:
         self.done = False
         self.failure: SmgError | WorkerError | None = None
         self.usage: Usage | None = None
+        self.deltas = 0
 
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream."""
         if self.begun and (name == _DELTA or (_OF_A_BLOCK in data and _OF_THE_END not in data)):
+            self.deltas += name == _DELTA
             return
         if self.failure is not None:
             return
@@ -70,10 +72,12 @@ class ConverseJudge:
         if "stopReason" in told:
             reason_of(told, calls=False)
             self.begun = self.done = True
-        self.usage = usage_of(told.get("usage")) or self.usage
+        self.usage = usage_of(told) or self.usage
         if not self.begun:
             start = part_of(told, "start")
-            self.begun = bool(start) or _says(part_of(told, "delta"))
+            says = _says(part_of(told, "delta"))
+            self.begun = bool(start) or says
+            self.deltas += says
 
 
 def _says(delta: Mapping[str, Any]) -> bool:

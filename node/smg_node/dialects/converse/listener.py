@@ -69,6 +69,16 @@ class ConverseListener:
         self._calls = False
 
     @property
+    def spent(self) -> Usage | None:
+        """See `AnswerListener`."""
+        return self._usage
+
+    @property
+    def deltas(self) -> int:
+        """See `AnswerListener`."""
+        return self._blocks.deltas
+
+    @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if its usage or the end of the stream is still missing."""
         return self._finish is not None
@@ -90,7 +100,7 @@ class ConverseListener:
         for at, block in enumerate(_objects(content)):
             self._whole_block(at, block, out)
         self._stop(told, out)
-        self._usage = usage_of(told.get("usage"))
+        self._usage = usage_of(told)
         self._over = True
 
     def end(self, out: list[Event]) -> None:
@@ -131,7 +141,7 @@ class ConverseListener:
             case "messageStop":
                 self._stop(object_of(frame.payload), out)
             case "metadata":
-                self._usage = usage_of(object_of(frame.payload).get("usage")) or self._usage
+                self._usage = usage_of(object_of(frame.payload)) or self._usage
                 self._over = self._finish is not None
             case _:
                 pass  # The beginning of the message, and whatever Bedrock will add.

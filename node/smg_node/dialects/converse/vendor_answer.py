@@ -7,6 +7,7 @@ import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import FinishReason, Usage
+from smg_node.dialects.worker_usage import tier_in
 
 ANTHROPIC: Final = "anthropic"
 BEDROCK: Final = "bedrock"
@@ -79,8 +80,12 @@ def stop_string(told: Mapping[str, Any]) -> str | None:
     return said if isinstance(said, str) and said else None
 
 
-def usage_of(told: object) -> Usage | None:
-    """Return what a `usage` says, None if it says nothing. The input is without what was read from or written to a cache."""
+def usage_of(said: Mapping[str, Any]) -> Usage | None:
+    """Return what an answer, or its `metadata`, says of its cost, None if it says nothing.
+
+    The input is without what was read from or written to a cache.
+    """
+    told = said.get("usage")
     if not isinstance(told, dict):
         return None
     fresh, answer = _count(told, "inputTokens"), _count(told, "outputTokens")
@@ -91,7 +96,8 @@ def usage_of(told: object) -> Usage | None:
     details = told.get("cacheDetails")
     rows = [row for row in details if isinstance(row, dict)] if isinstance(details, list) else []
     long = sum(_count(row, "inputTokens") for row in rows if row.get("ttl") == _LONG)
-    return Usage(prompt, answer, read, 0, written, min(long, written))
+    tier = tier_in(said.get("serviceTier"), "type")
+    return Usage(prompt, answer, read, 0, written, min(long, written), tier)
 
 
 def broken(message: str) -> SmgError:

@@ -1,4 +1,4 @@
-"""Target figures: how soon and how fast one model at a vendor answers, and what it costs. Pure.
+"""Target figures: how soon and how fast one model at a vendor answers. Pure.
 
     expected seconds of an answer = p50 of the time to its first token  +  tokens of it / tokens a second
 
@@ -8,8 +8,7 @@ that came in one piece says only how long it took: what is known of the first to
 """
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 HALF_LIFE_S: Final = 300.0
 SAMPLES_MAX: Final = 32
@@ -18,16 +17,9 @@ ANSWER_TOKENS: Final = 256.0
 _SECONDS_MIN: Final = 1e-4
 """An answer takes longer per token; a clock may not say so."""
 
-Price: TypeAlias = Callable[[int, int, int, int, int], float]
-"""Dollars of a call by tokens of its prompt, of the cached and of the written part of that, and of its answer, and by
-the UTC day since 1970; infinity where it is not known."""
-
 
 class TargetFigures:
-    """What is known of one target. `first_s` and `token_s` are None until an answer has shown them.
-
-    `price` is set by whoever knows prices; None where the target has none.
-    """
+    """What is known of one target. `first_s` and `token_s` are None until an answer has shown them."""
 
     __slots__ = (
         "_answers",
@@ -37,7 +29,6 @@ class TargetFigures:
         "_timed",
         "_tokens",
         "first_s",
-        "price",
         "token_s",
     )
 
@@ -46,7 +37,6 @@ class TargetFigures:
         """Half of the answers began sooner."""
         self.token_s: float | None = None
         """Seconds a token takes after the first."""
-        self.price: Price | None = None
         self._firsts: deque[tuple[float, float]] = deque(maxlen=SAMPLES_MAX)
         """Seconds to the first token, and when."""
         self._answers = 0.0

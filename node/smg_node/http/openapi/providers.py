@@ -80,6 +80,9 @@ _NAMES: Final = [
     "proxy",
 ]
 
+_RATES: Final = ("prompt", "cached", "written", "written_long", "answer", "per_call")
+_AMOUNT: Final[Mapping[str, Any]] = {"type": "number", "minimum": 0, "maximum": 1_000_000}
+
 PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ProviderRequest": {
         "type": "object",
@@ -163,6 +166,23 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ProviderRouteRemoved": _all(
         {"status": _TEXT, "name": _TEXT, "now": _or_null(_reference("ProviderRoute"))}
     ),
+    "PriceRequest": {
+        "type": "object",
+        "description": "What a call costs, in the currency: tokens by the million, `per_call`, `server_tools` each time;"
+        " `steps` by the length of prompts, `tiers` by name, `from` a day; or several `periods` of that.",
+        "properties": {
+            **dict.fromkeys(_RATES, _AMOUNT),
+            "server_tools": {"type": "object", "additionalProperties": _AMOUNT},
+            "steps": _list(_ANY),
+            "tiers": {"type": "object", "additionalProperties": _ANY},
+            "from": {"type": "string", "format": "date"},
+            "periods": _list(_ANY),
+        },
+        "additionalProperties": False,
+    },
+    "Price": _all({"name": _TEXT, "price": _ANY, **_WRITTEN}),
+    "PriceList": _all({"node": _TEXT, "prices": _list(_reference("Price"))}),
+    "PriceRemoved": _all({"status": _TEXT, "name": _TEXT, "now": _or_null(_reference("Price"))}),
     "ProviderQuestion": {
         "type": "object",
         "properties": {
@@ -229,6 +249,16 @@ _ROUTE_SPEC: Final = {
 }
 _ROUTE: Final = {"name": "claude", "spec": _ROUTE_SPEC, **_BY, "targets": [_SHOWN_TARGET]}
 
+_PRICE: Final = {
+    "prompt": 3,
+    "cached": 0.3,
+    "written": 3.75,
+    "answer": 15,
+    "steps": [{"above": 200_000, "prompt": 6, "answer": 22.5}],
+    "tiers": {"flex": {"prompt": 1.5, "answer": 7.5}},
+}
+_SHOWN_PRICE: Final = {"name": "anthropic-a/claude-sonnet-5", "price": _PRICE, **_BY}
+
 PROVIDER_EXAMPLES: Final[Mapping[str, Any]] = {
     "ProviderRequest": {
         "kind": "anthropic",
@@ -242,6 +272,10 @@ PROVIDER_EXAMPLES: Final[Mapping[str, Any]] = {
     "ProviderRoute": _ROUTE,
     "ProviderRouteList": {"node": "a", "routes": [_ROUTE]},
     "ProviderRouteRemoved": {"status": "removed", "name": "claude", "now": None},
+    "PriceRequest": _PRICE,
+    "Price": _SHOWN_PRICE,
+    "PriceList": {"node": "a", "prices": [_SHOWN_PRICE]},
+    "PriceRemoved": {"status": "removed", "name": "anthropic-a/claude-sonnet-5", "now": None},
     "ProviderQuestion": {
         "model": "claude",
         "body": {"messages": [{"role": "user", "content": "Hello"}], "seed": 7},

@@ -16,6 +16,10 @@ _COUNTS: Final[Mapping[str, Any]] = dict.fromkeys(
         "cached_tokens",
         "completion_tokens",
         "cost_micro",
+        "cache_write_tokens",
+        "calls",
+        "unpriced_calls",
+        "estimated_calls",
     ),
     _COUNT,
 )
@@ -25,6 +29,7 @@ _NAMES: Final[Mapping[str, Any]] = {
     "tenant": _TEXT,
     "key": _TEXT,
     "model": _TEXT,
+    "provider": _TEXT,
 }
 
 USAGE_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -59,6 +64,10 @@ _USED: Final = {
     "cached_tokens": 512_000,
     "completion_tokens": 240_800,
     "cost_micro": 2_611_458,
+    "cache_write_tokens": 8_192,
+    "calls": 1_210,
+    "unpriced_calls": 0,
+    "estimated_calls": 3,
 }
 
 USAGE_EXAMPLES: Final[Mapping[str, Any]] = {

@@ -67,6 +67,24 @@ class RouteView(msgspec.Struct, frozen=True):
     targets: Sequence[TargetView]
 
 
+class PriceView(msgspec.Struct, frozen=True):
+    """One price: of a public name, or of PROVIDER/MODEL; `price` is as it was said, in the currency."""
+
+    name: str
+    price: Mapping[str, Any]
+    source: str
+    version: str
+    owner: str
+    time_ms: int
+
+
+class PriceChange(msgspec.Struct, frozen=True):
+    """The result of writing one, as of a provider."""
+
+    before: PriceView | None
+    now: PriceView | None
+
+
 class ProviderChange(msgspec.Struct, frozen=True):
     """Result of a write: what the cluster said before, and what counts now; None where there is nothing."""
 
@@ -144,6 +162,22 @@ class ProviderService(Protocol):
 
     def remove_route(self, name: str, *, version: int | None) -> RouteChange:
         """Take the cluster's definition away."""
+        ...
+
+    def prices(self) -> Sequence[PriceView]:
+        """Return what counts here, sorted by name, without what the settings of models say."""
+        ...
+
+    def price(self, name: str) -> PriceView:
+        """Return one; NOT_FOUND `price_not_found` otherwise."""
+        ...
+
+    def put_price(self, name: str, body: Mapping[str, Any], *, version: int | None) -> PriceChange:
+        """Say on all nodes what a public name, or PROVIDER/MODEL, costs; as `put_provider`, with code `invalid_price`."""
+        ...
+
+    def remove_price(self, name: str, *, version: int | None) -> PriceChange:
+        """Take the cluster's price away."""
         ...
 
     def unreadable(self) -> Mapping[str, str]:

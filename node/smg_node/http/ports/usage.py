@@ -5,8 +5,8 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-Aspect: TypeAlias = Literal["hour", "day", "tenant", "key", "model"]
-ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model")
+Aspect: TypeAlias = Literal["hour", "day", "tenant", "key", "model", "provider"]
+ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model", "provider")
 """What rows may be apart by, in the order in which they are sorted."""
 
 
@@ -21,11 +21,13 @@ class UsageQuery(msgspec.Struct, frozen=True):
     tenant: str | None = None
     key: str | None = None
     model: str | None = None
+    provider: str | None = None
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """Amounts used. Cached tokens are a part of the prompt's; cost is in millionths of the
-    currency.
+    """Amounts used. Cached tokens, and those written into vendors' caches, are parts of the prompt's; cost is in
+    millionths of the currency. `calls` are those of vendors; the cost of `unpriced_calls` is unknown, the tokens of
+    `estimated_calls` are those that came before an answer broke off.
     """
 
     requests: int = 0
@@ -34,6 +36,10 @@ class Amounts(msgspec.Struct, frozen=True):
     cached_tokens: int = 0
     completion_tokens: int = 0
     cost_micro: int = 0
+    cache_write_tokens: int = 0
+    calls: int = 0
+    unpriced_calls: int = 0
+    estimated_calls: int = 0
 
 
 class UsageRow(msgspec.Struct, frozen=True):
@@ -46,6 +52,7 @@ class UsageRow(msgspec.Struct, frozen=True):
     key: str
     model: str
     used: Amounts
+    provider: str = ""
 
 
 class UsageSums(msgspec.Struct, frozen=True):

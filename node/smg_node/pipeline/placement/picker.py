@@ -1,7 +1,6 @@
 """Picker: chooses one worker for a call, or for its half of one, by a policy, and counts it in."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from smg_node.core.journey import Chosen, Rated, Ratings
 from smg_node.core.ports import Clock, Rng
@@ -22,8 +21,6 @@ from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
 from smg_node.routing.policy import CHOICE, Asked, Beginning
 from smg_node.routing.policy_registry import Policies
-
-DAY_MS: Final = 86_400_000
 
 
 class Picker:
@@ -107,7 +104,7 @@ class Picker:
             part.tokens,
         )
         if part.policy.startswith(CHOICE):
-            self._tell_more(asked, wish)
+            _tell_more(asked, wish)
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
         return self.take(
@@ -123,14 +120,6 @@ class Picker:
             0.0 if beginning is None or not beginning.blocks else beginning.overlaps(pool)[at],
             keyed=isinstance(policy, Sticky | Manual | ConsistentHashing) if key else False,
         )
-
-    def _tell_more(self, asked: Asked, wish: PlacementRequest) -> None:
-        """Tell what only ways of routes ask for."""
-        asked.conversation = "" if wish.opening is None else wish.opening()
-        asked.prompt_tokens = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
-        asked.answer_max = wish.answer_max
-        asked.caches = wish.caches
-        asked.day = self._clock.now_ms() // DAY_MS
 
     def take(
         self,
@@ -192,6 +181,15 @@ class Picker:
             rank,
             NOT_CACHED if wish.caches is None else wish.caches.call(worker.id),
         )
+
+
+def _tell_more(asked: Asked, wish: PlacementRequest) -> None:
+    """Tell what only ways of routes ask for."""
+    asked.conversation = "" if wish.opening is None else wish.opening()
+    asked.prompt_tokens = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
+    asked.answer_max = wish.answer_max
+    asked.caches = wish.caches
+    asked.pricing = wish.pricing
 
 
 def _note(said: str, rated: Sequence[Rated]) -> str:

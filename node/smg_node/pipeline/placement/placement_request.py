@@ -16,7 +16,7 @@ from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.role_candidates import RoleCandidates
 from smg_node.pipeline.retry import NOBODY, Avoid
-from smg_node.routing.policy import Beginning
+from smg_node.routing.policy import Beginning, Pricing
 
 PROBE: Final = "probe"
 TARGET: Final = "target"
@@ -52,6 +52,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     caches: CachePlan | None = None
     why_not: Callable[[Worker], str] | None = None
     answer_max: int | None = None
+    pricing: Callable[[], Pricing] | None = None
     note: str = ""
     """What decided before any policy, in words, for the journey."""
 

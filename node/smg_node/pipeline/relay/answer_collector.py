@@ -69,6 +69,16 @@ class AnswerCollector:
         return False
 
     @property
+    def spent(self) -> Usage | None:
+        """What its vendor has said by now that the answer costs, its end or not."""
+        return self._reader.spent
+
+    @property
+    def deltas(self) -> int:
+        """How many pieces of the answer came by now."""
+        return self._reader.deltas
+
+    @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if what it cost, or the end of the stream, is still missing."""
         return self._reader.finished

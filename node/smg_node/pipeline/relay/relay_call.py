@@ -16,6 +16,7 @@ from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.http.status_mapping import failure, is_answer
+from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_headers import from_worker
 from smg_node.pipeline.relay.relay_request import Api, Relayable
@@ -54,6 +55,39 @@ class Head:
     headers: Mapping[str, str]
     events: bool = False
     whole: bool = False
+
+
+def request_of(
+    headers: Mapping[str, str],
+    names: tuple[str, str],
+    *,
+    streamed: bool,
+    left_s: float,
+    silences: int,
+) -> RelayRequest:
+    """Return what all calls of a request have in common; path and body are each worker's own.
+
+    `names` are the id of this call, and the request's own. UPSTREAM_TIMEOUT if no time is left.
+    """
+    if left_s <= 0:
+        raise SmgError(
+            ErrorKind.UPSTREAM_TIMEOUT,
+            "the request's time was up before it was sent",
+            code=DEADLINE_CODE,
+        )
+    return RelayRequest(
+        path="",
+        body=b"",
+        streamed=streamed,
+        timeout_s=left_s,
+        headers={
+            **headers,
+            # Servers make their own id of this one, and two of one id are mixed up by some.
+            "x-request-id": names[0],
+            "x-smg-request-id": names[1],
+        },
+        silences=silences,
+    )
 
 
 class MissingError(Exception):

@@ -10,6 +10,7 @@ from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
@@ -41,6 +42,7 @@ class RelayParts:
     admission: Admission | None = None
     caches: "CachePlanner | None" = None
     """What is expected of vendors' prompt caches; None where no route can be."""
+    prices: PriceBook = field(default_factory=PriceBook)
 
 
 class Listener(Protocol):
@@ -59,6 +61,16 @@ class Listener(Protocol):
     @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if what it cost, or the end of the stream, is still missing."""
+        ...
+
+    @property
+    def spent(self) -> Usage | None:
+        """What its vendor has said by now that the answer costs, its end or not."""
+        ...
+
+    @property
+    def deltas(self) -> int:
+        """How many pieces of the answer came by now."""
         ...
 
     @property

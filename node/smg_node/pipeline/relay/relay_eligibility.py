@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
@@ -25,11 +26,11 @@ from smg_node.fleet.workers.worker_spec import (
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_context import Asks, CachePlanner
-from smg_node.pipeline.relay.relay_metering import answer_length
-from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.relay_request import Relayable, answer_length
+from smg_node.routing.policy import Pricing
 
 if TYPE_CHECKING:
-    from smg_node.pipeline.relay.vendors.request_split import RequestSplit
+    from smg_node.pipeline.relay.routes.request_split import RequestSplit
 
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
@@ -88,10 +89,13 @@ class TargetFilter:
         context: RequestContext,
         route: str,
         key: str,
+        prices: PriceBook,
     ) -> None:
         self._asked = asked
         self._clock = clock
         self._serving = serving
+        self._route = route
+        self._prices = prices
         self._context = context
         self._key = key
         self._failed: set[str] = set()
@@ -100,20 +104,22 @@ class TargetFilter:
         self._patience_s = PATIENCE_S if self._by_cache else 0.0
         self._broke: set[str] = set()
         """Workers that its calls broke at."""
-        self.split = self._split(route)
+        self.priced: Callable[[Worker], bool] = _any_price
+        """Whether it is known what the request costs at a worker, where that matters."""
+        self.split = self._split()
         """Its side of the route's split; None where there is none, or it is over."""
 
-    def _split(self, route: str) -> "RequestSplit | None":
+    def _split(self) -> "RequestSplit | None":
         label = next(
             (told for worker in self._serving() if (told := worker.labels.get(SPLIT_LABEL))), None
         )
         if label is None:
             return None
         # Imported with the first one.
-        from smg_node.pipeline.relay.vendors.request_split import split_of
+        from smg_node.pipeline.relay.routes.request_split import split_of
 
         fields, now_ms = self._asked.fields, self._clock.now_ms()
-        return split_of(label, route, self._context, self._key, fields, self.opening, now_ms)
+        return split_of(label, self._route, self._context, self._key, fields, self.opening, now_ms)
 
     def placement(
         self, journey: Journey, asks: Asks, planner: CachePlanner | None
@@ -139,15 +145,35 @@ class TargetFilter:
             caches=caches,
             why_not=self.why_not,
             answer_max=answer_length(asked),
+            pricing=self.pricing,
             note="" if self.split is None else self.split.told(),
         )
+
+    def vendors_among(self) -> Sequence[Worker]:
+        """Return all that may be given the request, if there is a vendor among them; none otherwise."""
+        serving = [worker for worker in self._serving() if not self._is_foreign(worker)]
+        return serving if any(vendor_of(worker) is not None for worker in serving) else ()
 
     def opening(self) -> str:
         """Return the digest of how its conversation begins; see `PlacementRequest`."""
         # Imported here: only routes over models at vendors want it.
-        from smg_node.pipeline.relay.vendors.conversation_opening import opening_of
+        from smg_node.pipeline.relay.routes.conversation_opening import opening_of
 
         return opening_of(self._asked.fields, self._asked.api.prompt)
+
+    def pricing(self) -> Pricing:
+        """Return what tells the dollars of the request at each worker; see `Asked.dollars`."""
+        # Imported here: only routes that choose by it want it.
+        from smg_node.pipeline.relay.routes.expected_prices import ExpectedPrices
+
+        places: dict[str, tuple[str, str]] = {
+            worker.id: ("", "") if side is None else (side.provider, side.model)
+            for worker in self._serving()
+            for side in [vendor_of(worker)]
+        }
+        now_ms = self._clock.now_ms()
+        prices = ExpectedPrices(self._prices.now, self._asked, self._route, places, now_ms)
+        return prices.dollars
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
@@ -160,6 +186,8 @@ class TargetFilter:
         side = vendor_of(worker)
         if side is None:
             return ""
+        if not self.priced(worker):
+            return "its price is not known, and a limit on cost applies"
         now_s = self._clock.monotonic_s()
         if side.off_s(now_s) > self._patience_s:
             return f"off: {side.off_error(now_s).code}"
@@ -195,6 +223,8 @@ class TargetFilter:
         now_s = self._clock.monotonic_s()
         for worker in self._serving():
             if not can_take(worker, self._asked) or self._is_foreign(worker):
+                continue
+            if not self.priced(worker):
                 continue
             side = vendor_of(worker)
             pause_s = 0.0 if side is None else side.off_s(now_s)
@@ -233,8 +263,14 @@ class TargetFilter:
     def _is_able(self, worker: Worker) -> bool:
         if not worker.routable or not worker.breaker.usable(self._clock.monotonic_s()):
             return False
+        if not self.priced(worker):
+            return False
         side = vendor_of(worker)
         return can_take(worker, self._asked) and (side is None or not self._is_off(side))
+
+
+def _any_price(_worker: Worker) -> bool:
+    return True
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

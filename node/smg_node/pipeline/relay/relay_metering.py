@@ -4,17 +4,21 @@ This node has no tokenizer of relayed models. A prompt is reserved by its length
 token an event is charged while an answer is streamed; the worker's usage at the end replaces both.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from smg_node.admission.admission import Admission
 from smg_node.admission.ticket import Ticket
-from smg_node.core.json_cursor import whole
+from smg_node.core.generation.outcome import Bill
 from smg_node.core.request_context import RequestContext
+from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.pipeline.relay.relay_call import Head
-from smg_node.pipeline.relay.relay_request import LENGTHS, Relayable
+from smg_node.pipeline.relay.relay_context import RelayParts
+from smg_node.pipeline.relay.relay_eligibility import TargetFilter
+from smg_node.pipeline.relay.relay_request import Relayable, answer_length
 from smg_node.pipeline.relay.response_filter import UsageReader
 
-LENGTH_MAX: Final = 1 << 40
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.vendors.call_prices import CallPrices, Spent
+
 _EVENT: Final = b"data:"
 
 
@@ -23,22 +27,60 @@ class RelayMeter:
     entered.
     """
 
-    def __init__(
-        self, admission: Admission | None, asked: Relayable, context: RequestContext
-    ) -> None:
+    def __init__(self, parts: RelayParts, asked: Relayable, context: RequestContext) -> None:
         self.ticket: Ticket | None = None
-        self._admission = admission
+        self._parts = parts
+        self._admission = parts.admission
+        self._prices: CallPrices | None = None
+        """Prices of its targets, where they matter: it may be answered by vendors."""
         self._asked = asked
         self._context = context
         self._events = 0
 
-    async def enter(self, model: str) -> None:
-        """Charge an estimate; LimitedError if a limit refuses it."""
+    # ── At vendors ───────────────────────────────────────────────────────────
+
+    def vendor_called(self, model: str, side: VendorSide, spent: "Spent | None") -> None:
+        """Take in that a vendor was called; `spent` is None if it did not begin to answer, and takes nothing."""
+        self._at_vendors().called(model, side, spent)
+
+    def may_call_again(self) -> bool:
+        """Reserve for another call what the one before has cost; whether limits on cost let that be."""
+        cost_micro = 0 if self._prices is None else self._prices.last_micro
+        return not cost_micro or self.ticket is None or self.ticket.extend(cost_micro)
+
+    @property
+    def bills(self) -> tuple[Bill, ...]:
+        """What vendors take for it, call by call."""
+        return () if self._prices is None else tuple(self._prices.bills)
+
+    def _at_vendors(self) -> "CallPrices":
+        # Imported with the first one: a node without providers has none of it.
+        from smg_node.pipeline.relay.vendors.call_prices import CallPrices
+
+        if self._prices is None:
+            parts = self._parts
+            self._prices = CallPrices(parts.prices, self._asked, parts.clock.now_ms)
+        return self._prices
+
+    # ── In and out ───────────────────────────────────────────────────────────
+
+    async def enter(self, model: str, targets: TargetFilter) -> None:
+        """Charge an estimate; LimitedError if a limit refuses it, FORBIDDEN if one on cost applies and nobody knows what
+        any of its targets costs. Targets without a price are left out then.
+        """
         if self._admission is not None:
             self.ticket = self._admission.ticket(self._context, model)
         ticket, asked = self.ticket, self._asked
         if ticket is None:
             return
+        if ticket.matched.costs and (serving := targets.vendors_among()):
+            assert self._admission is not None, "it issued the ticket"
+            prices, unpriced = self._at_vendors(), self._admission.options.unpriced == "allow"
+            if not unpriced:
+                targets.priced = lambda worker: prices.known(worker, model)
+            ticket.rates = prices.expected(
+                model, serving, worst_case=ticket.worst_case, unpriced=unpriced
+            )
         await ticket.enter()
         answers = 1
         most: int | None = 0
@@ -68,9 +110,17 @@ class RelayMeter:
             return 0, 0, 0
         return self._asked.prompt_tokens, 0, self._events
 
-    def settle(self, usage: UsageReader, *, called: bool, failed: bool, complete: bool) -> None:
+    def settle(
+        self,
+        usage: UsageReader,
+        *,
+        called: bool,
+        failed: bool,
+        complete: bool,
+    ) -> None:
         """Give back the unused charge; `failed` is whether a worker or its node gave no answer."""
         ticket, asked = self.ticket, self._asked
+        cost_micro = None if self._prices is None else self._prices.cost_micro
         if ticket is None:
             return
         if not called:
@@ -81,19 +131,11 @@ class RelayMeter:
                 usage.cached_tokens,
                 usage.completion_tokens,
                 complete=complete and not failed,
+                cost_micro=cost_micro,
             )
         elif failed and not self._events:
-            ticket.settle(0, 0, 0)
+            ticket.settle(0, 0, 0, cost_micro=cost_micro)
         elif asked.api.generates and not asked.streamed and complete:
-            ticket.settle_reserved()
+            ticket.settle_reserved(cost_micro)
         else:
-            ticket.settle(asked.prompt_tokens, 0, self._events)
-
-
-def answer_length(asked: Relayable) -> int | None:
-    """Return the maximum tokens of an answer, None where its client did not set it."""
-    for name in reversed(LENGTHS):
-        value = whole(asked.fields.get(name))
-        if value is not None and 0 <= value < LENGTH_MAX:
-            return value
-    return None
+            ticket.settle(asked.prompt_tokens, 0, self._events, cost_micro=cost_micro)

@@ -20,6 +20,7 @@ from smg_node.routing.kv_index.block_hash import text_ids
 TEXT_MAX_CHARACTERS: Final = 1_048_576
 """So much of a prompt is looked at to find who has it cached."""
 NAME_MAX_CHARACTERS: Final = 256
+LENGTH_MAX: Final = 1 << 40
 ANSWERS_MAX: Final = 128
 """So many answers to one request are reckoned with."""
 OWNED: Final = (
@@ -220,3 +221,25 @@ def _text(api: Api, fields: Mapping[str, Any]) -> str:
             if left <= 0:
                 return "".join(parts)
     return "".join(parts)
+
+
+def answer_length(asked: Relayable) -> int | None:
+    """Return the maximum tokens of an answer, None where its client did not set it."""
+    for name in reversed(LENGTHS):
+        value = whole(asked.fields.get(name))
+        if value is not None and 0 <= value < LENGTH_MAX:
+            return value
+    return _google_length(asked.fields)
+
+
+def _google_length(fields: Mapping[str, Any]) -> int | None:
+    """Return the same of a body of generateContent."""
+    for config, name in (
+        ("generationConfig", "maxOutputTokens"),
+        ("generation_config", "max_output_tokens"),
+    ):
+        said = fields.get(config)
+        value = whole(said.get(name)) if isinstance(said, dict) else None
+        if value is not None and 0 <= value < LENGTH_MAX:
+            return value
+    return None

@@ -21,7 +21,6 @@ from smg_node.core.journey import Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.engine import Prefilled
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
-from smg_node.engines.transport.grpc_status import DEADLINE_CODE
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.generation.generator import checked_key
 from smg_node.pipeline.generation.leg_runner import given_up
@@ -31,14 +30,13 @@ from smg_node.pipeline.relay.filters.answer_guard import guard_of
 from smg_node.pipeline.relay.filters.answer_stops import ThoughtSeenError
 from smg_node.pipeline.relay.pairs.pair_bodies import on_rank
 from smg_node.pipeline.relay.pairs.pair_relay import RelayPair
-from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of
+from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of, request_of
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts, first_known
 from smg_node.pipeline.relay.relay_eligibility import (
     TargetFilter,
     check_somebody_can,
     nobody,
 )
-from smg_node.pipeline.relay.relay_headers import call_headers
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
@@ -48,7 +46,7 @@ from smg_node.pipeline.retry import Attempts, Broken, GiveUp
 from smg_node.telemetry.traces import request_scope as scope
 
 if TYPE_CHECKING:
-    from smg_node.pipeline.relay.vendors.request_split import RequestSplit
+    from smg_node.pipeline.relay.routes.request_split import RequestSplit
 
 __all__ = ["RelayParts", "RelayRun"]
 
@@ -92,7 +90,7 @@ class RelayRun:
         self._split: RequestSplit | None = None
         self._thinks = False
         """Whether the stop strings that a worker was told may have ended a thought."""
-        self.meter = RelayMeter(parts.admission, asked, context)
+        self.meter = RelayMeter(parts, asked, context)
 
     async def answer(self) -> AsyncGenerator[Head | bytes, None]:
         """Yield the answer's head, then its body; closing it stops the worker. SmgError if it
@@ -113,7 +111,10 @@ class RelayRun:
         finally:
             failed = self._failure is not None
             self.meter.settle(
-                self._usage, called=self.attempts > 0, failed=failed, complete=self._over
+                self._usage,
+                called=self.attempts > 0,
+                failed=failed,
+                complete=self._over,
             )
             self._report(journey)
 
@@ -153,11 +154,11 @@ class RelayRun:
             found = known
         self._model = found.name
         serving = partial(parts.fleet.serving, found)
-        place = self._context, found.name, checked_key(self._key)
+        place = self._context, found.name, checked_key(self._key), parts.prices
         self._targets = TargetFilter(asked, parts.clock, serving, *place)
         self._split = self._targets.split
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
-        await self.meter.enter(found.name)
+        await self.meter.enter(found.name, self._targets)
         return found
 
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
@@ -242,6 +243,8 @@ class RelayRun:
             then = attempts.judge(broken, now_s=now_s, left_s=self._left_s(), rng=parts.rng)
             if isinstance(then, GiveUp):
                 why = then.reason
+            elif not self.meter.may_call_again():
+                why = "a limit on cost has too little left for another call"
             else:
                 pause_s = then.pause_s
         note_broken(journey, hold.culprit.id, error, why, parts.clock.now_ms())
@@ -306,6 +309,8 @@ class RelayRun:
             except SmgError as error:
                 times.failed(error)
                 raise
+            finally:
+                self.meter.vendor_called(model.name, side, call.spent())
             times.ended(call.usage.completion_tokens, streamed=call.streamed)
 
     def _call(
@@ -345,25 +350,10 @@ class RelayRun:
             passage.recount(found.cached_tokens)
 
     def _request(self, trace_headers: Mapping[str, str], silences: int) -> RelayRequest:
-        """Return what all calls have in common; path and body are each worker's own."""
-        left_s = self._left_s()
-        if left_s <= 0:
-            raise SmgError(
-                ErrorKind.UPSTREAM_TIMEOUT,
-                "the request's time was up before it was sent",
-                code=DEADLINE_CODE,
-            )
-        headers = call_headers(
-            self._headers, self._context, trace_headers, self._parts.ids.new("eng-")
-        )
-        return RelayRequest(
-            path="",
-            body=b"",
-            streamed=self._asked.streamed,
-            timeout_s=left_s,
-            headers=headers,
-            silences=silences,
-        )
+        headers = {**self._headers, **self._context.upstream_headers, **trace_headers}
+        names = self._parts.ids.new("eng-"), self._context.request_id
+        streamed, left_s = self._asked.streamed, self._left_s()
+        return request_of(headers, names, streamed=streamed, left_s=left_s, silences=silences)
 
     def _spoke(self, hold: Reservation) -> None:
         parts = self._parts
@@ -392,6 +382,7 @@ class RelayRun:
             used=(prompt_tokens, first_known(self.found, cached_tokens), completion_tokens),
             first_s=self._first_s,
             attempts=self.attempts,
+            bills=self.meter.bills,
             split="" if self._split is None else f"{self._split.name}/{self._split.side}",
         )
         report(parts, journey, end)

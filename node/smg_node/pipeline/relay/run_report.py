@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.core.generation.outcome import Bill, Outcome, OutcomeKind
 from smg_node.core.journey import Broke, Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts
@@ -21,6 +21,7 @@ class RunEnd(NamedTuple):
     used: tuple[int, int, int]
     first_s: float | None
     attempts: int
+    bills: tuple[Bill, ...] = ()
     split: str = ""
 
 
@@ -46,6 +47,7 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
         first_token_s=end.first_s,
         ended_s=parts.clock.monotonic_s(),
         attempts=end.attempts,
+        bills=end.bills,
         split=end.split,
     )
     parts.journal.end(journey, outcome, parts.clock.now_ms())

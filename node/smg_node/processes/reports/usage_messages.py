@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from smg_node.admission.usage_book import Line
+from smg_node.admission.usage.usage_lines import Line
 
 USED: Final = "usage.lines"
 """What it is called on the bus."""
@@ -28,7 +28,11 @@ def read_used(content: bytes) -> list[Line]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"not what requests used: {error}") from error
     counts = (
-        (one.requests, one.refused, one.prompt, one.cached, one.answer, one.cost) for one in lines
+        (
+            *(one.requests, one.refused, one.prompt, one.cached, one.answer, one.cost, one.pico),
+            *(one.written, one.calls, one.unpriced, one.estimated),
+        )
+        for one in lines
     )
     if any(count < 0 for of_one in counts for count in of_one):
         raise ValueError("not what requests used: less than nothing")

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from smg_node.admission.usage_book import UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
 from smg_node.processes.reports.usage_messages import pack_used
 
 EVERY_S: Final = 0.1

@@ -18,7 +18,6 @@ from smg_node.routing.target_costs import (
     AnswerLengths,
     expected_dollars,
     expected_seconds,
-    priced,
 )
 
 EXPLORED: Final = 0.02
@@ -37,7 +36,7 @@ class Fastest:
         answer = self._lengths.expected(asked, pool)
         found, dollars = expected_seconds(pool, answer), None
         overlaps = pool.nothing
-        if self._dollar_seconds and priced(pool):
+        if self._dollar_seconds and asked.pricing is not None:
             if asked.beginning is not None and asked.beginning.blocks:
                 overlaps = asked.beginning.overlaps(pool)
             dollars = expected_dollars(asked, pool, answer, overlaps)

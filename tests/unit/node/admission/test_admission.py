@@ -247,7 +247,7 @@ async def test_it_waits_for_one_limit_after_the_other() -> None:
 async def test_with_no_time_to_wait_nobody_waits() -> None:
     world = LimitWorld()
     door = door_of(world)
-    door.retune(AdmissionOptions(wait_max_s=0.0), {})
+    door.retune(AdmissionOptions(wait_max_s=0.0))
     world.add(limit(), 0, 10).pool = 5
     await refused(ticket_of(door).enter())
     assert not world.rights.waited

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.headers import LimitHeaders
 from smg_node.admission.limit_counters import Tally
-from smg_node.admission.limit_matching import MatchedLimit
+from smg_node.admission.matched_limit import MatchedLimit
 from smg_node.admission.ports import State, Unit
 from support.rights.fake_rights import FakeMatch, FakeShare
 from support.tools.example_counts import example_count

@@ -1,12 +1,14 @@
 import pytest
 
 from smg_node.admission.limit_counters import Tallies
-from smg_node.admission.limit_matching import Matched, Matcher, Price
+from smg_node.admission.limit_matching import Matched, Matcher
+from smg_node.core.prices.price_list import PriceList
+from support.http.request_usage import flat
 from support.rights.fake_rights import FakeShare, LimitWorld, limit
 
 
 def matcher_of(world: LimitWorld, kinds_max: int = 100) -> Matcher:
-    return Matcher(world.rules, world.rights, Tallies(), prices={}, kinds_max=kinds_max)
+    return Matcher(world.rules, world.rights, Tallies(), prices=PriceList(), kinds_max=kinds_max)
 
 
 def found(matcher: Matcher, tenant: str = "acme", model: str = "m") -> Matched:
@@ -111,7 +113,7 @@ def test_tokens_count_by_what_the_limit_is_on() -> None:
     for unit in units:
         world.add(limit(unit, cached_weight=0.1), 10**9)  # type: ignore[arg-type]  # they are units
     matcher = matcher_of(world)
-    matcher.reprice({"m": Price(2.5, 0.25, 10.0)})
+    matcher.reprice(PriceList({"m": flat(2.5, 0.25, 10.0)}))
     weighed = {
         tariff.measure.unit: tariff.weigh(1_000, 400, 50) for tariff in found(matcher).tariffs
     }

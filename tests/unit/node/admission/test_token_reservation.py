@@ -4,14 +4,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.admission.limit_counters import Tally
-from smg_node.admission.limit_matching import (
+from smg_node.admission.matched_limit import MatchedLimit
+from smg_node.admission.token_reservation import Short, TokenReservation, reserve, reserve_warily
+from smg_node.admission.token_weights import (
     EARLY_TOKENS,
     LEAST_TOKENS,
     STEP_TOKENS,
-    MatchedLimit,
     TokenWeights,
 )
-from smg_node.admission.token_reservation import Short, TokenReservation, reserve, reserve_warily
 from support.rights.fake_rights import FakeShare, limit, whole
 from support.tools.example_counts import example_count
 

@@ -8,12 +8,12 @@ import pytest
 
 from smg_node.core.journey import Ratings
 from smg_node.engines.http.vendor_cache import CacheCall, CacheCost, Dollars, Uncached
-from smg_node.fleet.load.target_figures import TargetFigures
 from smg_node.routing.cache_affinity import DOLLAR_S, Affinity
 from smg_node.routing.policy import Asked, PolicyParts
 from smg_node.routing.policy_registry import OwnBindings
 from smg_node.routing.pool import Pool
 from smg_node.routing.route_choices import known_choices
+from smg_node.routing.target_costs import UNPRICED
 from support.fleet.worker_pools import FakeBeginning, load
 
 
@@ -94,7 +94,7 @@ def test_costs_and_what_is_expected_are_explained() -> None:
     assert "1,234 tokens" in rated.note
 
 
-def test_a_candidates_price_is_that_of_its_figures_with_the_usual_answer_and_the_day() -> None:
+def test_a_price_counts_with_the_usual_answer_and_the_shares_that_are_read_and_written() -> None:
     seen: list[tuple[str, float | None]] = []
 
     class Pricing(Plan):
@@ -104,14 +104,10 @@ def test_a_candidates_price_is_that_of_its_figures_with_the_usual_answer_and_the
             seen.append((worker, None if price is None else price(100, 60, 20)))
             return CacheCost(dollar_seconds, 0.0)
 
+    def pricing(worker: str, cached: float, answer: int, written: float = 0.0, /) -> float:
+        return 1_000 * cached + 10 * written + answer if worker == "w0" else UNPRICED
+
     pool = Pool([load("w0"), load("w1"), load("w2")])
-    for one, price in zip(pool.candidates, (_price, None, lambda *_: float("inf")), strict=True):
-        one.figures = TargetFigures()  # type: ignore[misc]  # a load can be written to
-        one.figures.price = price
-    asked = Asked("m", caches=Pricing({}), answer_max=10, day=7)
+    asked = Asked("m", caches=Pricing({}), answer_max=10, pricing=lambda: pricing)
     policy().choose(asked, pool, random.Random(1))
-    assert seen == [("w0", 100 + 60 + 20 + 10 + 7), ("w1", None), ("w2", None)]
-
-
-def _price(prompt: int, read: int, written: int, answer: int, day: int) -> float:
-    return prompt + read + written + answer + day
+    assert seen == [("w0", 600 + 2 + 10), ("w1", None), ("w2", None)]

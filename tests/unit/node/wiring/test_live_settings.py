@@ -19,6 +19,7 @@ from smg_node.cluster.usage.usage_factory import build_usage
 from smg_node.config.frozen_settings import is_section
 from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
 from smg_node.core.ids import IdSource
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.dialects.thought_seals import PlainVault
 from smg_node.fleet.fleet import Fleet
 from smg_node.history.service.lazy_history import LazyHistory
@@ -108,12 +109,13 @@ class Wired:
             access=AccessLog(LineList()),
             logs=cast("Logs", self.logs),
             threads=ThreadPoolExecutor(1),
+            prices=PriceBook(),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")
         self.live: LiveSettings = desks.live
         alone = cast("ClusterInterface", SimpleNamespace(desk=FakeCluster(), mesh=None))
-        usage = build_usage(self.live.own, self.live, alone, clock, rng, self.base.meters)
+        usage = build_usage(self.live.own, self.live, alone, self.base)
         self.parts: HttpParts = build_http_parts(
             self.live.own,
             self.base,

@@ -10,6 +10,7 @@ from smg_node.admin.views.value_text import read_file
 
 PROVIDERS: Final = ("v1", "cluster", "providers")
 ROUTES: Final = ("v1", "cluster", "routes")
+PRICES: Final = ("v1", "cluster", "prices")
 _MISSING: Final = 404
 _STALE: Final = 409
 

@@ -16,7 +16,7 @@ from smg_node.dialects.chat.listener import NO_REASONS, usage_of
 from smg_node.dialects.openai.provider.answer_values import broken
 from smg_node.dialects.openai.provider.quirks import FINISH_OPTIONAL
 from smg_node.dialects.worker_errors import NO_WORDS, WorkerError, error_of
-from smg_node.dialects.worker_usage import usage_in
+from smg_node.dialects.worker_usage import tier_in, usage_in
 
 _DONE: Final = b"[DONE]"
 _INDEX_MAX: Final = 4_096
@@ -50,6 +50,8 @@ class ChatJudge:
         self.done = False
         self.failure: SmgError | WorkerError | None = None
         self.usage: Usage | None = None
+        self.deltas = 0
+        self._tier = ""
         self._may_lack_reason = FINISH_OPTIONAL in quirks
         self._open: set[int] = set()
         """Choices that have begun and not finished."""
@@ -58,6 +60,7 @@ class ChatJudge:
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream."""
         if self.begun and name != b"error" and _is_plain(data):
+            self.deltas += 1
             return
         if self.failure is not None:
             return
@@ -105,13 +108,16 @@ class ChatJudge:
         return said
 
     def _hear(self, said: Mapping[str, Any]) -> None:
-        self.usage = usage_of(usage_in(said)) or self.usage
+        self._tier = tier_in(said) or self._tier
+        self.usage = usage_of(usage_in(said), self._tier) or self.usage
         choices = said.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, dict):
                 self.failure = broken("the vendor's answer has something else where choices belong")
                 return
-            self.begun = self.begun or _has_words(choice)
+            if _has_words(choice):
+                self.begun = True
+                self.deltas += not choice.get("finish_reason")
             self._choose(choice)
         self.done = self.done or bool(self._finished and not self._open)
 

@@ -4,6 +4,8 @@
     cached     cachedContentTokenCount, a part of the prompt
     answer     candidatesTokenCount + thoughtsTokenCount; what the prompt leaves of the total, where that is more
     thought    thoughtsTokenCount
+    tier       serviceTier, or trafficType
+    tools      groundingMetadata.webSearchQueries: so many searches
 
 STOP is said of answers with calls too, and of half an answer whose rest cannot be read: that has a reason of its own.
 """
@@ -14,6 +16,7 @@ from typing import Any, Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import FinishReason, Usage
 from smg_node.dialects.worker_errors import WorkerError, error_of
+from smg_node.dialects.worker_usage import tier_in
 
 _REASONS: Final[Mapping[str, FinishReason]] = {
     "STOP": "stop",
@@ -70,9 +73,12 @@ class UsageCounts:
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
+        self._tier = ""
+        self._searches = 0
 
     def take(self, answer: Mapping[str, Any]) -> None:
         """Take in what an answer, or an event of it, says."""
+        self._searches = max(self._searches, _searches_in(answer))
         told = answer.get("usageMetadata")
         if not isinstance(told, dict):
             return
@@ -80,6 +86,7 @@ class UsageCounts:
             value = told.get(name)
             if type(value) is int and 0 <= value <= _TOKENS_MAX:
                 self._counts[name] = value
+        self._tier = tier_in(told, "serviceTier") or tier_in(told, "trafficType") or self._tier
 
     def usage(self) -> Usage | None:
         """Return what the answer cost; None if nothing was said of it."""
@@ -88,7 +95,25 @@ class UsageCounts:
         answer = max(said + thought, total - prompt if asked else 0)
         if not (prompt or answer):
             return None
-        return Usage(prompt, answer, min(cached, prompt), thought)
+        ran = (("web_search", self._searches),) if self._searches else ()
+        return Usage(
+            prompt,
+            answer,
+            min(cached, prompt),
+            thought,
+            service_tier=self._tier,
+            server_tools=ran,
+        )
+
+
+def _searches_in(answer: Mapping[str, Any]) -> int:
+    candidates = answer.get("candidates")
+    for candidate in candidates if isinstance(candidates, list) else ():
+        grounds = candidate.get("groundingMetadata") if isinstance(candidate, dict) else None
+        queries = grounds.get("webSearchQueries") if isinstance(grounds, dict) else None
+        if isinstance(queries, list):
+            return len(queries)
+    return 0
 
 
 def vendor_error(answer: Mapping[str, Any]) -> WorkerError | None:

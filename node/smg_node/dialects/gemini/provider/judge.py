@@ -41,17 +41,26 @@ class ContentJudge:
         self.begun = False
         self.done = False
         self.failure: SmgError | WorkerError | None = None
-        self.usage: Usage | None = None
+        self.deltas = 0
         self._counts = UsageCounts()
         self._unread = b""
         """The last event that tells the usage, if it was not read."""
         self._open: set[int] = set()
         """Candidates that have begun and not finished."""
 
+    @property
+    def usage(self) -> Usage | None:
+        """See `EventJudge`."""
+        if self._unread:
+            self._counts.take(_answer(self._unread))
+            self._unread = b""
+        return self._counts.usage()
+
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream: its name ("" for none) and its data."""
         if self.begun and _FINISH not in data and _ERROR not in data and name != b"error":
             # A prompt is refused before the first word, so that is not looked for.
+            self.deltas += 1
             if _USAGE in data:
                 self._unread = data
             return
@@ -65,10 +74,6 @@ class ContentJudge:
 
     def finish(self) -> None:
         """Take in that the stream has ended; sets `failure` if the answer was not whole."""
-        if self._unread:
-            self._counts.take(_answer(self._unread))
-            self._unread = b""
-        self.usage = self._counts.usage()
         if self.failure is None and not self.done:
             self.failure = broken("the vendor ended its answer before the end of it")
 
@@ -116,8 +121,9 @@ class ContentJudge:
             self.failure = error or vendor_error({"error": answer}) or NO_WORDS
             return
         self._counts.take(answer)
-        self.usage = self._counts.usage()
-        self.begun = self.begun or _speaks(answer)
+        if _speaks(answer):
+            self.begun = True
+            self.deltas += 1
         candidates = answer.get("candidates")
         for candidate in candidates if isinstance(candidates, list) else ():
             if isinstance(candidate, dict):

@@ -54,6 +54,16 @@ class AnswerReader:
         self._blocked = False
 
     @property
+    def spent(self) -> Usage | None:
+        """See `AnswerListener`."""
+        return self._counts.usage()
+
+    @property
+    def deltas(self) -> int:
+        """See `AnswerListener`."""
+        return self._candidate.deltas
+
+    @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if its usage or the end of the stream is still missing."""
         return self._blocked or self._candidate.finish is not None

@@ -32,12 +32,14 @@ class MessagesJudge:
         self.done = False
         self.failure: SmgError | WorkerError | None = None
         self.usage: Usage | None = None
+        self.deltas = 0
         self._counts = UsageCounts()
         self._reason = ""
 
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream."""
         if self.begun and (name == _DELTA or data.startswith(_DELTAS)):
+            self.deltas += 1
             return
         if self.done or self.failure is not None or data.strip() == _DONE:
             return
@@ -68,7 +70,9 @@ class MessagesJudge:
     def _take(self, event: Mapping[str, Any]) -> None:
         kind = event.get("type")
         if kind == _DELTA.decode():
-            self.begun = self.begun or _says(event.get("delta"))
+            if _says(event.get("delta")):
+                self.begun = True
+                self.deltas += 1
         elif kind == "content_block_start":
             self.begun = self.begun or _shows(event.get("content_block"))
         elif kind == "message_start":

@@ -75,6 +75,16 @@ class MessagesListener:
         self._matched: str | None = None
 
     @property
+    def spent(self) -> Usage | None:
+        """See `AnswerListener`."""
+        return self._counts.usage()
+
+    @property
+    def deltas(self) -> int:
+        """See `AnswerListener`."""
+        return self._blocks.deltas
+
+    @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if the end of the stream is still missing."""
         return self._stopped and bool(self._reason)

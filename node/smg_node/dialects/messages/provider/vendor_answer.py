@@ -6,6 +6,8 @@
                cache_creation.ephemeral_1h_input_tokens
     answer     output_tokens, with the thoughts in it
     thought    output_tokens_details.thinking_tokens; never more than the answer
+    tier       service_tier
+    tools      server_tool_use, as web_search_requests
 
 `iterations` of a vendor that first summed up the conversation has what that cost, which is in no other number.
 A stream says them twice. What `message_delta` says counts, and what it leaves out is what `message_start` said, but for
@@ -20,7 +22,7 @@ import msgspec
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import FinishReason, Usage
 from smg_node.dialects.worker_errors import NO_WORDS, WorkerError, error_of
-from smg_node.dialects.worker_usage import TOKENS_MAX
+from smg_node.dialects.worker_usage import TOKENS_MAX, own_bill, tier_in, tools_in
 
 _OF_ANSWER: Final = ("output_tokens", "output_tokens_details")
 _REASONS: Final[Mapping[str, FinishReason]] = {
@@ -67,7 +69,15 @@ class UsageCounts:
         if not (prompt or answer):
             return None
         return Usage(
-            prompt or prompt_tokens, answer or answer_tokens, cached, thought, written, long
+            prompt or prompt_tokens,
+            answer or answer_tokens,
+            cached,
+            thought,
+            written,
+            long,
+            tier_in(self._told),
+            tools_in(self._told),
+            own_bill(self._told),
         )
 
 

@@ -4,6 +4,8 @@ prompt     input_tokens
 answer     output_tokens; what the prompt leaves of the total, where that is more
 thought    output_tokens_details.reasoning_tokens
 cached     input_tokens_details.cached_tokens, written: .cache_write_tokens
+tier       service_tier of the response
+tools      items that are calls of the vendor's own tools, as web_search_call
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from typing import Any, Final
 from smg_node.core.generation.events import FinishReason, Usage
 from smg_node.dialects.openai.provider.answer_values import broken, object_at, string_at
 from smg_node.dialects.worker_errors import NO_WORDS, WorkerError, error_of
-from smg_node.dialects.worker_usage import worker_usage
+from smg_node.dialects.worker_usage import own_bill, tier_in, worker_usage
 
 WHOLE: Final = ("completed", "incomplete")
 TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -46,6 +48,9 @@ _STATUSES: Final = {
 }
 """Statuses that errors inside of an answer would have had."""
 _INVALID: Final = "invalid_"
+_CALL: Final = "_call"
+_CLIENTS: Final = frozenset({"function", "custom_tool", "computer", "local_shell", "apply_patch"})
+"""Tools whose calls the client answers: nobody is billed for them."""
 
 
 def finish_of(response: Mapping[str, Any]) -> FinishReason:
@@ -73,8 +78,27 @@ def usage_of(response: Mapping[str, Any]) -> Usage | None:
     if not (used.prompt or used.answer):
         return None
     return Usage(
-        used.prompt, used.answer, used.cached, used.thought, used.written, used.written_long
+        used.prompt,
+        used.answer,
+        used.cached,
+        used.thought,
+        used.written,
+        used.written_long,
+        tier_in(response),
+        _tools_in(response.get("output")),
+        own_bill(told),
     )
+
+
+def _tools_in(output: object) -> tuple[tuple[str, int], ...]:
+    """Return how often the vendor ran which of its own tools, sorted."""
+    found: dict[str, int] = {}
+    for item in output if isinstance(output, list) else ():
+        kind = string_at(item, "type") if isinstance(item, dict) else ""
+        tool = kind.removesuffix(_CALL)
+        if kind.endswith(_CALL) and tool not in _CLIENTS:
+            found[tool] = found.get(tool, 0) + 1
+    return tuple(sorted(found.items()))
 
 
 def error_in(said: Mapping[str, Any], kind: str) -> WorkerError | None:

@@ -21,6 +21,7 @@ from smg_node.dialects.responses.provider.answer_facts import (
 from smg_node.dialects.worker_errors import WorkerError
 
 _DONE: Final = b"[DONE]"
+_DELTA: Final = b'.delta"'
 _PREAMBLES: Final = ("message", "reasoning", "")
 """Items that are nothing yet when they are added."""
 
@@ -41,10 +42,12 @@ class ResponsesJudge:
         self.done = False
         self.failure: SmgError | WorkerError | None = None
         self.usage: Usage | None = None
+        self.deltas = 0
 
     def take(self, name: bytes, data: bytes) -> None:
         """Take one event of a stream."""
         if self.begun and name != b"error" and _is_plain(data):
+            self.deltas += _DELTA in data
             return
         if self.done or self.failure is not None or data.strip() == _DONE:
             return
@@ -90,6 +93,7 @@ class ResponsesJudge:
             self.begun = True
         elif kind.endswith(".delta"):
             self.begun = self.begun or bool(event.get("delta"))
+            self.deltas += 1
 
 
 def _is_plain(data: bytes) -> bool:

@@ -71,6 +71,16 @@ class ResponsesListener:
         self._usage: Usage | None = None
 
     @property
+    def spent(self) -> Usage | None:
+        """See `AnswerListener`."""
+        return self._usage
+
+    @property
+    def deltas(self) -> int:
+        """See `AnswerListener`."""
+        return self._blocks.deltas
+
+    @property
     def finished(self) -> bool:
         """Whether the answer is whole, even if the end of the stream is still missing."""
         return self._finish is not None

@@ -96,7 +96,7 @@ QUERY_SCHEMAS: Final[Mapping[str, Mapping[str, Schema]]] = {
     "input_items": _PAGE,
     "items": _PAGE,
     "own_usage": _USAGE,
-    "usage": {**_USAGE, "tenant": _NAME},
+    "usage": {**_USAGE, "tenant": _NAME, "provider": _NAME},
     "model_card": _MODEL,
     "generate_content": {"alt": {"enum": ["json", "sse"]}},
     "google_models": _GOOGLE_PAGE,

@@ -1,7 +1,7 @@
-"""Provider routes: show, define and remove accounts at vendors and routes over their models; explain requests."""
+"""Provider routes: show, define and remove accounts at vendors, routes over their models, prices; explain requests."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.request import GenerateRequest
@@ -18,21 +18,24 @@ from smg_node.http.message.field_reader import (
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.providers import ProviderService, ProviderView, RouteView
+from smg_node.http.ports.providers import PriceView, ProviderService, ProviderView, RouteView
 
 PROVIDER_SET: Final = "provider.set"
 PROVIDER_REMOVED: Final = "provider.remove"
 ROUTE_SET: Final = "route.set"
 ROUTE_REMOVED: Final = "route.remove"
+PRICE_SET: Final = "price.set"
+PRICE_REMOVED: Final = "price.remove"
 APIS: Final = ("chat", "messages", "responses", "generate_content")
 """APIs whose bodies are explained."""
+_View: TypeAlias = ProviderView | RouteView | PriceView
 _MODEL_MAX: Final = 256
 _CLAUDES: Final = frozenset({"system", "stop_sequences", "thinking", "anthropic_version"})
 """Fields that only bodies of the Messages API have, of those that also have `messages`."""
 
 
 class ProviderRoutes:
-    """Serves providers and routes."""
+    """Serves providers, routes and prices."""
 
     def __init__(self, parts: HttpParts, providers: ProviderService, bodies: BodyReader) -> None:
         self._parts = parts
@@ -100,6 +103,32 @@ class ProviderRoutes:
         self._record(request, ROUTE_REMOVED, name, done.before, done.now)
         return json_reply({"status": "removed", "name": name, "now": done.now})
 
+    # ── Prices ───────────────────────────────────────────────────────────────
+
+    async def prices(self, request: HttpRequest) -> Reply:
+        """List the prices that count here."""
+        return json_reply({"node": self._node, "prices": self._providers.prices()})
+
+    async def price(self, request: HttpRequest) -> Reply:
+        """Show one price."""
+        return _tagged(self._providers.price(request.values["name"]))
+
+    async def put_price(self, request: HttpRequest) -> Reply:
+        """Say it on every node, if the version is the one that `If-Match` names."""
+        name, version = request.values["name"], expected_version(request)
+        body = await self._body(request)
+        done = self._providers.put_price(name, body, version=version)
+        self._record(request, PRICE_SET, name, done.before, done.now)
+        assert done.now is not None, "it was written"
+        return _tagged(done.now)
+
+    async def remove_price(self, request: HttpRequest) -> Reply:
+        """Take it away on every node, if the version is the one that `If-Match` names."""
+        name, version = request.values["name"], expected_version(request)
+        done = self._providers.remove_price(name, version=version)
+        self._record(request, PRICE_REMOVED, name, done.before, done.now)
+        return json_reply({"status": "removed", "name": name, "now": done.now})
+
     # ── What becomes of a request ────────────────────────────────────────────
 
     async def explain(self, request: HttpRequest) -> Reply:
@@ -138,8 +167,8 @@ class ProviderRoutes:
         request: HttpRequest,
         action: str,
         name: str,
-        before: ProviderView | RouteView | None,
-        after: ProviderView | RouteView | None,
+        before: _View | None,
+        after: _View | None,
     ) -> None:
         self._audit.record(
             caller_of(request), action, name, before=_plain(before), after=_plain(after)
@@ -181,17 +210,19 @@ def _response_wish(body: dict[str, Any], options: ReaderOptions) -> GenerateRequ
     return generate_request(ask, ask.items)
 
 
-def _plain(view: ProviderView | RouteView | None) -> object:
+def _plain(view: _View | None) -> object:
     """Return what a view says of the definition, for the audit log: references and no values."""
     if view is None:
         return None
+    if isinstance(view, PriceView):
+        return {"price": view.price, "source": view.source}
     if isinstance(view, RouteView):
         return {"spec": view.spec, "source": view.source}
     keys = [key.reference for key in view.keys]
     return {"spec": view.spec, "keys": keys, "secrets": view.secrets, "source": view.source}
 
 
-def _tagged(view: ProviderView | RouteView) -> Reply:
+def _tagged(view: _View) -> Reply:
     reply = json_reply(view)
     reply.headers["etag"] = f'"{view.version}"'
     return reply

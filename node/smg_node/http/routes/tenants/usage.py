@@ -25,6 +25,8 @@ DEFAULT_HOURS: Final = 24
 _SPAN: Final = re.compile(USAGE_SPAN_PATTERN, re.ASCII)
 _SPAN_MS: Final[Mapping[str, int]] = {"m": 60_000, "h": HOUR_MS, "d": 24 * HOUR_MS}
 _TIME_CHARACTERS_MAX: Final = 40
+OWN_ASPECTS: Final[Sequence[Aspect]] = tuple(one for one in ASPECTS if one != "provider")
+"""A tenant does not see whose models answer it."""
 _LAST_MS: Final = int(datetime(9999, 12, 31, 22, tzinfo=UTC).timestamp()) * 1000
 """Rounded up to the next hour, this is still a time."""
 
@@ -40,7 +42,9 @@ class UsageRoutes:
     async def usage(self, request: HttpRequest) -> Reply:
         """Sum up the usage of all tenants."""
         tenant = _name(request, "tenant")
-        return await self._sums(request, tenant, default="tenant,model")
+        return await self._sums(
+            request, tenant, default="tenant,model", provider=_name(request, "provider")
+        )
 
     async def own(self, request: HttpRequest) -> Reply:
         """Sum up the usage of the calling key's tenant; UNAUTHENTICATED or FORBIDDEN for a key
@@ -51,17 +55,26 @@ class UsageRoutes:
             raise missing_key()
         if not identity.tenant:
             raise SmgError(ErrorKind.FORBIDDEN, "this key belongs to no tenant")
-        return await self._sums(request, identity.tenant, default="model")
+        return await self._sums(request, identity.tenant, default="model", known=OWN_ASPECTS)
 
-    async def _sums(self, request: HttpRequest, tenant: str | None, *, default: str) -> Reply:
+    async def _sums(
+        self,
+        request: HttpRequest,
+        tenant: str | None,
+        *,
+        default: str,
+        provider: str | None = None,
+        known: Sequence[Aspect] = ASPECTS,
+    ) -> Reply:
         first, end = self._hours(request)
         wish = UsageQuery(
             first=first,
             end=end,
-            by=_aspects(request.query.get("by", default)),
+            by=_aspects(request.query.get("by", default), known),
             tenant=tenant,
             key=_name(request, "key"),
             model=_name(request, "model"),
+            provider=provider,
         )
         sums = await self._desk.usage(wish)
         return json_reply(_shown(self._node, wish.by, sums))
@@ -82,12 +95,12 @@ def _name(request: HttpRequest, key: str) -> str | None:
     return said or None
 
 
-def _aspects(said: str) -> Sequence[Aspect]:
+def _aspects(said: str, known: Sequence[Aspect]) -> Sequence[Aspect]:
     words = {word.strip() for word in said[:USAGE_NAME_CHARACTERS_MAX].split(",")}
-    if strange := sorted(words.difference(ASPECTS)):
-        known = ", ".join(ASPECTS)
-        raise invalid(f"by has {strange[0][:64]!r} in it; it may have {known}", "by")
-    return [aspect for aspect in ASPECTS if aspect in words]
+    if strange := sorted(words.difference(known)):
+        listed = ", ".join(known)
+        raise invalid(f"by has {strange[0][:64]!r} in it; it may have {listed}", "by")
+    return [aspect for aspect in known if aspect in words]
 
 
 def _moment(request: HttpRequest, key: str, now_ms: int, default: int) -> int:
@@ -130,6 +143,7 @@ def _names(row: UsageRow, by: Sequence[Aspect]) -> Mapping[str, Any]:
         "tenant": row.tenant,
         "key": row.key,
         "model": row.model,
+        "provider": row.provider,
     }
     return {aspect: said[aspect] for aspect in by}
 
@@ -142,6 +156,10 @@ def _counts(used: Amounts) -> Mapping[str, int]:
         "cached_tokens": used.cached_tokens,
         "completion_tokens": used.completion_tokens,
         "cost_micro": used.cost_micro,
+        "cache_write_tokens": used.cache_write_tokens,
+        "calls": used.calls,
+        "unpriced_calls": used.unpriced_calls,
+        "estimated_calls": used.estimated_calls,
     }
 
 

@@ -14,7 +14,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
-from smg_node.core.errors import ErrorKind, SmgError
+import msgspec
+
 from smg_node.core.generation.answer import Collector
 from smg_node.core.generation.events import Begin, Usage
 from smg_node.core.generation.request import ChatPrompt
@@ -26,21 +27,21 @@ from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.http.vendor_cache import CacheCall
 from smg_node.engines.http.vendor_side import Dressed, VendorSide
-from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
+from smg_node.pipeline.relay.answer_collector import AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
 from smg_node.pipeline.relay.vendors.call_errors import RefusedError, misfit
+from smg_node.pipeline.relay.vendors.call_prices import Spent
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
+from smg_node.pipeline.relay.vendors.vendor_stream import reading, whole
 from smg_node.pipeline.reservation import NOT_CACHED
 
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
 _PACKED: Final = (b'"smg1', b"WyJvcGFxdWUi")
 """How seals and envelopes begin in a body, and envelopes without their prefix: see `opaque_envelope`."""
-TAIL_S: Final = 2.0
-"""How long a vendor may keep its connection open after the end of an answer; usage may come behind it."""
 IGNORED_HEADER: Final = "x-smg-ignored-params"
 _SSE: Final = "text/event-stream"
 _JSON: Final = "application/json"
@@ -74,6 +75,12 @@ class VendorCall:
         self._finished: Callable[[], bool] = lambda: False
         """Whether the answer is whole, as far as its listener has heard."""
         self._listening = False
+        self._told: Callable[[], tuple[Usage | None, int]] = lambda: (None, 0)
+        """What the vendor has said by now that the answer costs, and how many pieces of it came."""
+        self._answered = False
+        """Whether the vendor has begun to answer."""
+        self._broken = False
+        """Whether it told an error instead of going on."""
         self._stateless = False
         """Whether the vendor refused opaque state of this request."""
         self._again = False
@@ -93,10 +100,31 @@ class VendorCall:
         """Whether its vendor was asked to answer bit by bit."""
         return self._asked.streamed or self._translation is not None or self._listening
 
-    def book(self, used: Usage | None) -> None:
-        """Take what the answer cost, as its listener read it."""
+    def spent(self) -> Spent | None:
+        """Return what the vendor takes money for, None if it gave no answer; to be called when the call is over.
+
+        What it did not come to say is counted: the prompt by its length, the answer by its pieces.
+        """
+        used, pieces = self._told()
+        if not self._answered or (self._broken and used is None and not pieces):
+            return None
+        if used is None:
+            found = Spent(Usage(self._asked.prompt_tokens, pieces, 0), estimated=True)
+        elif self._finished():
+            found = Spent(used)
+        else:
+            answer = max(used.completion_tokens, pieces)
+            prompt = used.prompt_tokens or self._asked.prompt_tokens
+            counted = msgspec.structs.replace(used, prompt_tokens=prompt, completion_tokens=answer)
+            found = Spent(counted, estimated=True)
+        if pieces and not self.usage.prompt_tokens:
+            self.book(found.used, estimated=True)
+        return found
+
+    def book(self, used: Usage | None, *, estimated: bool = False) -> None:
+        """Take what the answer cost, as its listener read it; an estimate says nothing of the vendor's cache."""
         cached = self._cached
-        cached.answered(used)
+        cached.answered(None if estimated else used)
         if used is None:
             return
         self._side.cached(
@@ -112,6 +140,7 @@ class VendorCall:
         self._listening = listener is not None
         if listener is not None:
             self._finished = lambda: listener.finished
+            self._told = lambda: (listener.spent, listener.deltas)
         async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
             async for piece in pieces:
                 if listener is None or listener.hear(piece):
@@ -175,11 +204,13 @@ class VendorCall:
         try:
             if not 200 <= stream.status < 300:
                 raise await self._refusal(stream, native=native)
+            self._answered = True
             told = self._native if native else self._listened if listened else self._presented
             async with aclosing(told(stream, self._head(stream))) as pieces:
                 async for piece in pieces:
                     yield piece
         except WorkerError as said:
+            self._broken = True
             raise side.broken(said, dressed) from said
         finally:
             stream.close()
@@ -219,12 +250,14 @@ class VendorCall:
 
     async def _native(self, stream: HttpStream, head: Head) -> AsyncGenerator[Head | bytes, None]:
         judge = self._side.dialect(self._api).judge(self._side.quirks())
+        self._told = lambda: (judge.usage, judge.deltas)
+        self._finished = lambda: judge.done
         undress = self._dress.undress
         assert undress is not None, "what passes was dressed"
         if head.events != self._asked.streamed:
             raise misfit(head)
         if not head.events:
-            body = await self._whole(stream.read)
+            body = await whole(stream)
             judge.whole(body)
             if judge.failure is not None:
                 raise judge.failure
@@ -277,6 +310,8 @@ class VendorCall:
         assert presenter is not None, "who wants events listens"
         collector = self._collector(translation)
         collector.hear(head)
+        self._told = lambda: (collector.spent, collector.deltas)
+        self._finished = lambda: collector.finished
         if self._asked.streamed:
             told = self._frames(stream, collector, presenter)
             shown = Head(200, _SSE, head.headers, events=True)
@@ -328,43 +363,7 @@ class VendorCall:
     def _reading(
         self, stream: HttpStream, finished: Callable[[], bool]
     ) -> Callable[[], Awaitable[bytes]]:
-        """Return what reads the stream, without its hosting's frames.
-
-        Once the answer has `finished` its vendor may go on a little, with what it cost, and may as well break.
-        """
-        unframer = self._side.unframer(self._api)
-
-        async def unframed() -> bytes:
-            assert unframer is not None, "it was asked"
-            while piece := await stream.read():
-                if told := unframer.feed(piece):
-                    return told
-            return unframer.finish()
-
-        read = stream.read if unframer is None else unframed
-
-        async def read_on() -> bytes:
-            if not finished():
-                return await read()
-            try:
-                async with asyncio.timeout(TAIL_S):
-                    return await read()
-            except (SmgError, WorkerError, TimeoutError):
-                return b""
-
-        return read_on
-
-    async def _whole(self, read: Callable[[], Awaitable[bytes]]) -> bytes:
-        parts, size = list[bytes](), 0
-        while piece := await read():
-            parts.append(piece)
-            size += len(piece)
-            if size > WHOLE_MAX_BYTES:
-                raise SmgError(
-                    ErrorKind.UPSTREAM_FAILED,
-                    f"the vendor's answer has more than {WHOLE_MAX_BYTES} bytes",
-                )
-        return b"".join(parts)
+        return reading(stream, self._side.unframer(self._api), finished)
 
     def _head(self, stream: HttpStream) -> Head:
         kind = stream.headers.get("content-type", "").lower()

@@ -26,6 +26,36 @@ USAGE_COST_MICRO = _of_tenants(
     "cost_micro",
     "What they cost by the prices that were set for their models, in millionths of your currency.",
 )
+_OF_PROVIDERS: Final = ("provider", "model")
+PROVIDER_COST_MICRO = Metric(
+    "smg_node_provider_cost_micro_total",
+    "counter",
+    "What calls of providers cost by what the vendor says, or else by the prices that were set, in millionths of your"
+    " currency; since the start. After 1,000 pairs of a provider and a model the rest is `(other)`.",
+    _OF_PROVIDERS,
+    pulled=True,
+)
+PROVIDER_TOKENS = Metric(
+    "smg_node_provider_tokens_total",
+    "counter",
+    "Tokens of calls of providers: `new`, `cached` and `written` of prompts, `answer`.",
+    (*_OF_PROVIDERS, "kind"),
+    pulled=True,
+)
+PROVIDER_UNPRICED = Metric(
+    "smg_node_provider_unpriced_calls_total",
+    "counter",
+    "Calls of providers whose cost nobody knows, because there is no price.",
+    _OF_PROVIDERS,
+    pulled=True,
+)
+PROVIDER_ESTIMATED = Metric(
+    "smg_node_provider_estimated_calls_total",
+    "counter",
+    "Calls of providers that broke off before the vendor said what was used: tokens are those that came.",
+    _OF_PROVIDERS,
+    pulled=True,
+)
 USAGE_UNWRITTEN = Metric(
     "smg_node_usage_write_failures_total",
     "counter",
@@ -46,6 +76,10 @@ USAGE_METRICS: Final[tuple[Metric, ...]] = (
     USAGE_CACHED_TOKENS,
     USAGE_COMPLETION_TOKENS,
     USAGE_COST_MICRO,
+    PROVIDER_COST_MICRO,
+    PROVIDER_TOKENS,
+    PROVIDER_UNPRICED,
+    PROVIDER_ESTIMATED,
     USAGE_UNWRITTEN,
     USAGE_LOST,
 )

@@ -4,10 +4,10 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
-from smg_node.admission.limit_matching import Price
+from smg_node.core.prices.price_list import PriceList
 from support.http.admin_api import RunAdmin, admin_api
 from support.http.http_node import Node, node
-from support.http.request_usage import outcome
+from support.http.request_usage import flat, outcome
 
 
 def typed(run: RunAdmin, served: Node) -> Callable[..., Awaitable[tuple[int, str, str]]]:
@@ -22,7 +22,7 @@ async def test_what_was_used_is_a_table_with_a_total(run: RunAdmin) -> None:
     async with node() as served:
         admin = typed(run, served)
         nothing = await admin()
-        served.usage.retune({"m": Price(1_000.0, 1_000.0, 2_000.5)})
+        served.usage.retune(PriceList({"m": flat(1_000.0, 1_000.0, 2_000.5)}))
         served.usage.record(outcome())
         served.usage.record(outcome("beta", "n"))
         served.usage.record(outcome("beta", "n", kind="refused", status=429))
@@ -32,9 +32,9 @@ async def test_what_was_used_is_a_table_with_a_total(run: RunAdmin) -> None:
     rows = [line.split() for line in shown[1].splitlines()]
     assert rows == [
         ["TENANT", "MODEL", "REQUESTS", "REFUSED", "PROMPT", "CACHED", "ANSWER", "COST"],
-        ["acme", "m", "1", "0", "10", "4", "5", "0.020003"],
+        ["acme", "m", "1", "0", "10", "4", "5", "0.020002"],
         ["beta", "n", "1", "1", "10", "4", "5", "0"],
-        ["TOTAL", "-", "2", "1", "20", "8", "10", "0.020003"],
+        ["TOTAL", "-", "2", "1", "20", "8", "10", "0.020002"],
     ]
     assert one[1].splitlines()[1].split() == ["beta", "1", "1", "10", "4", "5", "0"]
     assert len(one[1].splitlines()) == 2, "one row is its own total"

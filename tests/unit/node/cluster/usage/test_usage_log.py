@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.admission.usage_book import Line
+from smg_node.admission.usage.usage_lines import Line
 from smg_node.cluster.usage import usage_log
 from smg_node.cluster.usage.usage_log import DAYS_KEPT, UsageLog
 from support.http.request_usage import MIDNIGHT

@@ -7,11 +7,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from smg_node.admission.usage_book import NONE, OTHER, Line, UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import NONE, OTHER, Line
 from smg_node.cluster.usage import usage_service as module
 from smg_node.cluster.usage.usage_log import DAYS_KEPT
 from smg_node.cluster.usage.usage_service import ASKING_MAX, USAGE, ClusterUsage
 from smg_node.core.errors import SmgError
+from smg_node.core.prices.price_list import PriceList
 from smg_node.http.ports.usage import Amounts, Aspect, UsageQuery, UsageRow
 from support.http.fake_cluster import member_row
 from support.http.request_usage import MIDNIGHT, Wall, outcome
@@ -43,7 +45,8 @@ class Nodes:
         self.states = dict.fromkeys(names, "alive")
         self.disks = {name: Disk() for name in names}
         self.books = {
-            name: UsageBook({}, now_ms=self.wall.now_ms, life=f"life-{name}") for name in names
+            name: UsageBook(PriceList(), now_ms=self.wall.now_ms, life=f"life-{name}")
+            for name in names
         }
         self.desks = {name: self.desk(name) for name in names}
 

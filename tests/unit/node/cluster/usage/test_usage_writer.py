@@ -7,11 +7,13 @@ from threading import Event
 
 import pytest
 
-from smg_node.admission.usage_book import Line, UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import Line
 from smg_node.cluster.usage import usage_writer as usage_keep
 from smg_node.cluster.usage.disk_thread import DiskThread
 from smg_node.cluster.usage.usage_log import UsageLog
 from smg_node.cluster.usage.usage_writer import UsageKeeper
+from smg_node.core.prices.price_list import PriceList
 from support.http.raw_http import until
 from support.http.request_usage import MIDNIGHT, Wall, outcome
 
@@ -41,7 +43,7 @@ class Kept:
 
     def __init__(self, folder: Path) -> None:
         self.wall = Wall()
-        self.book = UsageBook({}, now_ms=self.wall.now_ms, life="a")
+        self.book = UsageBook(PriceList(), now_ms=self.wall.now_ms, life="a")
         self.disk = Disk(folder)
         self.keeper = UsageKeeper(
             self.book, self.disk, now_ms=self.wall.now_ms, write_every_s=0.001, retry_s=0.001

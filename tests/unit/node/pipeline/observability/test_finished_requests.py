@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from smg_node.admission.usage_book import UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import TextPrompt
+from smg_node.core.prices.price_list import PriceList
 from smg_node.pipeline.relay.relay_run import RelayRun
 from support.engines.fake_engine import FakeEngine, abilities, says
 from support.engines.generation_bench import Bench, bench_of
@@ -29,13 +30,13 @@ def acmes(run: Any) -> Any:
     return run
 
 
-def used(b: RelayBench | Bench) -> dict[tuple[str, str, str], tuple[int, ...]]:
+def used(b: RelayBench | Bench) -> dict[tuple[str, ...], tuple[int, ...]]:
     """Requests, refused, tokens of prompts, of their cached parts, and of answers, by whose they are."""
-    book = UsageBook({}, now_ms=Wall().now_ms, life="a")
+    book = UsageBook(PriceList(), now_ms=Wall().now_ms, life="a")
     for outcome in b.outcomes:
         book.record(outcome)
     return {
-        line.who: (line.requests, line.refused, line.prompt, line.cached, line.answer)
+        line.who[:3]: (line.requests, line.refused, line.prompt, line.cached, line.answer)
         for line in book.lines()
     }
 

@@ -7,12 +7,13 @@ from typing import Any, cast
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_eligibility import PATIENCE_S, TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
-from smg_node.pipeline.relay.vendors.request_split import RequestSplit
+from smg_node.pipeline.relay.routes.request_split import RequestSplit
 from smg_node.providers.routes.split_rule import SplitRule
 from smg_node.system_clock import SystemClock
 
@@ -61,7 +62,7 @@ def filter_of(*targets: Target, **body: Any) -> TargetFilter:
     asked = relayable(APIS["chat"], b"{}", fields)
     context = RequestContext("req", 0.0, 9.0, tenant="t", caller="c")
     serving = cast("Sequence[Worker]", targets)
-    return TargetFilter(asked, SystemClock(), lambda: serving, context, "r", "")
+    return TargetFilter(asked, SystemClock(), lambda: serving, context, "r", "", PriceBook())
 
 
 def told(some: TargetFilter, *targets: Target) -> dict[str, str]:

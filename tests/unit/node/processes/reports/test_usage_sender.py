@@ -2,7 +2,9 @@ import asyncio
 
 import pytest
 
-from smg_node.admission.usage_book import Line, UsageBook
+from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.admission.usage.usage_lines import Line
+from smg_node.core.prices.price_list import PriceList
 from smg_node.processes.reports.usage_messages import pack_used, read_used
 from smg_node.processes.reports.usage_sender import UsageSender
 from support.http.raw_http import until
@@ -10,7 +12,7 @@ from support.http.request_usage import Wall, outcome
 
 
 def book() -> UsageBook:
-    return UsageBook({}, now_ms=Wall().now_ms, life="a")
+    return UsageBook(PriceList(), now_ms=Wall().now_ms, life="a")
 
 
 async def test_what_was_used_is_sent_together_and_soon() -> None:
@@ -27,8 +29,8 @@ async def test_what_was_used_is_sent_together_and_soon() -> None:
     for content in sent:
         whole.take(read_used(content))
     assert {one.who: one.requests for one in whole.lines()} == {
-        ("acme", "k1", "m"): 100,
-        ("acme", "k2", "m"): 1,
+        ("acme", "k1", "m", ""): 100,
+        ("acme", "k2", "m", ""): 1,
     }
 
 

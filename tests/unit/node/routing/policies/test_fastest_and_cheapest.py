@@ -31,14 +31,18 @@ def measured(first_s: float, token_s: float, tokens: int = 101) -> TargetFigures
 
 
 def per_million(
-    prompt: float, answer: float, cached: float | None = None
-) -> Callable[[int, int, int, int, int], float]:
-    read = prompt if cached is None else cached
+    *prices: tuple[float, ...] | None,
+) -> Callable[[], Callable[[str, float, int], float]]:
+    """Prices of w00, w01, …: of a million tokens of prompt and answer, and of cached ones if they cost less."""
 
-    def dollars(tokens: int, hit: int, written: int, told: int, day: int) -> float:
-        return ((tokens - hit) * prompt + hit * read + told * answer) / 1e6
+    def dollars(worker: str, share: float, told: int) -> float:
+        price = prices[int(worker[1:])]
+        if price is None:
+            return float("inf")
+        read = price[2] if len(price) > 2 else price[0]
+        return (1000 * (1 - share) * price[0] + 1000 * share * read + told * price[1]) / 1e6
 
-    return dollars
+    return lambda: dollars
 
 
 def pool(*figures: TargetFigures | None) -> Pool:
@@ -49,12 +53,8 @@ def pool(*figures: TargetFigures | None) -> Pool:
     return Pool(loads)
 
 
-def priced(*prices: tuple[float, float] | None) -> Pool:
-    several = list[TargetFigures]()
-    for price in prices:
-        several.append(measured(0.5, 0.01))
-        several[-1].price = None if price is None else per_million(*price)
-    return pool(*several)
+def same(count: int) -> Pool:
+    return pool(*(measured(0.5, 0.01) for _ in range(count)))
 
 
 def asked(at: int = 0, **more: object) -> Asked:
@@ -108,10 +108,9 @@ def test_what_was_never_measured_is_tried_as_often_as_the_others() -> None:
 
 def test_a_dollar_counts_as_so_many_seconds() -> None:
     quick, cheap = measured(0.2, 0.01), measured(0.6, 0.01)
-    quick.price, cheap.price = per_million(10, 50), per_million(1, 5)
     some = pool(quick, cheap)
     by_time, by_both = Fastest(parts()), Fastest(parts(dollar_seconds=100))
-    one = asked(rated=Ratings())
+    one = asked(rated=Ratings(), pricing=per_million((10, 50), (1, 5)))
     assert by_time.choose(one, some, random.Random(1)) == 0
     assert one.rated is not None
     assert {rated.dollars for rated in one.rated} == {None}
@@ -125,43 +124,45 @@ def test_a_dollar_counts_as_so_many_seconds() -> None:
 
 def test_the_cheapest_of_this_request_wins() -> None:
     """A dear answer with a cheap prompt, and the other way round."""
-    some, policy, rng = priced((1, 50), (5, 5)), Cheapest(parts()), random.Random(1)
-    assert policy.choose(asked(answer_max=1), some, rng) == 0
-    assert policy.choose(asked(), some, rng) == 1
+    some, policy, rng = same(2), Cheapest(parts()), random.Random(1)
+    prices = per_million((1, 50), (5, 5))
+    assert policy.choose(asked(answer_max=1, pricing=prices), some, rng) == 0
+    assert policy.choose(asked(pricing=prices), some, rng) == 1
 
 
 def test_what_is_cached_is_reckoned_with() -> None:
-    some, policy, rng = priced((3, 1), (2.5, 1)), Cheapest(parts()), random.Random(1)
-    assert policy.choose(asked(ids=(1,) * 1000), some, rng) == 1
-    first = some.candidates[0].figures
-    assert first is not None
-    first.price = per_million(3, 1, cached=0.3)
-    assert policy.choose(asked(ids=(1,) * 1000), some, rng) == 1
-    cached = FakeBeginning({"w00": 800.0})
-    assert policy.choose(asked(ids=(1,) * 1000, beginning=cached), some, rng) == 0
+    some, policy, rng = same(2), Cheapest(parts()), random.Random(1)
+    prices = per_million((3, 1, 0.3), (2.5, 1))
+    assert policy.choose(asked(ids=(1,) * 500, pricing=prices), some, rng) == 1
+    cached = FakeBeginning({"w00": 400.0})
+    one = asked(ids=(1,) * 500, pricing=prices, beginning=cached, rated=Ratings(), answer_max=0)
+    assert policy.choose(one, some, rng) == 0
+    assert one.rated is not None
+    assert [rated.dollars for rated in one.rated if rated.worker == "w00"] == [
+        pytest.approx((200 * 3 + 800 * 0.3) / 1e6)
+    ]
 
 
 def test_targets_without_a_price_come_last_and_it_is_said_where_none_has_one() -> None:
-    some, policy, rng = priced(None, (900, 900)), Cheapest(parts()), random.Random(1)
-    one = asked(rated=Ratings())
+    some, policy, rng = same(2), Cheapest(parts()), random.Random(1)
+    one = asked(rated=Ratings(), pricing=per_million(None, (900, 900)))
     assert policy.choose(one, some, rng) == 1
     assert one.rated is not None
-    assert {rated.worker: rated.dollars is None for rated in one.rated} == {
-        "w00": True,
-        "w01": False,
-    }
+    told = {rated.worker: rated.dollars is None for rated in one.rated}
+    assert told == {"w00": True, "w01": False}
     assert one.rated.note == ""
-    assert policy.choose(one, priced(None, None), rng) in (0, 1)
-    assert one.rated.note == "no target has a known price"
+    for prices in (None, per_million(None, None)):
+        bare = asked(rated=Ratings(), pricing=prices)
+        assert policy.choose(bare, some, rng) in (0, 1)
+        assert bare.rated is not None
+        assert bare.rated.note == "no target has a known price"
 
 
 def test_of_those_that_cost_the_same_the_soonest_is_taken() -> None:
-    some, policy, rng = priced((1, 5), (1, 5), (2, 5)), Cheapest(parts()), random.Random(1)
-    slow = measured(3.0, 0.01)
-    slow.price = per_million(1, 5)
-    assert isinstance(some.candidates[0], WorkerLoad)
-    some.candidates[0].figures = slow
-    assert {policy.choose(asked(at), some, rng) for at in range(50)} == {1}
+    some = pool(measured(3.0, 0.01), measured(0.5, 0.01), measured(0.1, 0.01))
+    policy, rng = Cheapest(parts()), random.Random(1)
+    prices = per_million((1, 5), (1, 5), (2, 5))
+    assert {policy.choose(asked(at, pricing=prices), some, rng) for at in range(50)} == {1}
 
 
 @given(
@@ -174,14 +175,15 @@ def test_somebody_is_always_chosen_and_one_seed_chooses_the_same(
 ) -> None:
     several: list[TargetFigures | None] = []
     for _ in range(count):
-        kind = data.draw(st.sampled_from(("none", "empty", "measured", "priced")))
+        kind = data.draw(st.sampled_from(("none", "empty", "measured")))
         figures = None if kind == "none" else TargetFigures()
         if figures is not None and kind != "empty":
             figures.streamed(data.draw(st.floats(0, 9)), data.draw(st.floats(0, 99)), 9, 0.0)
-        if figures is not None and kind == "priced":
-            figures.price = per_million(data.draw(st.floats(0, 99)), data.draw(st.floats(0, 99)))
         several.append(figures)
-    some, one = pool(*several), asked(data.draw(st.integers(0, 99)), rated=Ratings())
+    price = st.none() | st.tuples(st.floats(0, 99), st.floats(0, 99))
+    prices = per_million(*data.draw(st.lists(price, min_size=count, max_size=count)))
+    some = pool(*several)
+    one = asked(data.draw(st.integers(0, 99)), rated=Ratings(), pricing=prices)
     chosen = [
         Policies(OwnBindings(), PolicyOptions(dollar_seconds=9.0))
         .named(f"choose={word}")

@@ -53,12 +53,12 @@ def test_a_whole_stream_is_done_and_has_its_usage() -> None:
     judge = judged(vendor.stream([{"type": "text", "text": "Hi"}]))
     judge.finish()
     assert (judge.begun, judge.done, judge.failure) == (True, True, None)
-    assert judge.usage == Usage(37, 12, 20, 5, 7, 3)
+    assert judge.usage == Usage(37, 12, 20, 5, 7, 3, "standard")
 
 
 def test_what_was_told_of_a_cut_stream_is_known() -> None:
     judge = judged(vendor.start() + TEXT + HI)
-    assert judge.usage == Usage(37, 0, 20, 0, 7, 3)
+    assert judge.usage == Usage(37, 0, 20, 0, 7, 3, "standard")
     judge.finish()
     assert isinstance(judge.failure, SmgError)
     assert judge.failure.kind is ErrorKind.UPSTREAM_FAILED
@@ -106,7 +106,7 @@ def test_whole_bodies(body: Any, failed: bool) -> None:
     judge.whole(json.dumps(body).encode())
     assert (judge.failure is not None, judge.done) == (failed, not failed)
     if not failed:
-        assert judge.usage == Usage(37, 12, 20, 5, 7, 3)
+        assert judge.usage == Usage(37, 12, 20, 5, 7, 3, "standard")
 
 
 @settings(max_examples=60, deadline=None)
@@ -120,7 +120,7 @@ def test_streams_and_bodies_of_any_answer_are_judged_alike(
     whole.whole(json.dumps(vendor.message(*blocks, reason=word)).encode())
     for judge in (streamed, whole):
         assert (judge.begun, judge.done, judge.failure) == (True, True, None)
-        assert judge.usage == Usage(37, 12, 20, 5, 7, 3)
+        assert judge.usage == Usage(37, 12, 20, 5, 7, 3, "standard")
 
 
 @settings(max_examples=100, deadline=None)

@@ -54,7 +54,9 @@ def test_an_answer_begins_with_its_first_word(item: Item, first: str) -> None:
         if judge.begun and not begun:
             begun = json.loads(data)["type"]
     assert begun == first
-    assert (judge.done, judge.failure, judge.usage) == (True, None, Usage(9, 5, 4, 3, 2, 0))
+    tools = (("web_search", 1),) if item == searched() else ()
+    used = Usage(9, 5, 4, 3, 2, 0, server_tools=tools)
+    assert (judge.done, judge.failure, judge.usage) == (True, None, used)
 
 
 def test_an_answer_without_its_last_event_is_not_whole() -> None:

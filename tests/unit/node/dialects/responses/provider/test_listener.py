@@ -76,6 +76,7 @@ def test_a_stream_and_the_whole_answer_say_the_same(
     items: Any, blocks: list[tuple[Any, ...]], finish: str
 ) -> None:
     told = stream(*items)
+    tools = (("web_search", 1),) if searched() in items else ()
     for events in (
         heard([told]),
         heard(bytes([one]) for one in told),
@@ -84,7 +85,7 @@ def test_a_stream_and_the_whole_answer_say_the_same(
     ):
         assert blocks_in(events) == blocks
         assert finish_in(events) == finish
-        assert usage_in(events) == Usage(9, 5, 4, 3, 2, 0)
+        assert usage_in(events) == Usage(9, 5, 4, 3, 2, 0, server_tools=tools)
 
 
 @settings(max_examples=40, deadline=None)

@@ -55,6 +55,10 @@ async def test_an_operator_sees_what_everybody_used_in_the_last_day() -> None:
         "cached_tokens": 4,
         "completion_tokens": 5,
         "cost_micro": 0,
+        "cache_write_tokens": 0,
+        "calls": 0,
+        "unpriced_calls": 0,
+        "estimated_calls": 0,
     }
     assert said["rows"] == [
         {"tenant": "acme", "model": "m", **counts, "refused": 1},
@@ -68,6 +72,10 @@ async def test_an_operator_sees_what_everybody_used_in_the_last_day() -> None:
         "cached_tokens": 12,
         "completion_tokens": 15,
         "cost_micro": 0,
+        "cache_write_tokens": 0,
+        "calls": 0,
+        "unpriced_calls": 0,
+        "estimated_calls": 0,
     }
     first, end = (datetime.fromisoformat(said[name]) for name in ("from", "to"))
     assert first < now <= end

@@ -21,6 +21,7 @@ class Judge:
         self.begun = self.done = False
         self.failure: SmgError | WorkerError | None = None
         self.usage: Usage | None = None
+        self.deltas = 0
         self.heard: list[tuple[bytes, bytes]] = []
 
     def take(self, name: bytes, data: bytes) -> None:

@@ -21,7 +21,8 @@ from smg_node.pipeline.relay.answer_collector import AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import APIS, relayable
-from smg_node.pipeline.relay.vendors import vendor_call
+from smg_node.pipeline.relay.vendors import vendor_stream
+from smg_node.pipeline.relay.vendors.call_prices import Spent
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.providers.provider_dialects import provider_dialect
 
@@ -183,7 +184,7 @@ class Side:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody wait long behind an end."""
-    monkeypatch.setattr(vendor_call, "TAIL_S", 0.01)
+    monkeypatch.setattr(vendor_stream, "TAIL_S", 0.01)
 
 
 def wish() -> GenerateRequest:
@@ -306,3 +307,54 @@ async def test_a_field_that_is_refused_is_left_out_of_what_is_written_here_only(
     events, _ = await heard(written, Side(refusal))
     assert events[-1] == End()
     assert len(written.asked) == 2
+
+
+# ── What the vendor takes money for ──────────────────────────────────────────
+
+
+async def test_a_whole_answer_costs_what_its_vendor_says() -> None:
+    passed = called(Engine(Stream(WHOLE)), Side())
+    await told(passed)
+    _, listened = await heard(Engine(Stream(WHOLE)), Side())
+    assert passed.spent() == listened.spent() == Spent(Usage(5, 2, 0))
+
+
+@pytest.mark.parametrize("listened", [True, False])
+async def test_one_that_broke_off_costs_its_prompt_and_what_came(listened: bool) -> None:
+    call = called(
+        Engine(Stream(WHOLE[:2], BROKEN)), Side(), listen=_listen if listened else _nobody
+    )
+    with pytest.raises(SmgError, match="broke"):
+        await told(call)
+    spent = call.spent()
+    assert spent == Spent(Usage(7, 2, 0), estimated=True)
+    assert call.usage.completion_tokens == 2
+
+
+async def test_one_whose_client_left_costs_what_came() -> None:
+    call = called(Engine(Stream(WHOLE)), Side())
+    pieces = call.answer(REQUEST)
+    async for piece in pieces:
+        if isinstance(piece, bytes):
+            break
+    await pieces.aclose()
+    assert call.spent() == Spent(Usage(7, 1, 0), estimated=True)
+
+
+async def test_what_was_never_answered_costs_nothing() -> None:
+    refusal = Refusal(REFUSED)
+    refused = called(Engine(Stream([b"{}"], status=400)), Side(refusal))
+    unheard = called(Engine(BROKEN), Side())
+    failed = called(Engine(Stream([b'data: {"error":{"message":"full"}}\n\n'])), Side())
+    for call in (refused, unheard, failed):
+        with pytest.raises(SmgError):
+            await told(call)
+        assert call.spent() is None
+
+
+def _listen(listen_as: Any) -> AnswerCollector:
+    return AnswerCollector(listen_as(begin_of(wish(), "1", 1000), 3, ()), seen=True)
+
+
+def _nobody(_listen_as: Any) -> None:
+    return None

@@ -1,4 +1,4 @@
-"""Usage book: requests, tokens and cost by UTC hour, tenant, key and model, as whole numbers. Pure.
+"""Usage book: requests, tokens and cost by UTC hour, tenant, key, model and provider, as whole numbers. Pure.
 
 Requests are counted when they are over. Counts only grow until their hour is over, and each hour's
 are named by a *part* that no other hour and no other run of this node has. So what is written are
@@ -6,110 +6,50 @@ totals: of one part the latest line counts, and one that was written twice, or t
 nothing. Between two looks at the disk a request costs one look-up and six additions.
 
 Only what was worked on has tokens: a request that was refused has none, and neither has one that failed before its
-client got anything. Cost is in millionths of the currency, by the prices of the moment the request was over, and is
-rounded up for each request, as limits on cost are charged.
+client got anything. What a vendor has begun to answer has tokens and a cost in any case, in a row of its provider.
+Cost is by the prices of the moment the request was over. It is kept exact, in millionths of the currency and, of the
+next one, millionths of that: so sums of any number of requests are exact as well.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
-import msgspec
-
-from smg_node.admission.limit_matching import Prices
+from smg_node.admission.usage.usage_lines import (
+    AT_PROVIDER,
+    HOUR_MS,
+    NONE,
+    OTHER,
+    Counts,
+    Line,
+    Who,
+    line,
+)
+from smg_node.core.generation.events import Usage
 from smg_node.core.generation.outcome import Outcome
+from smg_node.core.prices.cost import call_pico
+from smg_node.core.prices.price import day_of
+from smg_node.core.prices.price_list import PriceList
 
-HOUR_MS: Final = 3_600_000
 ROWS_MAX: Final = 1_000
 """Of an hour; what does not fit is counted as others'. A day then has at most a few megabytes."""
 PAIRS_MAX: Final = 1_000
-"""Of a tenant and a model that scrapes see apart."""
+"""Of a tenant and a model, and of a provider and a model, that scrapes see apart."""
 HOURS_MAX: Final = 48
 """So long a disk may be full before the oldest of what was not written is lost."""
 EARLY_MS: Final = 60_000
 """A clock that is put back by less than this does not begin the hour before it once more."""
-OTHER: Final = "(other)"
-NONE: Final = "(none)"
-"""Neither can be the name of a tenant: those have no brackets."""
 AT_ONCE: Final = 64
 """So many requests are counted together."""
 _UNSERVED: Final = 501
 """Nobody here can do that: it was nobody's work, and may have been tried in another way."""
-
-Who: TypeAlias = tuple[str, str, str]
-"""Tenant, id of the key, model; empty where there was none."""
 
 
 _alike: Final = attrgetter("tenant", "key_id", "model", "kind")
 _prompt_of: Final = attrgetter("prompt_tokens")
 _cached_of: Final = attrgetter("cached_tokens")
 _answer_of: Final = attrgetter("completion_tokens")
-
-
-class Counts:
-    """Sums of one group. `cached` is a part of `prompt`."""
-
-    __slots__ = ("answer", "cached", "cost", "prompt", "refused", "requests")
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.refused = 0
-        self.prompt = 0
-        self.cached = 0
-        self.answer = 0
-        self.cost = 0
-
-    def add(self, other: "Counts | Line") -> None:
-        """Add these amounts."""
-        self.requests += other.requests
-        self.refused += other.refused
-        self.prompt += other.prompt
-        self.cached += other.cached
-        self.answer += other.answer
-        self.cost += other.cost
-
-
-class Line(msgspec.Struct, frozen=True, array_like=True):
-    """Use of one owner in an hour, counted from the Unix epoch, as far as one part knows."""
-
-    part: str
-    hour: int
-    tenant: str
-    key_id: str
-    model: str
-    requests: int = 0
-    refused: int = 0
-    prompt: int = 0
-    cached: int = 0
-    answer: int = 0
-    cost: int = 0
-
-    @property
-    def who(self) -> Who:
-        """The owner: tenant, key and model."""
-        return self.tenant, self.key_id, self.model
-
-    @property
-    def events(self) -> int:
-        """How often anything was counted: of two lines of one part the one with more is the later one."""
-        return self.requests + self.refused
-
-
-def line(part: str, hour: int, who: Who, counts: Counts) -> Line:
-    """Return what is written of these counts."""
-    return Line(
-        part,
-        hour,
-        *who,
-        counts.requests,
-        counts.refused,
-        counts.prompt,
-        counts.cached,
-        counts.answer,
-        counts.cost,
-    )
 
 
 class _Hour:
@@ -135,7 +75,7 @@ class _Hour:
 class UsageBook:
     """Counts of used requests and tokens. `life` is a name that no other run of this node has."""
 
-    def __init__(self, prices: Prices, *, now_ms: Callable[[], int], life: str) -> None:
+    def __init__(self, prices: PriceList, *, now_ms: Callable[[], int], life: str) -> None:
         self.life: Final = life
         self.lost = 0
         """Rows of hours that could not be written for so long that they were given up."""
@@ -147,10 +87,11 @@ class UsageBook:
         self._late: list[Outcome] = []
         """Requests of the present hour that are to be counted."""
         self._past: dict[tuple[str, str], Counts] = {}
+        self._past_of_providers: dict[tuple[str, str], Counts] = {}
         self._hours: list[_Hour] = []
         self._hour = self._begun(now_ms())
 
-    def retune(self, prices: Prices) -> None:
+    def retune(self, prices: PriceList) -> None:
         """Use other prices from the next request on; what was used before keeps its cost."""
         self._settle()
         self._prices = prices
@@ -181,10 +122,15 @@ class UsageBook:
             return
         self._late = []
         for (tenant, key_id, model, kind), several in groupby(late, _alike):
-            who, over = (tenant, key_id, model), list(several)
-            counts = self._rows.get(who)
-            if counts is None:
-                counts = self._new_row(who)
+            over = []
+            for one in several:
+                if one.bills:
+                    self._bill(one)
+                else:
+                    over.append(one)
+            if not over:
+                continue
+            counts = self._row((tenant, key_id, model, ""))
             if kind == "ok":
                 counts.requests += len(over)
                 self._charge(counts, model, over)
@@ -195,23 +141,39 @@ class UsageBook:
                 counts.requests += len(served)
                 self._charge(counts, model, [one for one in served if _worked_on(one)])
 
+    def _bill(self, outcome: Outcome) -> None:
+        """Count a request that vendors have worked on: as one of the last of them, its calls with each."""
+        owner = (outcome.tenant, outcome.key_id, outcome.model)
+        last = self._row((*owner, outcome.bills[-1].provider))
+        if outcome.kind == "refused":
+            last.refused += 1
+        else:
+            last.requests += 1
+        for bill in outcome.bills:
+            self._row((*owner, bill.provider)).charge(bill)
+
     def _charge(self, counts: Counts, model: str, over: Sequence[Outcome]) -> None:
         prompts, answers = list(map(_prompt_of, over)), list(map(_answer_of, over))
         cached = list(map(min, map(_cached_of, over), prompts))
         counts.prompt += sum(prompts)
         counts.answer += sum(answers)
         counts.cached += sum(cached)
-        price = self._prices.get(model)
-        if price is not None:
-            for prompt, known, answer in zip(prompts, cached, answers, strict=True):
-                counts.cost += math.ceil(
-                    (prompt - known) * price.prompt + known * price.cached + answer * price.answer
-                )
+        price = self._prices.of(model)
+        if price is None:
+            return
+        day = day_of(self._hour.hour * HOUR_MS)
+        for used in map(Usage, prompts, answers, cached):
+            pico = call_pico(price, used, day=day)
+            if pico is not None:
+                counts.pay(pico)
 
-    def _new_row(self, who: Who) -> Counts:
+    def _row(self, who: Who) -> Counts:
         rows = self._rows
+        found = rows.get(who)
+        if found is not None:
+            return found
         if len(rows) >= ROWS_MAX:
-            who = (OTHER, OTHER, OTHER)
+            who = (OTHER, OTHER, OTHER, OTHER if who[-1] else "")
         return rows.setdefault(who, Counts())
 
     def _begun(self, now_ms: int) -> _Hour:
@@ -219,6 +181,7 @@ class UsageBook:
         if self._hours:
             self._settle()
             _fold(self._past, self._hour)
+            _fold(self._past_of_providers, self._hour, of_providers=True)
             self._drop_written()
             if len(self._hours) >= HOURS_MAX:
                 self.lost += len(self._hours.pop(0).rows)
@@ -249,10 +212,7 @@ class UsageBook:
         if now_ms >= self._ends_ms or now_ms < self._begins_ms:
             self._hour = self._begun(now_ms)
         for one in lines:
-            counts = self._rows.get(one.who)
-            if counts is None:
-                counts = self._new_row(one.who)
-            counts.add(one)
+            self._row(one.who).add(one)
         if not self._dirty:
             self._dirty = True
             self._changed()
@@ -274,8 +234,9 @@ class UsageBook:
         """Take note that these are on the disk."""
         hours = {hour.part: hour for hour in self._hours}
         for one in lines:
-            if one.part in hours:
-                hours[one.part].written[one.who] = one.events
+            hour = hours.get(one.part.partition(AT_PROVIDER)[0])
+            if hour is not None:
+                hour.written[one.who] = one.events
         self._drop_written()
 
     def _drop_written(self) -> None:
@@ -290,19 +251,30 @@ class UsageBook:
 
     def pairs(self) -> Mapping[tuple[str, str], Counts]:
         """Return what each tenant used of each model since the start; after so many, others together."""
+        return self._sums(self._past, of_providers=False)
+
+    def of_providers(self) -> Mapping[tuple[str, str], Counts]:
+        """Return what providers have billed of each model since the start; after so many, others together."""
+        return self._sums(self._past_of_providers, of_providers=True)
+
+    def _sums(
+        self, past: Mapping[tuple[str, str], Counts], *, of_providers: bool
+    ) -> Mapping[tuple[str, str], Counts]:
         self._settle()
         pairs: dict[tuple[str, str], Counts] = {}
-        for pair, counts in self._past.items():
+        for pair, counts in past.items():
             pairs[pair] = Counts()
             pairs[pair].add(counts)
-        _fold(pairs, self._hour)
+        _fold(pairs, self._hour, of_providers=of_providers)
         return pairs
 
 
-def _fold(pairs: dict[tuple[str, str], Counts], hour: _Hour) -> None:
-    """Add an hour to the sums by tenant and model; an owner that has a row keeps it."""
-    for (tenant, _, model), counts in hour.rows.items():
-        pair = (tenant or NONE, model or NONE)
+def _fold(pairs: dict[tuple[str, str], Counts], hour: _Hour, *, of_providers: bool = False) -> None:
+    """Add an hour to the sums by tenant, or provider, and model; an owner that has a row keeps it."""
+    for (tenant, _, model, provider), counts in hour.rows.items():
+        if of_providers and not provider:
+            continue
+        pair = (provider if of_providers else tenant or NONE, model or NONE)
         if pair not in pairs and len(pairs) >= PAIRS_MAX:
             pair = (OTHER, OTHER)
         pairs.setdefault(pair, Counts()).add(counts)
@@ -317,15 +289,3 @@ def _worked_on(outcome: Outcome) -> bool:
 
 def _nothing() -> None:
     return
-
-
-def merged(*sources: Sequence[Line]) -> dict[tuple[str, int, Who], Line]:
-    """Return the latest line of each part, hour and owner."""
-    latest: dict[tuple[str, int, Who], Line] = {}
-    for source in sources:
-        for one in source:
-            key = (one.part, one.hour, one.who)
-            known = latest.get(key)
-            if known is None or one.events >= known.events:
-                latest[key] = one
-    return latest

@@ -5,34 +5,26 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.admission.admission_settings import Counting, prices
-from smg_node.admission.limit_matching import Price
-from smg_node.admission.usage_book import (
-    AT_ONCE,
-    HOURS_MAX,
-    NONE,
-    OTHER,
-    PAIRS_MAX,
-    ROWS_MAX,
-    Line,
-    UsageBook,
-    merged,
-)
+from smg_node.admission.usage.usage_book import AT_ONCE, HOURS_MAX, PAIRS_MAX, ROWS_MAX, UsageBook
+from smg_node.admission.usage.usage_lines import NONE, OTHER, Line, merged
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
+from smg_node.core.prices.price import Price
+from smg_node.core.prices.price_list import PriceList
 from smg_node.telemetry.metrics.declared import usage as usage_metrics
 from smg_node.telemetry.metrics.meters import Meters
-from support.http.request_usage import MIDNIGHT, Wall, outcome
+from support.http.request_usage import MIDNIGHT, Wall, flat, outcome
 
-PRICES = {"m": Price(2.0, 0.5, 10.0)}
+PRICES = {"m": flat(2.0, 0.5, 10.0)}
 
 
 def book(wall: Wall | None = None, **of: Price) -> UsageBook:
-    return UsageBook(of, now_ms=(wall or Wall()).now_ms, life="a")
+    return UsageBook(PriceList(of), now_ms=(wall or Wall()).now_ms, life="a")
 
 
-def used(usage: UsageBook) -> dict[tuple[str, str, str], tuple[int, ...]]:
+def used(usage: UsageBook) -> dict[tuple[str, ...], tuple[int, ...]]:
     """Requests, refused, prompt, cached, answer, cost: of each."""
     return {
-        one.who: (one.requests, one.refused, one.prompt, one.cached, one.answer, one.cost)
+        one.who[:3]: (one.requests, one.refused, one.prompt, one.cached, one.answer, one.cost)
         for one in usage.lines()
     }
 
@@ -54,19 +46,23 @@ def test_requests_tokens_and_cost_are_counted_by_tenant_key_and_model() -> None:
     assert {(line.part, line.hour) for line in usage.lines()} == {("a.1", MIDNIGHT)}
 
 
-def test_a_fraction_of_a_millionth_is_rounded_up_for_each_request() -> None:
-    usage = book(m=Price(0.25, 0.0, 0.0))
+def test_fractions_of_a_millionth_add_up() -> None:
+    usage = book(m=flat(0.25, 0.0, 0.0))
     usage.record(outcome(prompt=1, cached=0, answer=0))
     usage.record(outcome(prompt=5, cached=0, answer=0))
-    assert used(usage)["acme", "k1", "m"][-1] == 1 + 2
+    (line,) = usage.lines()
+    assert (line.cost, line.pico) == (1, 500_000)
+    usage.record(outcome(prompt=2, cached=0, answer=0))
+    (line,) = usage.lines()
+    assert (line.cost, line.pico) == (2, 0)
 
 
 def test_what_was_used_before_a_change_of_prices_keeps_its_cost() -> None:
-    usage = book(m=Price(1.0, 1.0, 1.0))
+    usage = book(m=flat(1.0, 1.0, 1.0))
     usage.record(outcome())
-    usage.retune({"m": Price(2.0, 2.0, 2.0)})
+    usage.retune(PriceList({"m": flat(2.0, 2.0, 2.0)}))
     usage.record(outcome())
-    usage.retune({})
+    usage.retune(PriceList())
     usage.record(outcome())
     assert used(usage)["acme", "k1", "m"][-1] == 15 + 30
 
@@ -74,7 +70,7 @@ def test_what_was_used_before_a_change_of_prices_keeps_its_cost() -> None:
 def test_more_is_never_cached_than_asked() -> None:
     usage = book(m=PRICES["m"])
     usage.record(outcome(prompt=3, cached=400, answer=0))
-    assert used(usage)["acme", "k1", "m"] == (1, 0, 3, 3, 0, 2)
+    assert used(usage)["acme", "k1", "m"] == (1, 0, 3, 3, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +137,7 @@ events = st.one_of(
         attempts=st.integers(0, 1),
     ),
     st.floats(0.01, 1.2),
-    st.dictionaries(st.just("m"), st.builds(Price, *3 * [st.floats(0, 3)])),
+    st.dictionaries(st.just("m"), st.builds(flat, *3 * [st.floats(0, 3)])),
 )
 
 
@@ -157,8 +153,8 @@ def test_it_does_not_matter_how_often_somebody_looks(
             for wall in walls:
                 wall.pass_hours(step)
         elif isinstance(step, dict):
-            watched.retune(step)
-            unwatched.retune(step)
+            watched.retune(PriceList(step))
+            unwatched.retune(PriceList(step))
         else:
             for _ in range(times):
                 watched.record(step)
@@ -288,8 +284,8 @@ def test_prices_are_those_of_the_settings() -> None:
         "answer_price": {"a": 10.0},
     }
     assert prices(lambda field: said[field]) == {
-        "a": Price(2.5, 2.5, 10.0),
-        "b": Price(0.0, 0.1, 0.0),
+        "a": flat(2.5, 2.5, 10.0),
+        "b": flat(0.0, 0.1, 0.0),
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE
-from smg_node.pipeline.relay.vendors.conversation_opening import opening_of
+from smg_node.pipeline.relay.routes.conversation_opening import opening_of
 
 CHAT = APIS["chat"].prompt
 MESSAGES = NATIVE["messages"].prompt

@@ -1,0 +1,1 @@
+"""Usage of tenants, keys, models and providers: counted here, by the hour."""
