@@ -246,7 +246,9 @@ class PieceStore:
     def state(self) -> Mapping[str, NamespaceState]:
         """Return what is held, by name."""
         told = {name: _namespace_state(space) for name, space in self.namespaces.items()}
-        return {**told, **{name: self._table_state(name) for name in self.tables}}
+        # A brief table that nobody uses is not spoken of, as before there were any.
+        shown = [name for name in self.tables if name not in self._undigested or self.tables[name]]
+        return {**told, **{name: self._table_state(name) for name in shown}}
 
     def _table_state(self, name: str) -> NamespaceState:
         table = self.tables[name]

@@ -68,7 +68,7 @@ class World:
 
 def rows_of(node: MeshNode) -> int:
     kinds = node.get("/v1/cluster/state")["namespaces"]
-    return int(next(kind["entries"] for kind in kinds if kind["name"] == "prompt_caches"))
+    return sum(int(kind["entries"]) for kind in kinds if kind["name"] == "prompt_caches")
 
 
 def put(node: MeshNode, path: str, body: Any) -> Answer:

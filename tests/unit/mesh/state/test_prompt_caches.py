@@ -66,6 +66,14 @@ def test_it_changes_no_digest_and_is_on_no_disk_but_a_node_that_comes_is_handed_
     assert [one.scope for one in view(world, "c").rows()] == [9]
 
 
+def test_it_is_spoken_of_only_where_there_are_rows_and_has_no_digest_of_its_own() -> None:
+    world = ReplicaWorld(1)
+    assert TABLE not in world["a"].replica.state()
+    view(world, "a").put(ROW)
+    told = world["a"].replica.state()[TABLE]
+    assert (told.entries, told.digest) == (1, "0" * 16)
+
+
 def test_rows_leave_half_of_the_rate_of_rumors_to_the_rest_and_are_in_the_next_exchange() -> None:
     world = ReplicaWorld(2, options=replace(SMALL, rumor_bytes_per_s=2_000))
     a = view(world, "a")
