@@ -110,6 +110,17 @@ PROFILES: Final[Mapping[ProfileName, SwimOptions]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BriefTable:
+    """Options of a table whose rows live for minutes: they are spread by rumor, handed to nodes that come, and kept on
+    no disk. They are in no digest: at one row a request no two nodes would ever hold the same.
+    """
+
+    shards: int = 16
+    rows_max: int = 100_000
+    ttl_ms: int = 300_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StateOptions:
     """Options of replicated state. Times are milliseconds."""
 
@@ -132,6 +143,9 @@ class StateOptions:
     """Namespaces whose keys go by their first part: all that is said of one worker travels together."""
     tables: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({"sticky": 64}))
     """Tables and into how many shards each is cut: what differs is sent a shard at a time."""
+    brief_tables: Mapping[str, BriefTable] = field(
+        default_factory=lambda: MappingProxyType({"prompt_caches": BriefTable()})
+    )
     document_bytes_max: int = 262_144
     """A document of that size merges in 5 ms at worst, in which nothing else runs; more keys are refused."""
     epoch_bytes: int = 196_608

@@ -42,6 +42,7 @@ from smg_mesh.state.api_keys import KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.prober_selection import probers
+from smg_mesh.state.prompt_caches import CacheRow, PromptCaches
 from smg_mesh.state.providers import PROVIDER, ROUTE, ProvidersView, sealed_in, sealed_text
 from smg_mesh.state.running_config import Running
 from smg_mesh.state.settings import SettingsView, SettingValue
@@ -67,12 +68,12 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CarriedSecrets", "Entry", "Held", "Hints",
-    "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView",
-    "NamespaceState", "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue",
-    "Running", "SettingValue", "SettingsView", "Share", "Shared", "StateError", "Sticky", "Verdict",
-    "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "probers", "sealed_in",
-    "sealed_text",
+    "NOTES", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CacheRow", "CarriedSecrets", "Entry",
+    "Held", "Hints", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed",
+    "LoadView", "NamespaceState", "PromptCaches", "ProvidersView", "Report", "Rights",
+    "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView", "Share",
+    "Shared", "StateError", "Sticky", "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry",
+    "WorkerSpec", "probers", "sealed_in", "sealed_text",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
@@ -138,6 +139,7 @@ class Shared:
         self.keys: Final = Keys(self._replica.namespace("keys"))
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
         self.sticky: Final = Sticky(self._replica.table("sticky"))
+        self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))
         self.load: Final = LoadView(registers, name)
         self.verdicts: Final = Verdicts(registers, name)
         self.running: Final = Running(registers, name)

@@ -124,6 +124,14 @@ OPTIONS: Final = (
         0,
     ),
     Option(
+        "cache-scope",
+        str,
+        "whose a cache is: the account's, or each key's",
+        _COSTS,
+        "cache_scope",
+        metavar="account|key",
+    ),
+    Option(
         "price",
         list[str],
         "micro-dollars per million tokens: MODEL[@TIER][>TOKENS]=PROMPT,CACHED,WRITTEN,WRITTEN_LONG,ANSWER",

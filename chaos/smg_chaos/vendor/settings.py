@@ -14,6 +14,7 @@ from smg_chaos.vendor.limits.bill import parse_price
 KEYS: Final = ("sk-vendor", "AKIDVENDOR:vendor-secret")
 """The good keys unless others are given: one for headers, one for signatures."""
 ANY_MODEL: Final = "*"
+CACHE_SCOPES: Final = ("account", "key")
 
 
 class VendorSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +38,7 @@ class VendorSettings(msgspec.Struct, frozen=True, kw_only=True):
     cache: bool = True
     cache_ttl_s: float = 300.0
     cache_min_tokens: int = 0
+    cache_scope: str = "account"
     prices: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     seed: int = 1
@@ -44,6 +46,8 @@ class VendorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuse, with ValueError, what is not known."""
+        if self.cache_scope not in CACHE_SCOPES:
+            raise ValueError(unknown_name("cache scope", self.cache_scope, CACHE_SCOPES))
         if self.kind not in HOSTINGS:
             raise ValueError(unknown_name("kind", self.kind, HOSTINGS))
         for quirk in self.quirks:

@@ -218,7 +218,7 @@ class Vendor:
             raise VendorError(Reason.CONTENT_FILTER, said, path="prompt")
         expected = prompt + (conversation.answer_max or 0)
         buckets = self.rates.admit(key, expected, times.now_s)
-        cost = self._cost(call, conversation, draft, times)
+        cost = self._cost(call, conversation, draft, key, times)
         seed = blake2b(request.body + call.model.encode(), digest_size=_SEED_BYTES).hexdigest()
         answer = Answer(draft, cost, seed, int(times.wall_s), conversation.shows_thoughts)
         counts = cost.prompt - (cost.cached if call.operation in _MARKED else 0)
@@ -241,8 +241,10 @@ class Vendor:
         reply.charge = charge
         return reply
 
-    def _cost(self, call: Call, conversation: Conversation, draft: Draft, times: Times) -> Cost:
-        use = self._cached(call, conversation, times)
+    def _cost(
+        self, call: Call, conversation: Conversation, draft: Draft, key: str, times: Times
+    ) -> Cost:
+        use = self._cached(call, conversation, key, times)
         return Cost(
             conversation.prompt_tokens,
             use.read,
@@ -252,12 +254,13 @@ class Vendor:
             len(draft.thought),
         )
 
-    def _cached(self, call: Call, conversation: Conversation, times: Times) -> CacheUse:
+    def _cached(self, call: Call, conversation: Conversation, key: str, times: Times) -> CacheUse:
         settings, traits = self.settings, call.traits
         if not settings.cache:
             return CacheUse()
         least = settings.cache_min_tokens or traits.cache_min_tokens
-        scope = f"{settings.account}|{call.model}"
+        owner = key if settings.cache_scope == "key" else ""
+        scope = f"{settings.account}|{owner}|{call.model}"
         if call.operation in _MARKED:
             return self.cache.marked(scope, conversation.segments, least, times.now_s)
         scope += f"|{call.body.get('prompt_cache_key') or ''}"

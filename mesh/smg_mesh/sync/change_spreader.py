@@ -104,18 +104,28 @@ class Spreader:
         else:
             self.push(PUSH_COUNT)
 
+    def say_if_easy(self, kind: str, key: str, content: bytes) -> None:
+        """Spread it as a rumor if half of the rate stays for what others wait for; else the next exchange has it."""
+        if self.alone:
+            return
+        reserve = self._options.rumor_bytes_per_s * _BURST_S // 2
+        if len(content) <= NEWS_BYTES_MAX and self._allowed(len(content), reserve=reserve):
+            self._tell(SpreadRumor(kind, key, content))
+        else:
+            self._tell(Count("rumor_left_out", detail=kind))
+
     def say_now(self, kind: str, key: str, content: bytes) -> None:
         """Spread what is worth nothing later, whatever the rate: the caller bounds it."""
         if not self.alone:
             self._tell(SpreadRumor(kind, key, content))
 
-    def _allowed(self, size_bytes: int) -> bool:
+    def _allowed(self, size_bytes: int, *, reserve: int = 0) -> bool:
         now_ms, rate = self._now_ms(), self._options.rumor_bytes_per_s
         earned = (now_ms - self._filled_ms) * rate // 1000
         if earned > 0:
             self._allowance = min(rate * _BURST_S, self._allowance + earned)
             self._filled_ms = now_ms
-        if self._allowance < size_bytes:
+        if self._allowance - reserve < size_bytes:
             return False
         self._allowance -= size_bytes
         return True

@@ -114,8 +114,21 @@ class PieceStore:
                 name, me, shards=shards, options=options, clock=self.clock, wrote=table_wrote(name)
             )
             for name, shards in options.tables.items()
+        } | {
+            name: Table(
+                name,
+                me,
+                shards=brief.shards,
+                options=options,
+                clock=self.clock,
+                wrote=table_wrote(name),
+                brief=brief,
+            )
+            for name, brief in options.brief_tables.items()
         }
-        self._shards: Final = dict(options.tables)
+        briefs = {name: brief.shards for name, brief in options.brief_tables.items()}
+        self._shards: Final = {**options.tables, **briefs}
+        self._undigested: Final = frozenset(briefs)
 
     # ── Finding ──────────────────────────────────────────────────────────────
 
@@ -179,7 +192,9 @@ class PieceStore:
         return self._digests.get(name, 0)
 
     def changed(self, name: str) -> bool:
-        """Bring the digest up to date; return whether the piece has become another one."""
+        """Bring the digest up to date; return whether the piece has become another one. Brief tables are in none."""
+        if name.partition("/")[0] in self._undigested:
+            return False
         before = self._digests.pop(name, 0)
         piece = self._piece_digest(name)
         if piece:
@@ -231,13 +246,15 @@ class PieceStore:
     def state(self) -> Mapping[str, NamespaceState]:
         """Return what is held, by name."""
         told = {name: _namespace_state(space) for name, space in self.namespaces.items()}
-        return {**told, **{name: self._table_state(name) for name in self.tables}}
+        # A brief table that nobody uses is not spoken of, as before there were any.
+        shown = [name for name in self.tables if name not in self._undigested or self.tables[name]]
+        return {**told, **{name: self._table_state(name) for name in shown}}
 
     def _table_state(self, name: str) -> NamespaceState:
         table = self.tables[name]
         pieces = table.pieces()
         digest = 0
-        for shard, piece, _ in pieces:
+        for shard, piece, _ in pieces if name not in self._undigested else ():
             digest ^= _folded(f"{name}/{shard}", 0, piece)
         size_bytes = sum(size for _, _, size in pieces)
         shown = digest.to_bytes(8, "big").hex()

@@ -325,7 +325,9 @@ class Replica:
     def _wrote_row(self, name: str, row: Row) -> None:
         table = self._shelf.tables[name]
         key = blake2b(row.key.encode(), digest_size=_TABLE_KEY_BYTES).hexdigest()
-        self._spreader.say(TABLE + name, key, table.pack(row))
+        spread = self._spreader
+        say = spread.say_if_easy if name in self._options.brief_tables else spread.say
+        say(TABLE + name, key, table.pack(row))
         self._caretaker.keep_going()
         self._shelf.changed(f"{name}/{table.shard_of(row.key)}")
 

@@ -88,6 +88,7 @@ PLACES: Final[Mapping[str, Place]] = {
 }
 STATE_PLACES: Final[Mapping[str, Place]] = {
     "document_full": Place(state_metrics.STATE_FULL),
+    "rumor_left_out": Place(state_metrics.STATE_UPKEEP, ("left_out",)),
     "state_epoch": Place(state_metrics.STATE_UPKEEP, ("epoch",)),
     "state_forgotten": Place(state_metrics.STATE_UPKEEP, ("forgotten",)),
     "state_gap": Place(state_metrics.STATE_UPKEEP, ("gap",)),

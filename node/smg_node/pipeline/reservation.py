@@ -6,16 +6,22 @@ Its owner reports the call's progress, in this order: `spoke` with its first tok
 A call may take two workers (`pairs/pair_reservation`); its owner need not know.
 """
 
+from typing import Final
+
 import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
 from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard
+from smg_node.engines.http.vendor_cache import CacheCall, Uncached
 from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.load.worker_load import RATE_TOKENS_MIN
 from smg_node.fleet.workers.worker import Worker
 from smg_node.routing.policy import Beginning
+
+NOT_CACHED: Final = Uncached()
+"""Of a call that expects nothing of a vendor's prompt cache."""
 
 
 class Reservation(msgspec.Struct, eq=False):
@@ -40,6 +46,8 @@ class Reservation(msgspec.Struct, eq=False):
     """Its prompt before the prefix index, if one was asked."""
     rank: int | None = None
     """The data-parallel rank it is for; None: its worker has one."""
+    cached: CacheCall = NOT_CACHED
+    """Its use of a vendor's prompt cache."""
     _spoken: bool = False
     _judged: bool = False
     _took_s: float | None = None

@@ -5,14 +5,17 @@ limits is kept for each key, so that load moves before the first refusal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
+from smg_node.engines.http.vendor_cache import CachePlace
 from smg_node.providers.access_tokens.made_token import MadeToken
 from smg_node.providers.access_tokens.token_keeper import TokenKeeper
+from smg_node.providers.affinity.cache_rules import scope_of
 from smg_node.providers.failures.failure_class import FailureClass
 from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
@@ -41,6 +44,11 @@ class Key(msgspec.Struct):
     off_until: float = 0.0
     why: SmgError | None = None
     """The error that made it rest."""
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that tell it from the account's others, the same on every node."""
+        return blake2b(self.value.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -92,8 +100,11 @@ class ProviderAccount:
         self._keys: list[Key] | None = None
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
+        self._scopes: dict[tuple[str, str], int] = {}
         self.outcomes: dict[str, int] = {}
         """How often the vendor answered, or failed, by the class of it."""
+        self.cache_tokens: dict[str, float] = {}
+        """Tokens of prompts that were read from the vendor's cache, written to it, and expected to be read."""
 
     def update(self, spec: ProviderSpec, secrets: ProviderSecrets) -> None:
         """Take another definition; keys that stay keep what is known of them."""
@@ -116,14 +127,16 @@ class ProviderAccount:
                     self._keys = None
         self.spec = spec
         self._models_off.clear()
+        self._scopes.clear()
 
     def close(self) -> None:
         """Make no more tokens."""
         if self._kept is not None:
             self._kept.stop()
 
-    async def use(self, need: Mapping[str, float]) -> tuple[Credential, Use]:
-        """Return the credential of the next call, which will spend about `need`.
+    async def use(self, need: Mapping[str, float], prefer: str = "") -> tuple[Credential, Use]:
+        """Return the credential of the next call, which will spend about `need`: the key with the digest `prefer` if it
+        may be used, else the next one in turn.
 
         RATE_LIMITED where every key rests; OVERLOADED where there is no token in time.
         """
@@ -138,12 +151,45 @@ class ProviderAccount:
             token = kept.keeper.current or await kept.keeper.first()
             return kept.credential(token), Use(key, key.limits.begin(need, now), token=token)
         keys = self._all()
+        for key in keys if prefer else ():
+            if key.digest == prefer and self._wait_s(key, need, now) <= 0:
+                return ApiKey(key.value), Use(key, key.limits.begin(need, now))
         for step in range(len(keys)):
             key = keys[(self._next + step) % len(keys)]
             if self._wait_s(key, need, now) <= 0:
                 self._next = (self._next + step + 1) % len(keys)
                 return ApiKey(key.value), Use(key, key.limits.begin(need, now))
         raise self._resting(need, now)
+
+    def cache_places(self, model: str, need: Mapping[str, float]) -> Sequence[CachePlace]:
+        """Return where prompts of that model are cached: in the account, or with each of its keys; and for how long
+        none, or not that one, takes a call that spends `need`.
+        """
+        spec, now = self.spec, self._now()
+        try:
+            keys = self._all()
+        except SmgError:
+            # Told to the call that needs one.
+            return (CachePlace(scope_of(spec, model)),)
+        waits = [max(0.0, self._wait_s(key, need, now)) for key in keys]
+        if spec.cache_scope != "key":
+            return (CachePlace(self._scope(model, ""), "", min(waits)),)
+        return [
+            CachePlace(self._scope(model, key.digest), key.digest, wait_s)
+            for key, wait_s in zip(keys, waits, strict=True)
+        ]
+
+    def _scope(self, model: str, key: str) -> int:
+        found = self._scopes.get((model, key))
+        if found is None:
+            found = self._scopes[model, key] = scope_of(self.spec, model, key)
+        return found
+
+    def count_cached(self, *, read: float, written: float, expected: float) -> None:
+        """Count the tokens of one call's prompt."""
+        for name, tokens in (("read", read), ("written", written), ("expected", expected)):
+            if tokens:
+                self.cache_tokens[name] = self.cache_tokens.get(name, 0.0) + tokens
 
     def off_s(self, model: str) -> float:
         """Return for how long no call of that model should be made, 0.0 if one may be now."""

@@ -14,6 +14,8 @@ from smg_node.providers.secret import Secret
 from smg_node.providers.wire.provider_url import Site
 
 STATES: Final = ("ours", "vendor")
+CACHE_SCOPES: Final = ("account", "key")
+"""Whose a prompt cache is at the vendor: all keys', or each key's own."""
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -52,6 +54,7 @@ class ModelSpec(msgspec.Struct, frozen=True):
     dialects: tuple[str, ...] = ()
     output_max: int = 0
     quirks: tuple[str, ...] = ()
+    cache_min_tokens: int = 0
     strange: Mapping[str, Any] = {}
 
 
@@ -83,6 +86,8 @@ class ProviderSpec(msgspec.Struct, frozen=True):
     proxy: str = ""
     timeouts: Timeouts = Timeouts()
     state: str = "ours"
+    cache_scope: str = CACHE_SCOPES[0]
+    cache_key_added: bool = False
     strange: Mapping[str, Any] = {}
 
     @property

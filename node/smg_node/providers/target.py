@@ -17,9 +17,11 @@ from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.transport import HttpAnswer, HttpCall
+from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
 from smg_node.engines.http.vendor_side import Dressed, Refusal, Undressing, Unframer
 from smg_node.engines.load import Load
 from smg_node.providers.account import ProviderAccount, Use
+from smg_node.providers.affinity.cache_rules import cache_rules
 from smg_node.providers.issuers import issuer_of
 from smg_node.providers.provider_call import ApiKey, Credential, PreparedCall, ProviderCall
 from smg_node.providers.provider_connections import Connections
@@ -125,6 +127,8 @@ class VendorTarget:
         self._prices = PriceBook() if prices is None else prices
         self._prepared_for: ProviderSpec | None = None
         self._calls: dict[tuple[str, bool], PreparedCall] = {}
+        self._ruled_for: ProviderSpec | None = None
+        self._rules: dict[str, CacheRules] = {}
         self._lacks: frozenset[str] = frozenset()
         """Fields that the vendor said this model does not take."""
 
@@ -176,21 +180,33 @@ class VendorTarget:
         return frozenset((*spec.quirks, *spec.model(self.model).quirks))
 
     async def passed(
-        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+        self,
+        name: str,
+        raw: bytes,
+        *,
+        ours: str,
+        streamed: bool,
+        headers: Mapping[str, str],
+        prefer: str = "",
     ) -> Dressed:
         """See `VendorSide`."""
-        call, use = await self._call(name, raw, streamed=streamed, headers=headers)
+        call, use = await self._call(name, raw, streamed=streamed, headers=headers, prefer=prefer)
         known = "" if ours == self.model else ours
         undress = AnswerUndressing(name, known, withhold_usage=call.usage_added)
         return _dressed(call, use, undress)
 
     async def written(
-        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+        self,
+        name: str,
+        fields: Mapping[str, object],
+        *,
+        headers: Mapping[str, str],
+        prefer: str = "",
     ) -> Dressed:
         """See `VendorSide`."""
         # A header of the client's is for the vendor where it speaks the vendor's API; its own key always is.
         own = {CLIENT_KEY_HEADER: headers.get(CLIENT_KEY_HEADER, "")}
-        call, use = await self._call(name, fields, streamed=True, headers=own)
+        call, use = await self._call(name, fields, streamed=True, headers=own, prefer=prefer)
         return _dressed(call, use, None)
 
     async def _call(
@@ -200,6 +216,7 @@ class VendorTarget:
         *,
         streamed: bool,
         headers: Mapping[str, str],
+        prefer: str,
     ) -> tuple[ProviderCall, Use]:
         account = self.account
         client_key = headers.get(CLIENT_KEY_HEADER, "")
@@ -208,7 +225,7 @@ class VendorTarget:
             use = account.client_use()
         else:
             tokens = len(body) * _TOKENS_PER_BYTE if isinstance(body, bytes) else 0.0
-            credential, use = await account.use({"requests": 1.0, "tokens": tokens})
+            credential, use = await account.use({"requests": 1.0, "tokens": tokens}, prefer)
         prepared = self._prepared(name, streamed=streamed)
         call = prepared.call(body, credential, self._clock.now_ms() / 1000, headers)
         return call, use
@@ -267,6 +284,34 @@ class VendorTarget:
     def unanswered(self, dressed: Dressed) -> None:
         """See `VendorSide`."""
         self.account.unanswered(_use(dressed))
+
+    @property
+    def cache_key_added(self) -> bool:
+        """See `VendorSide`."""
+        return self.account.spec.cache_key_added
+
+    def cache_rules(self, name: str) -> CacheRules:
+        """See `VendorSide`."""
+        spec = self.account.spec
+        if spec is not self._ruled_for:
+            self._ruled_for, self._rules = spec, {}
+        found = self._rules.get(name)
+        if found is None:
+            found = self._rules[name] = cache_rules(spec, self._model, name)
+        return found
+
+    def cache_places(self, tokens: float) -> Sequence[CachePlace]:
+        """See `VendorSide`."""
+        return self.account.cache_places(self._model, {"requests": 1.0, "tokens": tokens})
+
+    def cache_key_of(self, dressed: Dressed) -> str:
+        """See `VendorSide`."""
+        by_key = self.account.spec.cache_scope == "key"
+        return _use(dressed).key.digest if by_key else ""
+
+    def cached(self, *, read: int, written: int, expected: float) -> None:
+        """See `VendorSide`."""
+        self.account.count_cached(read=read, written=written, expected=expected)
 
     def off_s(self, now_s: float) -> float:
         """See `VendorSide`."""

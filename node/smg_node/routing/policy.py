@@ -15,6 +15,7 @@ import msgspec
 
 from smg_node.core.journey import Ratings
 from smg_node.core.ports import Rng
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.routing.pool import Candidate, Pool
 
 Assignment: TypeAlias = Literal["ring", "random", "min_load", "min_group"]
@@ -25,9 +26,17 @@ CacheMode: TypeAlias = Literal["cost", "threshold"]
 CHOICE: Final = "choose="
 """Before the word by which a route says its way among its targets: `choose=fastest`. No policy has such a name."""
 
-Pricing: TypeAlias = Callable[[str, float, int], float]
-"""Dollars of a request at a worker, if that share (0 to 1) of its prompt is read from a cache and the answer has so many
-tokens; infinity where no price is known."""
+
+class Pricing(Protocol):
+    """Prices of one request."""
+
+    def __call__(self, worker: str, cached: float, answer: int, written: float = 0.0, /) -> float:
+        """Return its dollars at a worker; infinity where no price is known.
+
+        `cached` and `written` are the shares (0 to 1) of its prompt that are read from a vendor's cache and newly
+        written to it; the answer has `answer` tokens.
+        """
+        ...
 
 
 class Asked(msgspec.Struct, eq=False):
@@ -53,6 +62,8 @@ class Asked(msgspec.Struct, eq=False):
     """How many tokens of the prompt the chosen one has to compute, if nothing is cached; None: all of `ids`."""
     conversation: str = ""
     """Digest of how the conversation begins, the same for all of its turns; "" where it is not known."""
+    caches: "CachePlan | None" = None
+    """What vendors' prompt caches are expected to save, for a route that chooses by it."""
     prompt_tokens: int = 0
     """Tokens of the prompt, or an estimate where nobody counts them; told to ways of routes only, as what follows."""
     answer_max: int | None = None

@@ -1,6 +1,7 @@
 """Route choices: the ways among a route's targets, by the word that a route says for each. Pure."""
 
 from smg_node.core.registry import Registry
+from smg_node.routing.cache_affinity import Affinity
 from smg_node.routing.policies.cheapest import Cheapest
 from smg_node.routing.policies.fastest import Fastest
 from smg_node.routing.policies.weighted import Weighted
@@ -13,6 +14,5 @@ def known_choices() -> Registry[PolicyFactory]:
     registry.add("weighted", Weighted)
     registry.add("cheapest", Cheapest)
     registry.add("fastest", Fastest)
-    # Until it has a way of its own, a route of it shares out by weight: a conversation stays, and so does its cache.
-    registry.add("affinity", Weighted)
+    registry.add("affinity", Affinity)
     return registry

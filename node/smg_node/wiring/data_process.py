@@ -159,6 +159,7 @@ def _build(
         UsageParts(usage, ABSENT, ABSENT),
         sticky=registry.sticky,
         vault=copy.carried,
+        caches=copy.prompt_caches,
         prefixes=prefixes,
         history=None,
         admission=build_admission(settings, base, desks.live, copy.limits, rights),

@@ -46,6 +46,7 @@ from smg_node.http.app import Server
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
+from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
@@ -153,6 +154,12 @@ async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -
         )
 
 
+def _watch(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
+    """Let scrapes read what engines say."""
+    watch_listening(base.meters, fleet, base.clock.monotonic_s)
+    watch_prefixes(base.meters, prefixes)
+
+
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     """Build everything; nothing is open yet."""
     shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
@@ -187,8 +194,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     )
     desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base)
-    watch_listening(base.meters, fleet, base.clock.monotonic_s)
-    watch_prefixes(base.meters, prefixes)
+    _watch(base, fleet, prefixes)
     parts = build_http_parts(
         settings,
         base,
@@ -199,6 +205,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         usage,
         sticky=registry.sticky,
         vault=shared.carried,
+        caches=shared.prompt_caches,
         mesh=cluster.mesh,
         siblings=None if control is None else control.siblings,
         prefixes=prefixes,

@@ -14,6 +14,7 @@ from smg_node.admission.admission_settings import (
 )
 from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.membership.member_query import MemberQueries
+from smg_node.cluster.providers.cache_sharing import CacheRows, SharedCachePlans
 from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
 from smg_node.cluster.providers.provider_metrics import watch_providers
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
@@ -212,6 +213,7 @@ def build_http_parts(
     *,
     sticky: Bindings,
     vault: Vault,
+    caches: CacheRows,
     mesh: MemberQueries | None = None,
     siblings: Siblings | None = None,
     prefixes: Prefixes | None = None,
@@ -221,7 +223,7 @@ def build_http_parts(
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings.
 
-    `vault` seals thoughts that clients carry; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -231,6 +233,7 @@ def build_http_parts(
         fleet,
         counting,
         sticky=sticky,
+        caches=caches,
         prefixes=prefixes,
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
@@ -335,6 +338,7 @@ def _build_pipeline(
     counting: Counting,
     *,
     sticky: Bindings,
+    caches: CacheRows,
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
@@ -371,6 +375,7 @@ def _build_pipeline(
         journal=journal,
         on_outcome=counting,
         admission=admission,
+        caches=SharedCachePlans(caches, base.clock.now_ms),
         prices=base.prices,
         own_calls=partial(_own_call, engines),
         post=base.post,

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import chain
 from typing import Final, TypeAlias
 
-from smg_mesh.config import StateOptions
+from smg_mesh.config import BriefTable, StateOptions
 from smg_mesh.crdt.hybrid_clock import HybridClock
 from smg_mesh.crdt.tables.table_rows import (
     KEY_CHARS_MAX,
@@ -49,7 +49,10 @@ Heard: TypeAlias = Callable[[Sequence[str]], None]
 
 
 class Table:
-    """One table of one node. `wrote` hears of each write of this node, to spread it."""
+    """One table of one node. `wrote` hears of each write of this node, to spread it.
+
+    Rows of a `brief` one go as soon as they are over: no digest is over them, so that clocks need not agree.
+    """
 
     def __init__(
         self,
@@ -60,11 +63,14 @@ class Table:
         options: StateOptions,
         clock: HybridClock,
         wrote: Callable[[Row], None],
+        brief: BriefTable | None = None,
     ) -> None:
+        rows_max = options.table_rows_max if brief is None else brief.rows_max
         self.name: Final = name
         self._me: Final = me
-        self._ttl_ms: Final = options.table_ttl_ms
-        self._rows_max: Final = max(1, -(-options.table_rows_max // shards))
+        self._ttl_ms: Final = options.table_ttl_ms if brief is None else brief.ttl_ms
+        self._brief: Final = brief is not None
+        self._rows_max: Final = max(1, -(-rows_max // shards))
         self._clock: Final = clock
         self._wrote: Final = wrote
         self._watchers: list[Heard] = []
@@ -273,7 +279,7 @@ class Table:
 
     def expire(self, wall_ms: int) -> Sequence[int]:
         """Drop what has long been over; return the shards that changed. Now and then is often enough."""
-        floor_ms = floor_by_clock(wall_ms)
+        floor_ms = wall_ms if self._brief else floor_by_clock(wall_ms)
         changed: list[int] = []
         dropped = self._arrived(wall_ms)
         for number, shard in enumerate(self._shards):

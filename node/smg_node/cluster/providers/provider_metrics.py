@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +47,18 @@ def watch_providers(meters: Meters, providers: ProviderFleet) -> None:
 
     meters.watch(declared.SHADOW_REQUESTS, shadows)
     meters.watch(declared.SHADOW_CALLS, shadow_calls)
+
+    def cached(what: str) -> Mapping[tuple[str, ...], float]:
+        counts: Counter[tuple[str, ...]] = Counter()
+        for at, (name, account) in enumerate(sorted(providers.accounts().items())):
+            tokens = account.cache_tokens.get(what)
+            if tokens:
+                counts[(name if at < PROVIDERS_MAX else OTHER,)] += round(tokens)
+        return counts
+
+    meters.watch(declared.PROVIDER_CACHE_READ_TOKENS, partial(cached, "read"))
+    meters.watch(declared.PROVIDER_CACHE_WRITTEN_TOKENS, partial(cached, "written"))
+    meters.watch(declared.PROVIDER_CACHE_EXPECTED_TOKENS, partial(cached, "expected"))
     meters.watch(declared.PROVIDER_CALLS, calls)
     meters.watch(declared.PROVIDER_KEYS_RESTING, resting)
     meters.watch(declared.PROVIDER_OFF_SECONDS, off)

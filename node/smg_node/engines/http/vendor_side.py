@@ -4,13 +4,14 @@ An `HttpEngine` has one where it is no server of ours. Whoever calls it asks the
 for it, and what an answer that is none means.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.core.prices.price import Price
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 from smg_node.dialects.worker_errors import WorkerError
+from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
 
 
 class Undressing(Protocol):
@@ -96,17 +97,29 @@ class VendorSide(Protocol):
         ...
 
     async def passed(
-        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+        self,
+        name: str,
+        raw: bytes,
+        *,
+        ours: str,
+        streamed: bool,
+        headers: Mapping[str, str],
+        prefer: str = "",
     ) -> Dressed:
         """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's, `ours` is
-        its name of the model.
+        its name of the model, `prefer` the digest of the key that should be used if it may be.
 
         OVERLOADED if there is no credential in time.
         """
         ...
 
     async def written(
-        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+        self,
+        name: str,
+        fields: Mapping[str, object],
+        *,
+        headers: Mapping[str, str],
+        prefer: str = "",
     ) -> Dressed:
         """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
         ...
@@ -139,4 +152,27 @@ class VendorSide(Protocol):
 
     def off_error(self, now_s: float) -> SmgError:
         """Return the error for a request that would have to go there while it is off."""
+        ...
+
+    # ── Its prompt cache ─────────────────────────────────────────────────────
+
+    @property
+    def cache_key_added(self) -> bool:
+        """Whether a client's own request gets a `prompt_cache_key` if it has none."""
+        ...
+
+    def cache_rules(self, name: str) -> CacheRules:
+        """Return how the vendor caches what it is asked in that API."""
+        ...
+
+    def cache_places(self, tokens: float) -> Sequence[CachePlace]:
+        """Return where prompts are cached, and how long each takes no request of so many tokens; never empty."""
+        ...
+
+    def cache_key_of(self, dressed: Dressed) -> str:
+        """Return the digest of the key that a request was dressed with; "" where the account has the cache."""
+        ...
+
+    def cached(self, *, read: int, written: int, expected: float) -> None:
+        """Take in how many tokens of a prompt were read from the cache, newly written to it, and expected to be read."""
         ...

@@ -12,6 +12,8 @@ from smg_node.core.ids import WorkerId
 WEIGHT_LABEL: Final = "weight"
 CHOOSE_LABEL: Final = "choose"
 """Label of a route's target: the way in which the route chooses among them."""
+AFFINITY: Final = "affinity"
+"""The way of a route that chooses by vendors' prompt caches."""
 ON_LABEL: Final = "on"
 """Label of a target that joins only after failures of the kinds it lists, with commas between."""
 SPLIT_LABEL: Final = "split"

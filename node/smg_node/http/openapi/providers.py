@@ -109,6 +109,8 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "labels": _STRINGS,
             "models": _list({"anyOf": [_TEXT, _ANY]}),
             "client_keys": {"type": "boolean"},
+            "cache_scope": {"enum": ["account", "key"]},
+            "cache_key_added": {"type": "boolean"},
             "timeouts": {"type": "object", "additionalProperties": _NUMBER},
         },
         "required": ["kind"],

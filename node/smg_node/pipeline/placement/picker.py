@@ -14,7 +14,7 @@ from smg_node.pipeline.placement.placement_request import (
     Part,
     PlacementRequest,
 )
-from smg_node.pipeline.reservation import Reservation
+from smg_node.pipeline.reservation import NOT_CACHED, Reservation
 from smg_node.routing.costs import counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
@@ -146,8 +146,7 @@ class Picker:
         if card.ranks > 1:
             rank, overlap = _rank(worker, work, wish.key if keyed else "", beginning, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
-        breaker = worker.breaker
-        probe = breaker.take_probe(now_s) if breaker.troubled else 0
+        probe = worker.breaker.take_probe(now_s) if worker.breaker.troubled else 0
         ahead = worker.hold(tokens, rank)
         if journey is not None:
             journey.add(
@@ -180,6 +179,7 @@ class Picker:
             worker.load.inflight == 1,
             beginning,
             rank,
+            NOT_CACHED if wish.caches is None else wish.caches.call(worker.id),
         )
 
 
@@ -188,6 +188,7 @@ def _tell_more(asked: Asked, wish: PlacementRequest) -> None:
     asked.conversation = "" if wish.opening is None else wish.opening()
     asked.prompt_tokens = len(wish.ids) if wish.prompt_tokens is None else wish.prompt_tokens
     asked.answer_max = wish.answer_max
+    asked.caches = wish.caches
     asked.pricing = wish.pricing
 
 

@@ -9,6 +9,7 @@ import msgspec
 from smg_node.core.generation.request import TokenIds, token_ids
 from smg_node.core.journey import Journey, Why
 from smg_node.core.request_context import Priority
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.fleet.models.served_model import AnyModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
@@ -50,6 +51,7 @@ class PlacementRequest(msgspec.Struct, eq=False):
     pair: bool = True
     patient: bool = True
     opening: Callable[[], str] | None = None
+    caches: CachePlan | None = None
     why_not: Callable[[Worker], str] | None = None
     answer_max: int | None = None
     pricing: Callable[[], Pricing] | None = None

@@ -1,6 +1,6 @@
 """Relay context: collaborators of relayed requests, and the origin and listener of one."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -19,9 +19,11 @@ from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Presenter
 from smg_node.engines.engine import Prefilled
 from smg_node.engines.http.http_engine import RelayRequest
+from smg_node.engines.http.vendor_cache import CachePlan
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.served_model import RelayedModel
+from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.own_models import is_server, is_target
@@ -96,6 +98,8 @@ class RelayParts:
     admission: Admission | None = None
     own_calls: "MakeOwnCall | None" = None
     """Makes the calls of own engines, where targets of routes may stand for those."""
+    caches: "CachePlanner | None" = None
+    """What is expected of vendors' prompt caches; None where no route can be."""
     prices: PriceBook = field(default_factory=PriceBook)
     post: ShadowPost = field(default_factory=ShadowPost)
 
@@ -198,6 +202,11 @@ class Asks:
     outlet: Callable[[Translation], Outlet] | None = None
     """Return what takes the answer of own engines to the client; None where nothing does."""
 
+    @property
+    def listened(self) -> bool:
+        """Whether the events of its answers are wanted, and not the bytes."""
+        return self.listen is not _nobody
+
 
 class Spent(NamedTuple):
     """What a vendor takes money for. `estimated`: it did not come to say so, and what came is counted."""
@@ -215,6 +224,10 @@ class Meter(Protocol):
 
     def vendor_called(self, side: VendorSide, spent: Spent | None) -> None:
         """Take in that a vendor was called."""
+        ...
+
+    def own_called(self, model: str, usage: UsageReader) -> None:
+        """Take in that own engines were called."""
         ...
 
 
@@ -281,6 +294,23 @@ class MakeOwnCall(Protocol):
         """Return the call of the target that stands for the model `name`; `spoke` is called once it was answered.
 
         `patient`: it may wait for own workers, because no other target could be called.
+        """
+        ...
+
+
+class CachePlanner(Protocol):
+    """Plans requests by vendors' prompt caches."""
+
+    def of(
+        self,
+        serving: Sequence[Worker],
+        asked: Relayable,
+        asks: Asks,
+        context: RequestContext,
+        key: str,
+    ) -> CachePlan | None:
+        """Return the plan of a request to a route that chooses by it, whose routing key is `key`; None for a request
+        whose prompt no vendor caches.
         """
         ...
 

@@ -16,7 +16,13 @@ from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Worker
-from smg_node.fleet.workers.worker_spec import ON_LABEL, ONLY_LABEL, SPLIT_LABEL
+from smg_node.fleet.workers.worker_spec import (
+    AFFINITY,
+    CHOOSE_LABEL,
+    ON_LABEL,
+    ONLY_LABEL,
+    SPLIT_LABEL,
+)
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.relay.relay_call import may_have
@@ -24,11 +30,14 @@ from smg_node.pipeline.relay.relay_request import Relayable, answer_length
 from smg_node.routing.policy import Pricing
 
 if TYPE_CHECKING:
+    from smg_node.pipeline.relay.relay_context import Asks, CachePlanner
     from smg_node.pipeline.relay.routes.request_split import RequestSplit
 
 TRANSLATED: Final = frozenset({"chat", "messages", "generate_content"})
 """APIs whose clients can be answered by a vendor that speaks another one."""
 
+PATIENCE_S: Final = 5.0
+"""So long a target of such a route may rest and still be chosen: to wait may cost less than to read a prompt anew."""
 FAILURES: Final[Mapping[str, str]] = {
     "upstream_rate_limited": "rate",
     "rate_limit_exceeded": "rate",
@@ -100,6 +109,8 @@ class TargetFilter:
         self._key = key
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
+        self._by_cache = any(one.labels.get(CHOOSE_LABEL) == AFFINITY for one in serving())
+        self._patience_s = PATIENCE_S if self._by_cache else 0.0
         self._broke: set[str] = set()
         """Workers that its calls broke at."""
         self._passed: set[str] = set()
@@ -126,9 +137,13 @@ class TargetFilter:
         fields, now_ms = self._asked.fields, self._clock.now_ms()
         return split_of(label, self._route, self._context, self._key, fields, self.opening, now_ms)
 
-    def placement(self, journey: Journey) -> PlacementRequest:
-        """Return what the first call needs of its worker."""
-        context, asked = self._context, self._asked
+    def placement(
+        self, journey: Journey, asks: "Asks", planner: "CachePlanner | None"
+    ) -> PlacementRequest:
+        """Return what the first call needs of its worker. `planner` knows of vendors' prompt caches, if anything does."""
+        context, asked, caches = self._context, self._asked, None
+        if self._by_cache and planner is not None:
+            caches = planner.of(self.serving(), asked, asks, context, self._key)
         return PlacementRequest(
             deadline_s=context.deadline_s,
             ids=asked.ids,
@@ -143,6 +158,7 @@ class TargetFilter:
             journey=journey,
             pair=for_pairs(asked, self.serving()),
             opening=self.opening,
+            caches=caches,
             why_not=self.why_not,
             answer_max=answer_length(asked),
             pricing=self.pricing,
@@ -191,7 +207,7 @@ class TargetFilter:
         if not self.priced(worker):
             return "its price is not known, and a limit on cost applies"
         now_s = self._clock.monotonic_s()
-        if side is not None and side.off_s(now_s) > 0:
+        if side is not None and side.off_s(now_s) > self._patience_s:
             return f"off: {side.off_error(now_s).code}"
         if worker.own_model and not self._is_open(worker) and not self.is_last(worker):
             return "none of its servers has room"
@@ -243,7 +259,7 @@ class TargetFilter:
                 continue
             side = vendor_of(worker)
             pause_s = 0.0 if side is None else side.off_s(now_s)
-            if side is None or not pause_s:
+            if side is None or pause_s <= self._patience_s:
                 return
             if soonest is None or pause_s < soonest[0]:
                 soonest = pause_s, side
@@ -264,7 +280,7 @@ class TargetFilter:
         return side is None or not self._is_off(side)
 
     def _is_off(self, side: VendorSide) -> bool:
-        return side.off_s(self._clock.monotonic_s()) > 0
+        return side.off_s(self._clock.monotonic_s()) > self._patience_s
 
     def _joins(self, worker: Worker) -> bool:
         """Whether a target is one of those that are always there, or is needed now."""

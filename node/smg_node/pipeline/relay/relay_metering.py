@@ -44,6 +44,11 @@ class RelayMeter:
         """Take in that a vendor was called; `spent` is None if it did not begin to answer, and takes nothing."""
         self._at_vendors().called(side, spent)
 
+    def own_called(self, model: str, usage: UsageReader) -> None:
+        """Take in that own engines were called; what they took is part of the cost where vendors were called before."""
+        if self._prices is not None:
+            self._prices.own_called(model, usage)
+
     def may_call_again(self) -> bool:
         """Reserve for another call what the one before has cost; whether limits on cost let that be."""
         cost_micro = 0 if self._prices is None else self._prices.last_micro

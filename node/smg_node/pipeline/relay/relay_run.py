@@ -195,7 +195,7 @@ class RelayRun:
         return hold
 
     def _wish(self, journey: Journey) -> PlacementRequest:
-        return self._targets.placement(journey)
+        return self._targets.placement(journey, self._asks, self._parts.caches)
 
     # ── Calls ────────────────────────────────────────────────────────────────
 

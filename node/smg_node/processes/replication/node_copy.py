@@ -26,6 +26,7 @@ from smg_mesh.shared import (
 )
 from smg_node.core.ports import Clock
 from smg_node.processes.ipc.data_uplink import Uplink
+from smg_node.processes.replication.copied_caches import CopiedCaches
 from smg_node.processes.replication.copied_ports import (
     CopiedLoad,
     CopiedRunning,
@@ -68,6 +69,7 @@ class NodeCopy:
         self.verdicts: Final = CopiedVerdicts(self._verdicts_hold)
         self.load: Final = CopiedLoad(uplink)
         self.sticky: Final = CopiedSticky(uplink, clock.now_ms)
+        self.prompt_caches: Final = CopiedCaches(uplink)
         self.running: Final = CopiedRunning()
         self._secrets: dict[bytes, str | None] = {}
         self._carried_keys: tuple[bytes, ...] | None = None

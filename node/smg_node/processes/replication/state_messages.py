@@ -8,10 +8,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from smg_mesh.shared import CacheRow
+
 SNAPSHOT: Final = "state.snapshot"
 CHANGES: Final = "state.changes"
 OPEN_CALLS: Final = "calls.open"
 STICK: Final = "sticky.write"
+CACHE_ROWS: Final = "caches.rows"
+"""Goes both ways."""
 SERVING: Final = "process.serving"
 DRAIN: Final = "process.drain"
 DRAINED: Final = "process.drained"
@@ -84,6 +88,12 @@ class OpenCalls(msgspec.Struct, frozen=True, array_like=True):
     """All that a process has open, by worker: requests and prompt tokens."""
 
     loads: dict[str, tuple[int, int]]
+
+
+class CacheRows(msgspec.Struct, frozen=True, array_like=True):
+    """Rows of prompt caches as they are now; one without a life was taken away."""
+
+    rows: tuple[CacheRow, ...]
 
 
 class Serving(msgspec.Struct, frozen=True, array_like=True):

@@ -5,20 +5,23 @@ noted, and sent a few milliseconds later, read as it is then.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
-from smg_mesh.shared import Shared
+from smg_mesh.shared import CacheRow, Shared
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.replication.namespace_copy import row_of
 from smg_node.processes.replication.open_calls import Load, OpenCalls
 from smg_node.processes.replication.state_messages import (
+    CACHE_ROWS,
     CHANGES,
     NAMESPACES,
     OPEN_CALLS,
     SNAPSHOT,
     STICK,
     Binding,
+    CacheRows,
     Changes,
     Node,
     Row,
@@ -35,6 +38,8 @@ LOOK_S: Final = 0.25
 REOPEN_S: Final = 5.0
 """Secrets that could not be opened are tried again this often: the keyring may have changed."""
 ME: Final = "control"
+CACHE_ROWS_MAX: Final = 4_096
+"""Rows of prompt caches in one message: 100 KB."""
 
 
 class Publishing:
@@ -63,6 +68,7 @@ class Publishing:
         self._said: dict[str, None] = {}
         self._loads: dict[str, None] = {}
         self._bound: dict[str, None] = {}
+        self._cached: dict[tuple[int, int], CacheRow] = {}
         self._closed_secrets: dict[bytes, None] = {}
         self._reopen_s = 0.0
         self._watching_loads: list[Callable[[Sequence[str]], None]] = []
@@ -71,11 +77,13 @@ class Publishing:
         shared.verdicts.watch(self._noting(self._said))
         shared.load.watch(self._noting(self._loads))
         shared.sticky.watch(self._noting(self._bound))
+        shared.prompt_caches.watch(self._note_cached)
         bus.opened(self._begin)
         bus.closed(self._end)
         bus.died(lambda process: self._take_calls(process, {}))
         bus.on(OPEN_CALLS, self._hear_calls)
         bus.on(STICK, self._hear_binding)
+        bus.on(CACHE_ROWS, self._hear_cached)
 
     def _noting(self, noted: dict[str, None]) -> Callable[[Sequence[str]], None]:
         def note(keys: Sequence[str]) -> None:
@@ -115,11 +123,35 @@ class Publishing:
         )
         self._numbers[process] = 0
         self._bus.tell(process, SNAPSHOT, write(said))
+        if len(shared.prompt_caches):
+            for some in batched(shared.prompt_caches.rows()):
+                self._bus.tell(process, CACHE_ROWS, write(CacheRows(some)))
 
     def _end(self, process: str) -> None:
         self._numbers.pop(process, None)
 
+    def _note_cached(self, rows: Sequence[CacheRow]) -> None:
+        if self._numbers:
+            self._cached.update({(row.beginning, row.scope): row for row in rows})
+            self._wake.set()
+
+    def _hear_cached(self, _process: str, content: bytes) -> None:
+        caches = self._shared.prompt_caches
+        for row in read(content, CacheRows).rows:
+            if row.life_ms:
+                caches.put(row)
+            else:
+                caches.remove(row.beginning, row.scope)
+
+    def _tell_cached(self) -> None:
+        for rows in batched(self._cached.values()):
+            for process in self._numbers:
+                self._bus.tell(process, CACHE_ROWS, write(CacheRows(rows)))
+        self._cached.clear()
+
     def _tell_changes(self) -> None:
+        if self._cached:
+            self._tell_cached()
         node, carried = self._node_now(), self._shared.carried_keys()
         rows = {name: self._rows(name, list(noted)) for name, noted in self._keys.items() if noted}
         loads = list(self._loads)
@@ -231,6 +263,13 @@ class Publishing:
             sticky.touch(said.key)
         else:
             sticky.bind(said.key, said.worker, said.why)
+
+
+def batched(rows: Iterable[CacheRow]) -> Iterator[tuple[CacheRow, ...]]:
+    """Yield the rows, as many together as one message should have."""
+    left = iter(rows)
+    while some := tuple(islice(left, CACHE_ROWS_MAX)):
+        yield some
 
 
 def _numbered(said: Changes, number: int, calls: dict[str, Load]) -> Changes:

@@ -6,7 +6,7 @@ from typing import Final
 
 from smg_node.providers.hosting import Hosting
 from smg_node.providers.parsing.plain_values import chosen, shown, wrong
-from smg_node.providers.provider_spec import STATES, ProviderSpec
+from smg_node.providers.provider_spec import CACHE_SCOPES, STATES, ProviderSpec
 
 LABELS_MAX: Final = 32
 _HOST_WORD: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
@@ -64,6 +64,7 @@ def check_spec(spec: ProviderSpec, hosting: Hosting, path: str) -> None:
     _check_base(spec, hosting, path)
     _check_needs(spec, hosting, path)
     chosen(spec.state, STATES, f"{path}.state")
+    chosen(spec.cache_scope, CACHE_SCOPES, f"{path}.cache_scope")
     _check_lists(spec, hosting, path)
 
 

@@ -49,6 +49,7 @@ _WORDS: Final = (
     "key_header",
     "proxy",
     "state",
+    "cache_scope",
 )
 _LISTS: Final = ("headers", "quirks")
 _KNOWN: Final = (
@@ -60,6 +61,7 @@ _KNOWN: Final = (
     "labels",
     "models",
     "client_keys",
+    "cache_key_added",
     "timeouts",
 )
 
@@ -105,6 +107,7 @@ def parse_provider(name: object, said: object) -> ParsedProvider:
         labels=_labels(told.get("labels", {}), f"{path}.labels"),
         models=_models(told.get("models", ()), f"{path}.models"),
         client_keys=_truth(told.get("client_keys", False), f"{path}.client_keys"),
+        cache_key_added=_truth(told.get("cache_key_added", False), f"{path}.cache_key_added"),
         timeouts=_timeouts(told.get("timeouts", {}), f"{path}.timeouts"),
         **plain,
     )
@@ -177,12 +180,17 @@ def _models(said: object, path: str) -> tuple[ModelSpec, ...]:
 def _model(said: Any, path: str) -> ModelSpec:
     told = entries({"model": said} if isinstance(said, str) else said, path, "{model: NAME}")
     check_names(told, [name for name in ModelSpec.__struct_fields__ if name != "strange"], path)
-    most = told.get("output_max", 0)
-    if not isinstance(most, int) or isinstance(most, bool) or not 0 <= most <= OUTPUT_MAX:
-        raise wrong(f"{path}.output_max", f"must be a number of tokens, up to {OUTPUT_MAX:,}")
     return ModelSpec(
         word(told.get("model"), f"{path}.model"),
         words(told.get("dialects", ()), f"{path}.dialects", most=NAMES_MAX),
-        most,
+        _tokens(told, "output_max", path),
         words(told.get("quirks", ()), f"{path}.quirks", most=NAMES_MAX),
+        _tokens(told, "cache_min_tokens", path),
     )
+
+
+def _tokens(told: Mapping[str, Any], name: str, path: str) -> int:
+    most = told.get(name, 0)
+    if not isinstance(most, int) or isinstance(most, bool) or not 0 <= most <= OUTPUT_MAX:
+        raise wrong(f"{path}.{name}", f"must be a number of tokens, up to {OUTPUT_MAX:,}")
+    return most

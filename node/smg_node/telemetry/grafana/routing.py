@@ -153,6 +153,26 @@ ROUTING: Final = Board(
                     (largest(providers.PROVIDER_OFF_SECONDS, "provider"),),
                 ),
                 Panel(
+                    "Prompt caches",
+                    "Tokens of prompts that vendors read from their caches and wrote to them, and what this cluster expected"
+                    " them to read where a route chooses by that.",
+                    "short",
+                    (
+                        called(
+                            rate(providers.PROVIDER_CACHE_READ_TOKENS, "provider"),
+                            "read {{provider}}",
+                        ),
+                        called(
+                            rate(providers.PROVIDER_CACHE_WRITTEN_TOKENS, "provider"),
+                            "written {{provider}}",
+                        ),
+                        called(
+                            rate(providers.PROVIDER_CACHE_EXPECTED_TOKENS, "provider"),
+                            "expected {{provider}}",
+                        ),
+                    ),
+                ),
+                Panel(
                     "Splits",
                     "Requests of routes with a split, by side and how they ended.",
                     "reqps",

@@ -261,3 +261,24 @@ def test_whatever_stands_in_a_body_is_answered_or_refused(value: Any, kind: str)
 def test_bytes_that_are_no_json_are_refused(raw: bytes, kind: str) -> None:
     path, _ = PLACES[kind]
     assert Desk(kind).ask(path, raw).status in (400, 404)
+
+
+def test_a_cache_is_the_accounts_or_each_keys() -> None:
+    body = {
+        "model": "claude-sonnet-5",
+        "max_tokens": 8,
+        "cache_control": {"type": "ephemeral"},
+        "messages": [{"role": "user", "content": "x" * 9_000}],
+    }
+    for scope, shared in (("account", True), ("key", False)):
+        desk = Desk("anthropic", cache_scope=scope, keys=(KEY, "sk-other"))
+        first = desk.told("/v1/messages", body)["usage"]
+        other = desk.told("/v1/messages", body, headers={"x-api-key": "sk-other"})["usage"]
+        again = desk.told("/v1/messages", body)["usage"]
+        assert first["cache_creation_input_tokens"] == again["cache_read_input_tokens"] > 0
+        assert (other["cache_read_input_tokens"] > 0) is shared
+
+
+def test_another_scope_of_caches_is_refused() -> None:
+    with pytest.raises(ValueError, match="cache scope"):
+        Desk("anthropic", cache_scope="keys")

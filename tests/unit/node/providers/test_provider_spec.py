@@ -174,3 +174,20 @@ def test_opened_bytes_that_are_no_secrets_are_not_repeated(opened: bytes) -> Non
     with pytest.raises(ValueError, match="no secrets of a provider") as caught:
         read_secrets(opened)
     assert "hidden" not in str(caught.value)
+
+
+def test_what_is_said_of_prompt_caches_is_written_only_where_it_is_said() -> None:
+    spec = ProviderSpec(
+        "a",
+        "openai",
+        models=(ModelSpec("m", cache_min_tokens=64),),
+        cache_scope="key",
+        cache_key_added=True,
+    )
+    document = write_spec(spec)
+    assert document == (
+        b'{"cache_key_added":true,"cache_scope":"key","kind":"openai",'
+        b'"models":[{"cache_min_tokens":64,"model":"m"}],"name":"a"}'
+    )
+    assert read_spec(document) == spec
+    assert b"cache" not in write_spec(ProviderSpec("a", "openai", models=(ModelSpec("m"),)))

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 from smg_mesh.shared import Shared
 from smg_node.admission.admission import Admission
 from smg_node.cluster.membership.cluster_interface import ClusterInterface
+from smg_node.cluster.providers.cache_sharing import CacheRows
 from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
@@ -127,6 +128,7 @@ class Wired:
             usage,
             sticky=OwnBindings(),
             vault=PlainVault(),
+            caches=cast("CacheRows", SimpleNamespace()),
             history=cast(
                 "LazyHistory",
                 SimpleNamespace(

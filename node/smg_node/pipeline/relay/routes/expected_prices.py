@@ -35,10 +35,12 @@ class ExpectedPrices:
             if price is not None:
                 self._prices[worker] = price
 
-    def dollars(self, worker: str, cached_share: float, answer: int) -> float:
+    def dollars(
+        self, worker: str, cached_share: float, answer: int, written_share: float = 0.0, /
+    ) -> float:
         """Return what an answer of so many tokens costs at a worker; infinity where no price is known.
 
-        `cached_share` (0 to 1) of the prompt is read from its vendor's cache.
+        `cached_share` (0 to 1) of the prompt is read from its vendor's cache, `written_share` newly written to it.
         """
         price = self._prices.get(worker)
         if price is None:
@@ -47,6 +49,7 @@ class ExpectedPrices:
             price,
             prompt=self._prompt,
             cached=round(self._prompt * cached_share),
+            written=round(self._prompt * written_share),
             answer=answer,
             tier=self._tier,
             day=self._day,

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.events import Usage
 from smg_node.core.generation.outcome import Bill
 from smg_node.core.prices.cost import ALL_TIERS, call_pico, dearest, micro_up, most_of
 from smg_node.core.prices.price import Rates, day_of
@@ -20,6 +21,7 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_context import Spent
 from smg_node.pipeline.relay.relay_eligibility import can_take, vendor_of
 from smg_node.pipeline.relay.relay_request import Relayable
+from smg_node.pipeline.relay.response_filter import UsageReader
 
 _AUTO: Final = "auto"
 
@@ -35,6 +37,7 @@ class CallPrices:
         self._asked = asked
         self._now_ms = now_ms
         self._at_vendors = False
+        self._own_pico = 0
 
     # ── Before a call ────────────────────────────────────────────────────────
 
@@ -101,12 +104,18 @@ class CallPrices:
         self.bills.append(Bill(side.provider, side.model, spent.used, pico, spent.estimated))
         self.last_micro = micro_up(pico or 0)
 
+    def own_called(self, model: str, used: UsageReader) -> None:
+        """Take in that own engines were called: a token there costs what the price of the public name says."""
+        self.last_micro = 0
+        usage = Usage(used.prompt_tokens, used.completion_tokens, used.cached_tokens)
+        self._own_pico += call_pico(self._book.now.of(model), usage, day=self._day) or 0
+
     @property
     def cost_micro(self) -> int | None:
         """What all calls cost, in millionths of the currency, rounded up; None where no vendor was called."""
         if not self._at_vendors:
             return None
-        return micro_up(sum(bill.cost_pico or 0 for bill in self.bills))
+        return micro_up(self._own_pico + sum(bill.cost_pico or 0 for bill in self.bills))
 
 
 def _unpriced(model: str) -> SmgError:

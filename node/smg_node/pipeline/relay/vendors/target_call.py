@@ -44,7 +44,8 @@ class TargetCall:
         else:
             assert self._side is not None, "it is a target"
             names = told.model, told.parts.clock.now_ms
-            self._call = VendorCall(engine, self._side, told.asked, told.asks, *names, timed)
+            asked = told.asked, told.asks, *names
+            self._call = VendorCall(engine, self._side, *asked, timed, hold.cached)
         self.usage = self._call.usage
 
     async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
@@ -60,4 +61,6 @@ class TargetCall:
         finally:
             if isinstance(call, VendorCall) and self._side is not None:
                 self._told.meter.vendor_called(self._side, call.spent())
+            else:
+                self._told.meter.own_called(self._told.model, call.usage)
         times.ended(call.usage.completion_tokens, streamed=call.streamed)

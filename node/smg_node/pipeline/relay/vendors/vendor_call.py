@@ -8,6 +8,7 @@ An answer is held back until its first word, and one that is not streamed until 
 may give it.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from contextlib import aclosing
 from dataclasses import replace
@@ -15,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.answer import Collector
 from smg_node.core.generation.events import Begin, Usage
 from smg_node.core.generation.request import ChatPrompt
@@ -25,17 +25,19 @@ from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
 from smg_node.engines.http.response_stream import HttpStream
-from smg_node.engines.http.vendor_side import Dressed, Refusal, VendorSide
+from smg_node.engines.http.vendor_cache import CacheCall
+from smg_node.engines.http.vendor_side import Dressed, VendorSide
 from smg_node.pipeline.relay.answer_collector import AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
 from smg_node.pipeline.relay.relay_context import Asks, Spent, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.vendors.asked_api import asked_api
+from smg_node.pipeline.relay.vendors.call_errors import RefusedError, misfit
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 from smg_node.pipeline.relay.vendors.vendor_stream import reading, whole
+from smg_node.pipeline.reservation import NOT_CACHED
 
-_OWN_NAMES: Final = {"gemini": "generate_content"}
-"""What vendors' side calls an API whose dialect has another name here."""
 _STREAMS: Final = ("text/event-stream", "application/vnd.amazon.eventstream")
 _PACKED: Final = (b'"smg1', b"WyJvcGFxdWUi")
 """How seals and envelopes begin in a body, and envelopes without their prefix: see `opaque_envelope`."""
@@ -56,15 +58,17 @@ class VendorCall:
         ours: str,
         now_ms: Callable[[], int],
         spoke: Callable[[], None],
+        cached: CacheCall = NOT_CACHED,
     ) -> None:
         self.usage = UsageReader()
+        self._cached = cached
         self._engine = engine
         self._side = side
         self._asked = asked
         self._asks = asks
         self._ours = ours
         self._now_ms = now_ms
-        self._spoke = spoke
+        self._spoke_to = spoke
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
@@ -113,13 +117,18 @@ class VendorCall:
             counted = msgspec.structs.replace(used, prompt_tokens=prompt, completion_tokens=answer)
             found = Spent(counted, estimated=True)
         if pieces and not self.usage.prompt_tokens:
-            self.book(found.used)
+            self.book(found.used, estimated=True)
         return found
 
-    def book(self, used: Usage | None) -> None:
-        """Take what the answer cost, as its listener read it."""
+    def book(self, used: Usage | None, *, estimated: bool = False) -> None:
+        """Take what the answer cost, as its listener read it; an estimate says nothing of the vendor's cache."""
+        cached = self._cached
+        cached.answered(None if estimated else used)
         if used is None:
             return
+        self._side.cached(
+            read=used.cached_tokens, written=used.cache_write_tokens, expected=cached.expected
+        )
         usage = self.usage
         usage.prompt_tokens, usage.completion_tokens = used.prompt_tokens, used.completion_tokens
         usage.cached_tokens, usage.tells_cached = used.cached_tokens, True
@@ -151,7 +160,7 @@ class VendorCall:
             async with aclosing(self._once(request, native=native, listened=listened)) as pieces:
                 async for piece in pieces:
                     yield piece
-        except _RefusedError as refused:
+        except RefusedError as refused:
             self._stateless = refused.without_state
             again = self._once(request, native=False, listened=listened)
             async with aclosing(again) as pieces:
@@ -172,8 +181,11 @@ class VendorCall:
             assert translate is not None, "only what can be translated is placed there"
             self._translation = translate()
             self._api = self._preferred()
+        if self._cached.wait_s:
+            await asyncio.sleep(min(self._cached.wait_s, request.timeout_s))
         dressed = await self._dressed(native=native)
         self._sent = dressed
+        self._cached.sent(side.cache_key_of(dressed))
         dressed_request = replace(
             request,
             path=dressed.path,
@@ -208,26 +220,30 @@ class VendorCall:
         return self._sent
 
     def _preferred(self) -> str:
-        """Return the API that a translated request is written for: the client's own where the vendor has it."""
-        dialects, dialect = self._side.dialects, self._asks.dialect
-        own = _OWN_NAMES.get(dialect, dialect)
-        return own if own in dialects else dialects[0]
+        return asked_api(self._side, self._asks.dialect)
+
+    def _spoke(self) -> None:
+        self._cached.spoke()
+        self._spoke_to()
 
     async def _dressed(self, *, native: bool) -> Dressed:
-        side, headers = self._side, self._asks.headers
+        side, headers, cached = self._side, self._asks.headers, self._cached
+        prefer = cached.prefer
         if native:
             return await side.passed(
                 self._api,
-                self._asked.raw,
+                cached.native(self._asked.raw),
                 ours=self._ours,
                 streamed=self._asked.streamed,
                 headers=headers,
+                prefer=prefer,
             )
         assert self._translation is not None
         options = side.options(self._api, stateless=self._stateless)
         written = side.dialect(self._api).write(self._translation.wish, options)
         self._ignored = written.ignored
-        return await side.written(self._api, written.fields, headers=headers)
+        fields = cached.written(written.fields)
+        return await side.written(self._api, fields, headers=headers, prefer=prefer)
 
     # ── As it comes ──────────────────────────────────────────────────────────
 
@@ -238,7 +254,7 @@ class VendorCall:
         undress = self._dress.undress
         assert undress is not None, "what passes was dressed"
         if head.events != self._asked.streamed:
-            raise _misfit(head)
+            raise misfit(head)
         if not head.events:
             body = await whole(stream)
             judge.whole(body)
@@ -369,22 +385,5 @@ class VendorCall:
         may = self._asks.translate is not None and not self._again
         if may and (found.without_state or (found.anew and not native)):
             self._again = True
-            return _RefusedError(found)
+            return RefusedError(found)
         return found.error
-
-
-class _RefusedError(Exception):
-    """A vendor refused what the same request can do without."""
-
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.error.message)
-        self.without_state = refusal.without_state
-
-
-def _misfit(head: Head) -> SmgError:
-    did = (
-        "streamed an answer that was asked for whole"
-        if head.events
-        else "did not stream its answer"
-    )
-    return SmgError(ErrorKind.UPSTREAM_FAILED, f"the vendor {did}")

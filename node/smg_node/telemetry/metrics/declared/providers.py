@@ -28,6 +28,29 @@ PROVIDER_OFF_SECONDS = Metric(
     pulled=True,
     merge="max",
 )
+PROVIDER_CACHE_READ_TOKENS = Metric(
+    "smg_node_provider_cache_read_tokens_total",
+    "counter",
+    "Tokens of prompts that a vendor read from its cache, as its answers tell. Providers after the first 1,000 are"
+    " `(other)`, here and in the next two.",
+    ("provider",),
+    pulled=True,
+)
+PROVIDER_CACHE_WRITTEN_TOKENS = Metric(
+    "smg_node_provider_cache_written_tokens_total",
+    "counter",
+    "Tokens of prompts that a vendor wrote to its cache, as its answers tell; many vendors do not.",
+    ("provider",),
+    pulled=True,
+)
+PROVIDER_CACHE_EXPECTED_TOKENS = Metric(
+    "smg_node_provider_cache_expected_tokens_total",
+    "counter",
+    "Tokens of prompts that this node expected a vendor to read from its cache, where a route chooses by that. Far above"
+    " what was read, the vendor forgets sooner than it says, or clients change their prompts' beginnings.",
+    ("provider",),
+    pulled=True,
+)
 SPLIT_REQUESTS = Metric(
     "smg_node_route_split_requests_total",
     "counter",
@@ -55,5 +78,8 @@ PROVIDER_METRICS: Final = (
     PROVIDER_CALLS,
     PROVIDER_KEYS_RESTING,
     PROVIDER_OFF_SECONDS,
+    PROVIDER_CACHE_READ_TOKENS,
+    PROVIDER_CACHE_WRITTEN_TOKENS,
+    PROVIDER_CACHE_EXPECTED_TOKENS,
     SPLIT_REQUESTS,
 )

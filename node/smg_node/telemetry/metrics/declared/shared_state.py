@@ -71,7 +71,8 @@ STATE_UPKEEP = Metric(
     "smg_node_state_upkeep_total",
     "counter",
     "What keeps shared state whole: gap (a lost update was fetched), epoch (a document was begun anew),"
-    " resealed (a secret got the new key), forgotten (all was dropped after too long an absence).",
+    " resealed (a secret got the new key), forgotten (all was dropped after too long an absence),"
+    " left_out (a row that may be lost was left to the next exchange, for want of room in packets).",
     ("what",),
     pulled=True,
 )

@@ -68,6 +68,20 @@ async def test_calls_are_counted_by_outcome_and_keys_that_rest_are_told() -> Non
     assert 50 < off_s <= 60
 
 
+def test_tokens_of_caches_are_counted_by_provider_and_only_where_there_are_some() -> None:
+    fleet, registry = running(2)
+    vendor = book_of(fleet).open("p0001", "m1", public="m1").vendor
+    assert vendor is not None
+    vendor.cached(read=70, written=0, expected=99.6)
+    vendor.cached(read=30, written=0, expected=0.0)
+    one, other = {"provider": "p0001"}, {"provider": "p0000"}
+    name = "smg_node_provider_cache_{}_tokens_total"
+    assert registry.get_sample_value(name.format("read"), one) == 100
+    assert registry.get_sample_value(name.format("expected"), one) == 100
+    assert registry.get_sample_value(name.format("written"), one) is None
+    assert registry.get_sample_value(name.format("read"), other) is None
+
+
 def test_more_providers_than_labels_are_counted_together() -> None:
     fleet, registry = running(PROVIDERS_MAX + 2)
     for account in fleet.accounts().values():

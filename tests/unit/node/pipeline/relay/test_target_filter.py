@@ -11,7 +11,7 @@ from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
+from smg_node.pipeline.relay.relay_eligibility import PATIENCE_S, TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.routes.request_split import RequestSplit
 from smg_node.providers.routes.split_rule import SplitRule
@@ -167,3 +167,16 @@ def test_what_a_request_lacks_is_replaced_by_its_conversation(
     }
     assert RequestSplit(rule, "r", made, "", fields, lambda: "talk", 0).by == by
     assert len(sides) == (2 if by == "conversation" else 1)
+
+
+def test_a_target_that_rests_shortly_is_chosen_where_its_cache_may_be_worth_the_wait() -> None:
+    for word, shortly, long in (("affinity", True, False), ("weighted", False, False)):
+        for pause_s, fits in ((PATIENCE_S, shortly), (PATIENCE_S + 0.1, long)):
+            target = Target("a", {"choose": word}, Side(pause_s))
+            assert filter_of(target).fits(cast("Worker", target)) is fits
+
+
+def test_where_all_rest_shortly_a_route_by_caches_refuses_nobody() -> None:
+    filter_of(Target("a", {"choose": "affinity"}, Side(1.0))).check()
+    with pytest.raises(SmgError, match="later"):
+        filter_of(Target("a", {"choose": "weighted"}, Side(1.0))).check()

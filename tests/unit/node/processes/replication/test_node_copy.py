@@ -1,18 +1,18 @@
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.security.ring_key import RingKey
-from smg_mesh.shared import LimitRule, Shared, StateError, WorkerSpec
+from smg_mesh.shared import CacheRow, LimitRule, Shared, StateError, WorkerSpec
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.ipc.data_uplink import Uplink
 from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, why_not_ready
-from smg_node.processes.replication.state_messages import STICK, Node
-from smg_node.processes.replication.state_publisher import Publishing
+from smg_node.processes.replication.state_messages import CACHE_ROWS, STICK, Node
+from smg_node.processes.replication.state_publisher import CACHE_ROWS_MAX, Publishing
 from smg_node.system_clock import SystemClock
 from support.mesh.shared_state_members import make_shared
 
@@ -205,6 +205,40 @@ async def test_a_key_that_is_bound_here_is_bound_everywhere(world: World) -> Non
     assert (world.copy.sticky.keys_at("w1"), world.copy.sticky.keys_at("w2")) == (0, 1)
     world.copy.sticky.release("00112233445566aa")
     assert world.shared.sticky.worker_of("00112233445566aa") is None
+
+
+async def test_rows_of_caches_go_both_ways_and_a_copy_that_nobody_follows_waits_with_them(
+    world: World,
+) -> None:
+    shared, copy = world.shared.prompt_caches, world.copy.prompt_caches
+    for at in range(CACHE_ROWS_MAX + 1):
+        shared.put(CacheRow(at, 9, 2, life_ms=300_000))
+    world.wire.link()
+    shared.remove(0, 9)
+    shared.put(CacheRow(1, 9, 3, life_ms=300_000))
+    await world.told()
+    heard: dict[int, CacheRow] = {}
+
+    def follow(rows: Sequence[CacheRow]) -> None:
+        heard.update({row.beginning: row for row in rows})
+
+    copy.follow(follow)
+    assert len(heard) == CACHE_ROWS_MAX
+    assert (0 in heard, heard[1].state, heard[2].state) == (False, 3, 2)
+    copy.put(CacheRow(7_000_000, 8, 1, life_ms=300_000))
+    assert [row.scope for row in shared.rows() if row.beginning == 7_000_000] == [8]
+    copy.remove(2, 9)
+    await world.told()
+    assert heard[2].life_ms == 0
+    assert heard[7_000_000].until_ms > 0
+
+
+async def test_without_rows_of_caches_nothing_is_said_of_them(world: World) -> None:
+    told: list[str] = []
+    world.wire.down[CACHE_ROWS] = lambda _content: told.append("rows")
+    world.wire.link()
+    await world.told()
+    assert told == []
 
 
 async def test_a_gap_in_what_is_told_begins_anew(world: World) -> None:

@@ -197,6 +197,21 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"kind": "openai", **KEYS, "client_keys": "yes"}, "client_keys", "must be true or false"),
     ({"kind": "openai", **KEYS, "state": "their"}, "state", "'their' is unknown; known: ours, "),
+    (
+        {"kind": "openai", **KEYS, "cache_scope": "keys"},
+        "cache_scope",
+        "'keys' is unknown; did you mean 'key'?",
+    ),
+    (
+        {"kind": "openai", **KEYS, "cache_key_added": 1},
+        "cache_key_added",
+        "must be true or false",
+    ),
+    (
+        {"kind": "openai", **KEYS, "models": [{"model": "m", "cache_min_tokens": True}]},
+        "models[0].cache_min_tokens",
+        "must be a number of tokens",
+    ),
     ({"kind": "openai", **KEYS, "timeouts": {"stall": 3}}, "timeouts.stall", "mean 'stall_s'?"),
     ({"kind": "openai", **KEYS, "timeouts": {"stall_s": 0}}, "timeouts.stall_s", "above 0"),
     ({"kind": "openai", **KEYS, "timeouts": 3}, "timeouts", "must be an object"),

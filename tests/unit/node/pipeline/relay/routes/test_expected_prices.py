@@ -43,6 +43,13 @@ def test_what_is_cached_costs_less() -> None:
     assert none == pytest.approx(0.1 * full, rel=0.01)
 
 
+def test_what_is_written_to_a_cache_costs_its_own_price() -> None:
+    prices = prices_of({"r": {"prompt": 10, "cached": 1, "written": 12.5, "answer": 0}})
+    new, written = prices.dollars("w-a", 0.0, 0), prices.dollars("w-a", 0.0, 0, 1.0)
+    assert written == pytest.approx(1.25 * new, rel=0.01)
+    assert prices.dollars("w-a", 0.8, 0, 0.2) == pytest.approx(0.33 * new, rel=0.01)
+
+
 def test_tier_and_day_count() -> None:
     price = {"prompt": 10, "answer": 0, "tiers": {"flex": {"prompt": 5}}}
     assert prices_of({"r": price}, service_tier="flex").dollars("w-a", 0.0, 0) == pytest.approx(

@@ -15,6 +15,7 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import RelayRequest
+from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
 from smg_node.engines.http.vendor_side import Dressed, Refusal
 from smg_node.pipeline.relay.answer_collector import AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import Head
@@ -118,13 +119,25 @@ class Side:
         return frozenset()
 
     async def passed(
-        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+        self,
+        name: str,
+        raw: bytes,
+        *,
+        ours: str,
+        streamed: bool,
+        headers: Mapping[str, str],
+        prefer: str = "",
     ) -> Dressed:
         self.done.append("passed")
         return Dressed("/native", {}, raw, Undress())
 
     async def written(
-        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+        self,
+        name: str,
+        fields: Mapping[str, object],
+        *,
+        headers: Mapping[str, str],
+        prefer: str = "",
     ) -> Dressed:
         self.done.append("written")
         return Dressed("/written", {}, msgspec.json.encode(fields))
@@ -145,6 +158,20 @@ class Side:
 
     def unanswered(self, dressed: Dressed) -> None:
         self.done.append("unanswered")
+
+    cache_key_added = False
+
+    def cache_rules(self, name: str) -> CacheRules:
+        return CacheRules(marked=False, least_tokens=1, life_ms=1)
+
+    def cache_places(self, tokens: float) -> Sequence[CachePlace]:
+        return (CachePlace(1),)
+
+    def cache_key_of(self, dressed: Dressed) -> str:
+        return "k1"
+
+    def cached(self, *, read: int, written: int, expected: float) -> None:
+        self.tokens = read, written, expected
 
     def off_s(self, now_s: float) -> float:
         return 0.0
