@@ -1,10 +1,11 @@
 """Provider account: one provider as a process uses it: its definition, its keys, and what its vendor said of them.
 
 Keys are tried in turn; one that is refused, or has nothing left, rests while the others go on. What an answer tells of
-limits is kept for each key, so that load moves before the first refusal.
+limits is kept for each key, so that load moves before the first refusal. What others were told, of the same key in
+another process or at another node, counts as if this one had been.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -15,13 +16,20 @@ from smg_node.providers.access_tokens.made_token import MadeToken
 from smg_node.providers.access_tokens.token_keeper import TokenKeeper
 from smg_node.providers.failures.failure_class import FailureClass
 from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
-from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
-from smg_node.providers.rate_limits import RateLimits
+from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec, write_spec
+from smg_node.providers.rates.rate_limits import KeyLimit, RateLimits
 from smg_node.providers.secret import SecretSources
-from smg_node.providers.vendor_errors import OFF_MIN_S, Consequence, VendorFailure
+from smg_node.providers.vendor_errors import (
+    OFF_MIN_S,
+    Consequence,
+    VendorFailure,
+    class_error,
+)
 
 CLOSED_S: Final = 1.0
 """So long a key rests whose vendor refused it as too fast and did not say for how long."""
+AGAIN_MIN_S: Final = 0.05
+"""A client is not told to come back at once: the bucket that lacked something may have filled while that is said."""
 MODEL_OFF_S: Final = 300.0
 """So long nobody asks for a model that the vendor does not have."""
 TOO_FAST: Final = SmgError(
@@ -29,6 +37,14 @@ TOO_FAST: Final = SmgError(
     "the provider takes no more requests for now; try again after the time in Retry-After",
     code="upstream_rate_limited",
 )
+HEARD: Final[Mapping[str, FailureClass]] = {
+    "denied": FailureClass.NOT_LET_IN,
+    "money": FailureClass.NO_MONEY,
+}
+"""Reasons to leave a key alone that another process was told."""
+CLOSED: Final = "closed"
+"""The reason for a key that is asked too often."""
+NOTHING: Final[Mapping[str, float]] = {}
 ANSWERED: Final = "answered"
 CREDENTIAL_CODE: Final = "provider_secret"
 
@@ -41,6 +57,13 @@ class Key(msgspec.Struct):
     off_until: float = 0.0
     why: SmgError | None = None
     """The error that made it rest."""
+    refused: bool = False
+    """Whether this process was told so, and not another one."""
+
+    def rest(self, until: float, why: SmgError, *, refused: bool) -> None:
+        """Leave it alone until then; an earlier moment changes nothing."""
+        if until > self.off_until:
+            self.off_until, self.why, self.refused = until, why, refused
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -92,6 +115,12 @@ class ProviderAccount:
         self._keys: list[Key] | None = None
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
+        self._models_refused: dict[str, float] = {}
+        """Until when models are off that this process found out."""
+        self.models: set[str] = set()
+        """The vendor's names of those that targets are open for."""
+        self.noted: Callable[[], None] = _nobody
+        """Is called when there may be something that others want to know."""
         self.outcomes: dict[str, int] = {}
         """How often the vendor answered, or failed, by the class of it."""
 
@@ -116,6 +145,7 @@ class ProviderAccount:
                     self._keys = None
         self.spec = spec
         self._models_off.clear()
+        self._models_refused.clear()
 
     def close(self) -> None:
         """Make no more tokens."""
@@ -128,6 +158,7 @@ class ProviderAccount:
         RATE_LIMITED where every key rests; OVERLOADED where there is no token in time.
         """
         now = self._now()
+        self.noted()
         if self.spec.credentials.kind != "keys":
             key = self._all()[0]
             if (wait_s := self._wait_s(key, need, now)) > 0:
@@ -145,8 +176,16 @@ class ProviderAccount:
                 return ApiKey(key.value), Use(key, key.limits.begin(need, now))
         raise self._resting(need, now)
 
-    def off_s(self, model: str) -> float:
-        """Return for how long no call of that model should be made, 0.0 if one may be now."""
+    def missed(self, need: Mapping[str, float]) -> None:
+        """Take in that a call would have been made, had it been possible."""
+        now = self._now()
+        for key in self._keys or ():
+            share = 1 / len(self._keys or ())
+            key.limits.ask({name: amount * share for name, amount in need.items()}, now)
+        self.noted()
+
+    def off_s(self, model: str, need: Mapping[str, float] = NOTHING) -> float:
+        """Return for how long no call of that model which spends about `need` should be made, 0.0 if one may be now."""
         if self.spec.client_keys and not self._secrets.keys:
             # Whoever comes brings the key.
             return 0.0
@@ -156,10 +195,10 @@ class ProviderAccount:
             keys = self._all()
         except SmgError:
             return max(off, OFF_MIN_S)
-        return max(0.0, off, min(self._wait_s(key, {}, now) for key in keys))
+        return max(0.0, off, min(self._wait_s(key, need, now) for key in keys))
 
-    def off_error(self, model: str) -> SmgError:
-        """Return the error for a call of that model while it is off."""
+    def off_error(self, model: str, need: Mapping[str, float] = NOTHING) -> SmgError:
+        """Return the error for such a call while it is off."""
         now = self._now()
         off_until, why = self._models_off.get(model, (0.0, None))
         if why is not None and off_until > now:
@@ -168,7 +207,7 @@ class ProviderAccount:
             self._all()
         except SmgError as error:
             return error
-        return self._resting({}, now)
+        return self._resting(need, now)
 
     def rests(self) -> Sequence[tuple[float, SmgError | None]]:
         """Return for how long each key rests, 0.0 for one that does not, with its error; none before they were read."""
@@ -177,6 +216,11 @@ class ProviderAccount:
             (max(0.0, self._wait_s(key, {}, now)), key.why if key.off_until > now else None)
             for key in self._keys or ()
         ]
+
+    def key_limits(self) -> Sequence[Sequence[KeyLimit]]:
+        """Return what the vendor told of the limits of each key; none before they were read."""
+        now = self._now()
+        return [key.limits.told(now) for key in self._keys or ()]
 
     def _resting(self, need: Mapping[str, float], now: float) -> SmgError:
         """Return the error where all keys rest: that of the one that is back first."""
@@ -201,6 +245,7 @@ class ProviderAccount:
     def answered(self, use: Use, headers: Mapping[str, str]) -> None:
         """Take in the headers of an answer."""
         use.key.limits.learn(use.call, headers, self._now())
+        self.noted()
 
     def count(self, outcome: str = ANSWERED) -> None:
         """Count one call that the vendor answered, or failed."""
@@ -209,9 +254,11 @@ class ProviderAccount:
     def failed(self, use: Use, failure: VendorFailure, model: str) -> None:
         """Take in what a failure says of the account."""
         self.count(failure.failure.value)
+        self.noted()
         now, key = self._now(), use.key
         if failure.consequence is Consequence.TARGET_UNLISTED:
             self._models_off[model] = now + MODEL_OFF_S, failure.error
+            self._models_refused[model] = now + MODEL_OFF_S
         elif use.client_key:
             return
         elif failure.consequence is Consequence.PROVIDER_OFF:
@@ -220,10 +267,62 @@ class ProviderAccount:
             if denied and kept is not None and use.token and kept.keeper.refused(use.token):
                 # Another one is being made.
                 return
-            key.off_until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
-            key.why = failure.error
+            until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
+            key.rest(until, failure.error, refused=True)
         elif failure.consequence is Consequence.BUCKET_CLOSED:
             key.limits.close(CLOSED_S if failure.wait_s is None else failure.wait_s, now)
+
+    # ── What others know ─────────────────────────────────────────────────────
+
+    def shared_keys(self) -> Sequence[tuple[bytes, Key]]:
+        """Return the keys, each with what it is the same by in all processes that use it; none that cannot be read.
+
+        That holds the key itself, so it is for making a digest only.
+        """
+        try:
+            keys = self._all()
+        except SmgError:
+            return ()
+        return [(self._identity(key.value), key) for key in keys]
+
+    def shared_models(self) -> Sequence[tuple[bytes, str]]:
+        """Return the models, likewise: one that is off is so by a definition, and by no other one."""
+        defined = write_spec(self.spec)
+        return [(self._identity(f"{model}\0", defined), model) for model in sorted(self.models)]
+
+    def key_news(self, key: Key) -> Iterator[tuple[str, float]]:
+        """Yield why this process was told to leave a key alone, and until when."""
+        now = self._now()
+        if key.refused and key.off_until > now and key.why is not None:
+            money = key.why.code == class_error(FailureClass.NO_MONEY).code
+            # Whom a vendor lets in is another matter where each node has credentials of its own.
+            if money or self.spec.credentials.kind == "keys":
+                yield "money" if money else "denied", key.off_until
+        if key.limits.refused_until > now:
+            yield CLOSED, key.limits.refused_until
+
+    def model_news(self, model: str) -> float:
+        """Return until when that model is off as far as this process was told; 0.0 if it is not."""
+        until = self._models_refused.get(model, 0.0)
+        return until if until > self._now() else 0.0
+
+    def hear_key(self, key: Key, why: str, until: float) -> None:
+        """Take in that another process was told to leave a key alone; a reason that is not known here counts not."""
+        if why == CLOSED:
+            key.limits.close_until(until)
+        elif why in HEARD:
+            key.rest(until, class_error(HEARD[why]), refused=False)
+
+    def hear_model(self, model: str, until: float) -> None:
+        """Take in that another process was told that the vendor does not have a model."""
+        if until > self._models_off.get(model, (0.0, None))[0]:
+            self._models_off[model] = until, class_error(FailureClass.MODEL_UNKNOWN)
+
+    def _identity(self, *parts: str | bytes) -> bytes:
+        spec = self.spec
+        named = sorted((name, one.spelled) for name, one in self._secrets.named.items())
+        whole = (spec.name, spec.kind, msgspec.to_builtins(spec.credentials), named, parts)
+        return msgspec.msgpack.encode(whole)
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -279,5 +378,9 @@ def _again(why: SmgError, wait_s: float) -> SmgError:
         why.kind,
         why.message,
         code=why.code,
-        retry_after_s=min(wait_s, OFF_MIN_S) if waits else None,
+        retry_after_s=min(max(wait_s, AGAIN_MIN_S), OFF_MIN_S) if waits else None,
     )
+
+
+def _nobody() -> None:
+    """Do nothing."""

@@ -32,7 +32,6 @@ CLIENT_KEY_HEADER: Final = "x-smg-provider-key"
 INVOKE: Final = "bedrock_invoke"
 """Kind whose streams are AWS's frames around another API's events."""
 OUTPUT_MAX: Final = 4_096
-_TOKENS_PER_BYTE: Final = 0.25
 _DRAWN: Final = frozenset({"temperature", "top_p", "topP", "top_k", "topK"})
 _OPTIONAL: Final[Mapping[str, frozenset[str]]] = {
     "unsupported_value": _DRAWN,
@@ -109,6 +108,7 @@ class VendorTarget:
 
     def __init__(self, account: ProviderAccount, model: str, public: str, clock: Clock) -> None:
         self.account = account
+        account.models.add(model)
         self._model = model
         self._public = public
         self._clock = clock
@@ -156,27 +156,42 @@ class VendorTarget:
         return frozenset((*spec.quirks, *spec.model(self.model).quirks))
 
     async def passed(
-        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+        self,
+        name: str,
+        raw: bytes,
+        *,
+        ours: str,
+        streamed: bool,
+        headers: Mapping[str, str],
+        prompt_tokens: int,
     ) -> Dressed:
         """See `VendorSide`."""
-        call, use = await self._call(name, raw, streamed=streamed, headers=headers)
+        need = _need(prompt_tokens)
+        call, use = await self._call(name, raw, need, streamed=streamed, headers=headers)
         known = "" if ours == self.model else ours
         undress = AnswerUndressing(name, known, withhold_usage=call.usage_added)
         return _dressed(call, use, undress)
 
     async def written(
-        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+        self,
+        name: str,
+        fields: Mapping[str, object],
+        *,
+        headers: Mapping[str, str],
+        prompt_tokens: int,
     ) -> Dressed:
         """See `VendorSide`."""
         # A header of the client's is for the vendor where it speaks the vendor's API; its own key always is.
         own = {CLIENT_KEY_HEADER: headers.get(CLIENT_KEY_HEADER, "")}
-        call, use = await self._call(name, fields, streamed=True, headers=own)
+        need = _need(prompt_tokens)
+        call, use = await self._call(name, fields, need, streamed=True, headers=own)
         return _dressed(call, use, None)
 
     async def _call(
         self,
         name: str,
         body: bytes | Mapping[str, object],
+        need: Mapping[str, float],
         *,
         streamed: bool,
         headers: Mapping[str, str],
@@ -187,8 +202,7 @@ class VendorTarget:
             credential: Credential = ApiKey(client_key)
             use = account.client_use()
         else:
-            tokens = len(body) * _TOKENS_PER_BYTE if isinstance(body, bytes) else 0.0
-            credential, use = await account.use({"requests": 1.0, "tokens": tokens})
+            credential, use = await account.use(need)
         prepared = self._prepared(name, streamed=streamed)
         call = prepared.call(body, credential, self._clock.now_ms() / 1000, headers)
         return call, use
@@ -248,13 +262,17 @@ class VendorTarget:
         """See `VendorSide`."""
         self.account.unanswered(_use(dressed))
 
-    def off_s(self, now_s: float) -> float:
+    def off_s(self, prompt_tokens: int = 0) -> float:
         """See `VendorSide`."""
-        return self.account.off_s(self.model)
+        return self.account.off_s(self.model, _need(prompt_tokens))
 
-    def off_error(self, now_s: float) -> SmgError:
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
         """See `VendorSide`."""
-        return self.account.off_error(self.model)
+        return self.account.off_error(self.model, _need(prompt_tokens))
+
+    def missed(self, prompt_tokens: int) -> None:
+        """See `VendorSide`."""
+        self.account.missed(_need(prompt_tokens))
 
     def _noted(self, use: Use, failure: VendorFailure) -> SmgError:
         self.account.failed(use, failure, self.model)
@@ -264,6 +282,11 @@ class VendorTarget:
         if field.rpartition(".")[2] in _OPTIONAL.get(failure.code, ()):
             self._lacks |= {field}
         return failure.error
+
+
+def _need(prompt_tokens: int) -> Mapping[str, float]:
+    """Return what one call spends of an account, by the names that vendors give it."""
+    return {"requests": 1.0, "tokens": prompt_tokens, "input-tokens": prompt_tokens}
 
 
 def _dressed(call: ProviderCall, use: Use, undress: Undressing | None) -> Dressed:

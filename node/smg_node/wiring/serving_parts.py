@@ -131,7 +131,7 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
 
         return ProviderBook(engine_options(settings), base.clock, spawn)
 
-    providers = ProviderFleet(settings.providers.definitions, shared, make_book)
+    providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.clock.now_ms)
     providers.check()
     watch_providers(base.meters, providers)
     return providers

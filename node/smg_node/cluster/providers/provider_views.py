@@ -14,7 +14,13 @@ from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
-from smg_node.http.ports.providers import ProviderKeyView, ProviderView, RouteView, TargetView
+from smg_node.http.ports.providers import (
+    ProviderKeyView,
+    ProviderLimitView,
+    ProviderView,
+    RouteView,
+    TargetView,
+)
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.provider_spec import ProviderSpec, write_spec
 from smg_node.providers.route_spec import route_value
@@ -57,6 +63,7 @@ class ProviderViews:
             kind=found.spec.kind,
             spec=plain_spec(found.spec),
             keys=self._keys(found),
+            limits=self._limits(found),
             secrets={key: one.reference or SET for key, one in found.secrets.named.items()},
             source=found.source,
             version=str(found.version),
@@ -126,9 +133,9 @@ class ProviderViews:
             return worker.shown_status.value, worker.reason, "", None
         now_s, engine = self._now_s, worker.engine
         side = engine.vendor if isinstance(engine, HttpEngine) else None
-        pause_s = 0.0 if side is None else side.off_s(now_s)
+        pause_s = 0.0 if side is None else side.off_s()
         if side is not None and pause_s > 0:
-            why: SmgError = side.off_error(now_s)
+            why: SmgError = side.off_error()
             return OFF, why.message, why.code, round(1000 * pause_s)
         if broken := worker.breaker.why(now_s):
             next_s = worker.breaker.next_s(now_s)
@@ -151,6 +158,28 @@ class ProviderViews:
         return [
             ProviderKeyView(reference, round(1000 * rest_s), "" if why is None else why.message)
             for reference, (rest_s, why) in zip(named, rests, strict=True)
+        ]
+
+    def _limits(self, found: DefinedProvider) -> Sequence[ProviderLimitView]:
+        account = self._accounts.get(found.spec.name)
+        if account is None:
+            return ()
+        keys = account.key_limits()
+        named = [secret.reference or SET for secret in found.secrets.keys] or [""]
+        if len(keys) != len(named):
+            return ()
+        return [
+            ProviderLimitView(
+                reference,
+                one.what,
+                round(one.limit),
+                math.floor(one.left),
+                round(1000 * one.full_s),
+                round(1000 * one.told_s),
+                round(one.wanted, 3),
+            )
+            for reference, limits in zip(named, keys, strict=True)
+            for one in limits
         ]
 
 

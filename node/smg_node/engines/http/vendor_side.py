@@ -90,17 +90,29 @@ class VendorSide(Protocol):
         ...
 
     async def passed(
-        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+        self,
+        name: str,
+        raw: bytes,
+        *,
+        ours: str,
+        streamed: bool,
+        headers: Mapping[str, str],
+        prompt_tokens: int,
     ) -> Dressed:
         """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's, `ours` is
-        its name of the model.
+        its name of the model, `prompt_tokens` about what it spends.
 
         OVERLOADED if there is no credential in time.
         """
         ...
 
     async def written(
-        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+        self,
+        name: str,
+        fields: Mapping[str, object],
+        *,
+        headers: Mapping[str, str],
+        prompt_tokens: int,
     ) -> Dressed:
         """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
         ...
@@ -127,10 +139,14 @@ class VendorSide(Protocol):
         """Take in that a call was given up, or broke, before any of its answer came."""
         ...
 
-    def off_s(self, now_s: float) -> float:
-        """Return for how long no request should go there, 0.0 if one may now."""
+    def off_s(self, prompt_tokens: int = 0) -> float:
+        """Return for how long no request with about so many tokens should go there, 0.0 if one may now."""
         ...
 
-    def off_error(self, now_s: float) -> SmgError:
-        """Return the error for a request that would have to go there while it is off."""
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
+        """Return the error for such a request that would have to go there while it is off."""
+        ...
+
+    def missed(self, prompt_tokens: int) -> None:
+        """Take in that such a request would have gone there, were it not off."""
         ...

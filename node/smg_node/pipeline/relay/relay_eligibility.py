@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.ports import Clock
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
@@ -62,14 +61,13 @@ def vendor_of(worker: Worker) -> VendorSide | None:
 class TargetFilter:
     """Which workers may be given one request now, by what its calls so far came to."""
 
-    def __init__(
-        self, asked: Relayable, clock: Clock, serving: Callable[[], Sequence[Worker]]
-    ) -> None:
+    def __init__(self, asked: Relayable, serving: Callable[[], Sequence[Worker]]) -> None:
         self._asked = asked
-        self._clock = clock
         self._serving = serving
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
+        self._missed: set[str] = set()
+        """Providers that it was not given to because they were off."""
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
@@ -85,21 +83,31 @@ class TargetFilter:
     def check(self) -> None:
         """Raise the error of the target that is back first, where every one that can take the request is off for now."""
         soonest: tuple[float, VendorSide] | None = None
-        now_s = self._clock.monotonic_s()
+        tokens = self._asked.prompt_tokens
         for worker in self._serving():
             if not can_take(worker, self._asked):
                 continue
             side = vendor_of(worker)
-            pause_s = 0.0 if side is None else side.off_s(now_s)
+            pause_s = 0.0 if side is None else side.off_s(tokens)
             if side is None or not pause_s:
                 return
+            self._miss(side)
             if soonest is None or pause_s < soonest[0]:
                 soonest = pause_s, side
         if soonest is not None:
-            raise soonest[1].off_error(now_s)
+            raise soonest[1].off_error(tokens)
 
     def _is_off(self, side: VendorSide) -> bool:
-        return side.off_s(self._clock.monotonic_s()) > 0
+        if side.off_s(self._asked.prompt_tokens) <= 0:
+            return False
+        self._miss(side)
+        return True
+
+    def _miss(self, side: VendorSide) -> None:
+        """Tell a vendor's side that is off that it would have been given this request, once."""
+        if side.provider not in self._missed:
+            self._missed.add(side.provider)
+            side.missed(self._asked.prompt_tokens)
 
     def _joins(self, worker: Worker) -> bool:
         """Whether a target is one of those that are always there, or is needed now."""

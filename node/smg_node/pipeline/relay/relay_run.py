@@ -148,7 +148,7 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
-        self._targets = TargetFilter(asked, parts.clock, partial(parts.fleet.serving, found))
+        self._targets = TargetFilter(asked, partial(parts.fleet.serving, found))
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name)
         return found

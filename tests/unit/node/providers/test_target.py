@@ -37,7 +37,9 @@ def target(**more: Any) -> VendorTarget:
 
 
 async def sent(one: VendorTarget, headers: dict[str, str] | None = None) -> Dressed:
-    return await one.written("chat", {"model": "gpt", "messages": []}, headers=headers or {})
+    return await one.written(
+        "chat", {"model": "gpt", "messages": []}, headers=headers or {}, prompt_tokens=3
+    )
 
 
 def error(code: str, param: str) -> bytes:
@@ -84,4 +86,4 @@ async def test_a_refused_client_key_is_the_clients_error_and_turns_nothing_off()
     found = one.refused(401, {}, b"{}", dressed).error
     assert isinstance(found, SmgError)
     assert found.code == "provider_key_refused"
-    assert one.off_s(0.0) == 0.0
+    assert one.off_s() == 0.0

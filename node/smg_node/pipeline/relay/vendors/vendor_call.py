@@ -185,12 +185,14 @@ class VendorCall:
                 ours=self._ours,
                 streamed=self._asked.streamed,
                 headers=headers,
+                prompt_tokens=self._asked.prompt_tokens,
             )
         assert self._translation is not None
         options = side.options(self._api, stateless=self._stateless)
         written = side.dialect(self._api).write(self._translation.wish, options)
         self._ignored = written.ignored
-        return await side.written(self._api, written.fields, headers=headers)
+        spent = self._asked.prompt_tokens
+        return await side.written(self._api, written.fields, headers=headers, prompt_tokens=spent)
 
     # ── As it comes ──────────────────────────────────────────────────────────
 

@@ -106,6 +106,7 @@ class Side:
 
     def __init__(self, *refusals: Refusal) -> None:
         self.done: list[str] = []
+        self.spent: list[int] = []
         self._refusals = list(refusals)
 
     def dialect(self, name: str) -> ProviderDialect:
@@ -118,15 +119,29 @@ class Side:
         return frozenset()
 
     async def passed(
-        self, name: str, raw: bytes, *, ours: str, streamed: bool, headers: Mapping[str, str]
+        self,
+        name: str,
+        raw: bytes,
+        *,
+        ours: str,
+        streamed: bool,
+        headers: Mapping[str, str],
+        prompt_tokens: int,
     ) -> Dressed:
         self.done.append("passed")
+        self.spent.append(prompt_tokens)
         return Dressed("/native", {}, raw, Undress())
 
     async def written(
-        self, name: str, fields: Mapping[str, object], *, headers: Mapping[str, str]
+        self,
+        name: str,
+        fields: Mapping[str, object],
+        *,
+        headers: Mapping[str, str],
+        prompt_tokens: int,
     ) -> Dressed:
         self.done.append("written")
+        self.spent.append(prompt_tokens)
         return Dressed("/written", {}, msgspec.json.encode(fields))
 
     def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
@@ -146,11 +161,14 @@ class Side:
     def unanswered(self, dressed: Dressed) -> None:
         self.done.append("unanswered")
 
-    def off_s(self, now_s: float) -> float:
+    def off_s(self, prompt_tokens: int = 0) -> float:
         return 0.0
 
-    def off_error(self, now_s: float) -> SmgError:
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
         return BROKEN
+
+    def missed(self, prompt_tokens: int) -> None:
+        self.done.append("missed")
 
 
 @pytest.fixture(autouse=True)
@@ -242,6 +260,10 @@ async def test_nor_from_one_that_is_translated(stream: bool) -> None:
         said = await told(called(Engine(Stream(WHOLE, open_=True)), side, body=marked))
     assert b"Hel" in said
     assert side.done == ["written"]
+    assert side.spent == [
+        relayable(APIS["chat"], msgspec.json.encode(marked), marked).prompt_tokens
+    ]
+    assert side.spent > [1]
 
 
 async def test_a_break_before_the_end_is_one() -> None:

@@ -1,4 +1,4 @@
-"""Rate limits: what vendors tell of an account's buckets, followed between their answers. Pure.
+"""Limit headers: the buckets of an account, read from the headers of a vendor's answer. Pure.
 
     OpenAI, xAI, Groq   x-ratelimit-{limit,remaining,reset}-{requests,tokens,…}       Go durations: 6ms, 1m3.5s
     Azure               the same                                                       a bare number of milliseconds
@@ -6,27 +6,17 @@
     Together            x-ratelimit-{limit,remaining,reset}                            seconds
     Hugging Face        ratelimit: "api";r=499;t=56, ratelimit-policy: …;q=500;w=60    seconds, of a fixed window
     mantle              x-amzn-usage-reservation-{quota,remaining}                     no time
-
-A reset is when a bucket is full again, and it fills evenly until then; a fixed window fills at its end. Between two
-answers what this node sends is taken off by its own estimates, and each answer corrects them.
 """
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
+from smg_node.providers.rates.bucket import UNTOLD_RESET_S, Bucket
 
-STALE_S: Final = 60.0
-"""News that are older count half: others have spent since, and buckets have filled."""
-OPEN_MAX: Final = 65_536
-"""So many calls are followed at once for one key; of more the oldest are forgotten."""
 AMOUNT_MAX: Final = 1e15
 _RESET_MAX_S: Final = 86_400.0 * 31
-_UNTOLD_RESET_S: Final = 60.0
-"""Where nobody says when a bucket fills: its limits are told by the minute."""
 
 _GO_UNITS: Final[Mapping[str, float]] = {
     "ns": 1e-9,
@@ -45,116 +35,6 @@ _STRUCTURED: Final = re.compile(r";\s*([a-z]{1,8})\s*=\s*(\d{1,16})(?![\d.])", r
 _OPENAI_NAME: Final = re.compile(r"x-ratelimit-(limit|remaining|reset)-([a-z-]{1,40})")
 _ANTHROPIC_NAME: Final = re.compile(r"anthropic-ratelimit-([a-z-]{1,40})-(limit|remaining|reset)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class Bucket(msgspec.Struct, frozen=True):
-    """What is left of one thing that an account may spend, as of `seen`, in seconds since the epoch.
-
-    `full_at` is when it holds `limit` again. `window`: it fills at once then, and not before.
-    """
-
-    limit: float
-    remaining: float
-    full_at: float
-    seen: float
-    window: bool = False
-
-    def holds(self, now: float) -> float:
-        """Return what is in it by now."""
-        if now >= self.full_at:
-            return self.limit
-        if self.window or now <= self.seen:
-            return self.remaining
-        return min(self.limit, self.remaining + self._rate() * (now - self.seen))
-
-    def wait_s(self, need: float, now: float) -> float:
-        """Return the seconds until it holds `need`; infinite for more than it ever holds."""
-        left = self.holds(now)
-        if need <= left:
-            return 0.0
-        if need > self.limit:
-            return math.inf
-        until_full = self.full_at - now
-        if self.window:
-            return max(0.0, until_full)
-        rate = self._rate()
-        return max(0.0, min((need - left) / rate, until_full) if rate > 0 else until_full)
-
-    def lowered(self, amount: float, now: float) -> "Bucket":
-        """Return it with `amount` taken out now; it fills as fast as before, and may owe."""
-        rate, left = self._rate(), self.holds(now) - amount
-        if self.window:
-            full_at = self.full_at if now < self.full_at else now + _UNTOLD_RESET_S
-            return msgspec.structs.replace(self, remaining=left, full_at=full_at, seen=now)
-        full_at = now + (self.limit - left) / rate if rate > 0 else self.full_at
-        return msgspec.structs.replace(self, remaining=left, full_at=full_at, seen=now)
-
-    def _rate(self) -> float:
-        """How much comes back in a second: what is missing until it is full, over that time."""
-        span = self.full_at - self.seen
-        missing = self.limit - self.remaining
-        if span > 0 and missing > 0:
-            return missing / span
-        # A bucket that was full says nothing of it, and limits are told by the minute.
-        return self.limit / _UNTOLD_RESET_S
-
-
-class RateLimits:
-    """The buckets of one key, by what they count: `requests`, `tokens`, `input-tokens`, `output-tokens` …
-
-    `begin` takes a call's estimates off, `learn` puts what an answer's headers say in their place: the vendor has
-    counted that call, but perhaps none that this node began after it. `end` forgets a call without headers.
-    """
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._buckets: dict[str, Bucket] = {}
-        self._open: dict[int, Mapping[str, float]] = {}
-        self._last = 0
-        self._closed_until = 0.0
-
-    @property
-    def buckets(self) -> Mapping[str, Bucket]:
-        """The buckets that the vendor has told of; none before its first answer."""
-        return self._buckets
-
-    def begin(self, need: Mapping[str, float], now: float) -> int:
-        """Count a call in that will spend about `need`; return its number."""
-        self._last += 1
-        if len(self._open) >= OPEN_MAX:
-            del self._open[next(iter(self._open))]
-        self._open[self._last] = need
-        for name, amount in need.items():
-            if name in self._buckets:
-                self._buckets[name] = self._buckets[name].lowered(amount, now)
-        return self._last
-
-    def learn(self, call: int, headers: Mapping[str, str], now: float) -> None:
-        """Take over what the headers of the answer to `call` say; their names are in lower case."""
-        self._open.pop(call, None)
-        for name, bucket in header_buckets(self._kind, headers, now=now).items():
-            later = sum(need.get(name, 0.0) for begun, need in self._open.items() if begun > call)
-            self._buckets[name] = bucket.lowered(later, now) if later else bucket
-
-    def end(self, call: int) -> None:
-        """Forget a call that ended without an answer; what it took off stays off until the next answer."""
-        self._open.pop(call, None)
-
-    def close(self, wait_s: float, now: float) -> None:
-        """Take in that the vendor wants nothing for so long; a shorter wait opens nothing earlier."""
-        self._closed_until = max(self._closed_until, now + wait_s)
-
-    def wait_s(self, need: Mapping[str, float], now: float) -> float:
-        """Return the seconds until all buckets hold `need`, infinite for more than one ever holds."""
-        waits = [
-            self._buckets[name].wait_s(amount, now) * self._weight(self._buckets[name], now)
-            for name, amount in need.items()
-            if name in self._buckets
-        ]
-        return max(0.0, self._closed_until - now, *waits)
-
-    def _weight(self, bucket: Bucket, now: float) -> float:
-        return 0.5 if now - bucket.seen > STALE_S else 1.0
 
 
 def header_buckets(kind: str, headers: Mapping[str, str], *, now: float) -> Mapping[str, Bucket]:
@@ -200,7 +80,7 @@ def _bucket(kind: str, parts: Mapping[str, str], now: float) -> Bucket | None:
     if limit is None or remaining is None or limit <= 0:
         return None
     told = parts.get("reset")
-    reset = _UNTOLD_RESET_S if told is None else duration_s(kind, told, now=now)
+    reset = UNTOLD_RESET_S if told is None else duration_s(kind, told, now=now)
     if reset is None:
         return None
     return Bucket(limit, min(remaining, limit), now + min(max(reset, 0.0), _RESET_MAX_S), now)
