@@ -197,9 +197,8 @@ class VendorTarget:
         headers: Mapping[str, str],
     ) -> tuple[ProviderCall, Use]:
         account = self.account
-        client_key = headers.get(CLIENT_KEY_HEADER, "")
-        if client_key and account.spec.client_keys:
-            credential: Credential = ApiKey(client_key)
+        if not self.own_account(headers):
+            credential: Credential = ApiKey(headers[CLIENT_KEY_HEADER])
             use = account.client_use()
         else:
             credential, use = await account.use(need)
@@ -269,6 +268,10 @@ class VendorTarget:
     def off_error(self, prompt_tokens: int = 0) -> SmgError:
         """See `VendorSide`."""
         return self.account.off_error(self.model, _need(prompt_tokens))
+
+    def own_account(self, headers: Mapping[str, str]) -> bool:
+        """See `VendorSide`."""
+        return not (self.account.spec.client_keys and headers.get(CLIENT_KEY_HEADER))
 
     def missed(self, prompt_tokens: int) -> None:
         """See `VendorSide`."""

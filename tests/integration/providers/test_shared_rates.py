@@ -1,18 +1,17 @@
 """One account of a vendor behind three real nodes: what one is told of it counts at all, and hardly a call is refused."""
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.clients.many_clients import clients
 from support.processes.mesh_nodes import MeshNode
 from support.processes.mesh_trio import Trio, running_trio
-from support.processes.node_api import Answer, call
+from support.processes.node_api import call
 from support.providers.stand_ins import KEY, StandIn, running_stand_ins
 
 pytestmark = pytest.mark.integration
@@ -22,35 +21,6 @@ MODEL = "gpt-4.1-mini"
 ASKED = {"model": MODEL, "messages": [{"role": "user", "content": "words=2"}]}
 PER_MINUTE = 600
 LOAD_S = 12.0
-BETWEEN_S = 0.1
-
-
-@dataclass
-class Offered:
-    """Answers to clients of one node."""
-
-    node: MeshNode
-    answers: list[Answer] = field(default_factory=list)
-
-    def ask(self, over: threading.Event) -> None:
-        while not over.wait(BETWEEN_S):
-            self.answers.append(call(self.node, "POST", "/v1/chat/completions", ASKED))
-
-
-@contextmanager
-def clients(trio: Trio, each: int) -> Iterator[list[Offered]]:
-    """Let so many clients of each node ask one thing after the other meanwhile."""
-    over = threading.Event()
-    offered = [Offered(node) for node in trio.living for _ in range(each)]
-    threads = [threading.Thread(target=one.ask, args=(over,)) for one in offered]
-    for thread in threads:
-        thread.start()
-    try:
-        yield offered
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
 
 
 @dataclass
@@ -93,7 +63,7 @@ def test_three_nodes_spend_one_account_and_one_call_in_a_hundred_is_refused_at_m
     world: World,
 ) -> None:
     world.limit(0.1)
-    with clients(world.trio, 2) as offered:
+    with clients(world.trio, 2, MODEL) as offered:
         began_s = time.monotonic()
         time.sleep(LOAD_S)
         told = world.vendor.admin("/limits")

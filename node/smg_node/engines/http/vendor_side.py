@@ -147,6 +147,10 @@ class VendorSide(Protocol):
         """Return the error for such a request that would have to go there while it is off."""
         ...
 
+    def own_account(self, headers: Mapping[str, str]) -> bool:
+        """Whether calls for a client that sent these headers are made by the provider's account, and not by its own key."""
+        ...
+
     def missed(self, prompt_tokens: int) -> None:
         """Take in that such a request would have gone there, were it not off."""
         ...

@@ -7,6 +7,7 @@ cannot be handed over, its second half does alone.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
@@ -23,6 +24,7 @@ ON_LABEL: Final = "on"
 FAILURES: Final[Mapping[str, str]] = {
     "upstream_rate_limited": "rate",
     "rate_limit_exceeded": "rate",
+    "insufficient_quota": "no_money",
     "upstream_overloaded": "full",
     "overloaded": "full",
     "upstream_quota": "no_money",
@@ -31,6 +33,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "upstream_timeout": "timed_out",
 }
 """Kinds of failure by the code of an error."""
+SPENT_S: Final = 1.0
+"""So long a provider is off for a request whose limit does not say when there is more."""
 _BY_KIND: Final[Mapping[ErrorKind, str]] = {
     ErrorKind.RATE_LIMITED: "rate",
     ErrorKind.OVERLOADED: "full",
@@ -68,6 +72,8 @@ class TargetFilter:
         """Kinds of failure of its calls."""
         self._missed: set[str] = set()
         """Providers that it was not given to because they were off."""
+        self._spent: dict[str, LimitedError] = {}
+        """Providers whose own limits have nothing left for it."""
 
     def fits(self, worker: Worker) -> bool:
         """Whether it may be given the request now."""
@@ -80,28 +86,37 @@ class TargetFilter:
         """Take in that a call broke: targets that are there for such failures join."""
         self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
 
+    def spent(self, error: LimitedError) -> None:
+        """Take in that a provider's own limit has too little left for this request: no target of it is asked any more."""
+        self._spent[error.provider] = error
+        self.failed(error)
+
     def check(self) -> None:
         """Raise the error of the target that is back first, where every one that can take the request is off for now."""
         soonest: tuple[float, VendorSide] | None = None
-        tokens = self._asked.prompt_tokens
         for worker in self._serving():
             if not can_take(worker, self._asked):
                 continue
             side = vendor_of(worker)
-            pause_s = 0.0 if side is None else side.off_s(tokens)
+            pause_s = 0.0 if side is None else self._pause_s(side)
             if side is None or not pause_s:
                 return
-            self._miss(side)
             if soonest is None or pause_s < soonest[0]:
                 soonest = pause_s, side
         if soonest is not None:
-            raise soonest[1].off_error(tokens)
+            side = soonest[1]
+            raise self._spent.get(side.provider) or side.off_error(self._asked.prompt_tokens)
 
     def _is_off(self, side: VendorSide) -> bool:
-        if side.off_s(self._asked.prompt_tokens) <= 0:
-            return False
-        self._miss(side)
-        return True
+        return self._pause_s(side) > 0
+
+    def _pause_s(self, side: VendorSide) -> float:
+        """Return for how long a vendor's model cannot be given this request, 0.0 if it can now."""
+        spent = self._spent.get(side.provider)
+        pause_s = side.off_s(self._asked.prompt_tokens)
+        if pause_s > 0:
+            self._miss(side)
+        return pause_s if spent is None else max(pause_s, spent.retry_after_s or SPENT_S)
 
     def _miss(self, side: VendorSide) -> None:
         """Tell a vendor's side that is off that it would have been given this request, once."""

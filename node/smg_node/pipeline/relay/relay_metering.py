@@ -44,7 +44,7 @@ class RelayMeter:
         most: int | None = 0
         if asked.api.generates:
             answers = asked.answers
-            length = _length(asked)
+            length = length_of(asked)
             most = None if length is None else length * answers
         await ticket.reserve(asked.prompt_tokens, most, answers=answers)
 
@@ -90,7 +90,7 @@ class RelayMeter:
             ticket.settle(asked.prompt_tokens, 0, self._events)
 
 
-def _length(asked: Relayable) -> int | None:
+def length_of(asked: Relayable) -> int | None:
     """Return the maximum tokens of an answer, None where its client did not set it."""
     for name in reversed(LENGTHS):
         value = whole(asked.fields.get(name))

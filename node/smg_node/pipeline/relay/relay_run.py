@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Journey
 from smg_node.core.request_context import RequestContext
@@ -237,6 +238,12 @@ class RelayRun:
         """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
+        if isinstance(error, LimitedError) and self._context.target_worker is None:
+            # Nothing was sent: the provider's own limit has too little left, and others are asked.
+            hold.ended(now_s)
+            self._targets.spent(error)
+            note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
+            return 0.0
         alone = hold.lonely
         hold.failed(error, now_s)
         self._targets.failed(error)
@@ -266,9 +273,17 @@ class RelayRun:
         engine = hold.engine
         assert isinstance(engine, HttpEngine), "workers of relayed models speak HTTP"
         if engine.vendor is not None:
-            async with aclosing(self._vendor_called(hold, engine, model, silences)) as told:
-                async for piece in told:
-                    yield piece
+            # Imported with the first one: a node without providers has none of it.
+            from smg_node.pipeline.relay.vendors.metered_call import metered_call
+
+            whose = self._asked, self._asks, model.name
+            call = metered_call(self._parts, engine, *whose, partial(self._spoke, hold))
+            self._usage = call.usage
+            with scope.child("engine"):
+                to_vendor = replace(self._request({}, silences), headers={})
+                async with aclosing(call.answer(to_vendor)) as told:
+                    async for piece in told:
+                        yield piece
             return
         guard = guard_of(self._asked, engine, model, thinks=self._thinks)
         asked, listener = guard.asked, self._asks.listen(None)
@@ -277,34 +292,16 @@ class RelayRun:
             request = self._request(span.headers(), silences)
             passage = ResponseFilter(engine.served_name, model.name)
             self._usage = passage.usage
-            call = self._call(hold, asked, engine, passage, parsed=listener is not None)
-            if isinstance(call, RelayCall):
+            relayed = self._call(hold, asked, engine, passage, parsed=listener is not None)
+            if isinstance(relayed, RelayCall):
                 body = asked.body(engine.served_name, on_rank(hold.rank))
                 request = replace(request, path=path_of(engine, asked.api), body=body)
-            async with aclosing(guard.passed(call.pieces(request))) as pieces:
+            async with aclosing(guard.passed(relayed.pieces(request))) as pieces:
                 async for piece in pieces:
                     if listener is None or listener.hear(piece):
                         yield piece
             if listener is not None:
                 listener.over()
-
-    async def _vendor_called(
-        self, hold: Reservation, engine: HttpEngine, model: RelayedModel, silences: int
-    ) -> AsyncGenerator[Head | bytes, None]:
-        """Yield the answer of a vendor's model, as `_called` does."""
-        # Imported with the first one: a node without providers has none of it.
-        from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
-
-        parts, side = self._parts, engine.vendor
-        assert side is not None, "it was asked before"
-        names = (model.name, parts.clock.now_ms)
-        call = VendorCall(engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold))
-        self._usage = call.usage
-        with scope.child("engine"):
-            request = replace(self._request({}, silences), headers={})
-            async with aclosing(call.answer(request)) as pieces:
-                async for piece in pieces:
-                    yield piece
 
     def _call(
         self,

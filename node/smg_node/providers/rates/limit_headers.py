@@ -1,11 +1,11 @@
 """Limit headers: the buckets of an account, read from the headers of a vendor's answer. Pure.
 
-    OpenAI, xAI, Groq   x-ratelimit-{limit,remaining,reset}-{requests,tokens,…}       Go durations: 6ms, 1m3.5s
-    Azure               the same                                                       a bare number of milliseconds
-    Anthropic           anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}   RFC 3339
-    Together            x-ratelimit-{limit,remaining,reset}                            seconds
-    Hugging Face        ratelimit: "api";r=499;t=56, ratelimit-policy: …;q=500;w=60    seconds, of a fixed window
-    mantle              x-amzn-usage-reservation-{quota,remaining}                     no time
+OpenAI, xAI, Groq   x-ratelimit-{limit,remaining,reset}-{requests,tokens,…}       Go durations: 6ms, 1m3.5s
+Azure               the same                                                       a bare number of milliseconds
+Anthropic           anthropic-ratelimit-{requests,tokens,…}-{limit,remaining,reset}   RFC 3339
+Together            x-ratelimit-{limit,remaining,reset}                            seconds
+Hugging Face        ratelimit: "api";r=499;t=56, ratelimit-policy: …;q=500;w=60    seconds, of a fixed window
+mantle              x-amzn-usage-reservation-{quota,remaining}                     no time
 """
 
 import re

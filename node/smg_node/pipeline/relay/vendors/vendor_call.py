@@ -31,6 +31,7 @@ from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
+from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 
 _OWN_NAMES: Final = {"gemini": "generate_content"}
 """What vendors' side calls an API whose dialect has another name here."""
@@ -56,6 +57,7 @@ class VendorCall:
         ours: str,
         now_ms: Callable[[], int],
         spoke: Callable[[], None],
+        meter: ProviderMeter,
     ) -> None:
         self.usage = UsageReader()
         self._engine = engine
@@ -65,6 +67,7 @@ class VendorCall:
         self._ours = ours
         self._now_ms = now_ms
         self._spoke = spoke
+        self._meter = meter
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
@@ -96,13 +99,18 @@ class VendorCall:
         listener = self._asks.listen(self.listen_as)
         if listener is not None:
             self._finished = lambda: listener.finished
-        async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
-            async for piece in pieces:
-                if listener is None or listener.hear(piece):
-                    yield piece
-        if listener is not None:
-            listener.over()
-            self.book(listener.used)
+        complete = False
+        try:
+            async with aclosing(self.pieces(request, listened=listener is not None)) as pieces:
+                async for piece in pieces:
+                    if listener is None or listener.hear(piece):
+                        yield piece
+            if listener is not None:
+                listener.over()
+                self.book(listener.used)
+            complete = True
+        finally:
+            self._meter.end(self.usage, complete=complete)
 
     async def pieces(
         self, request: RelayRequest, *, listened: bool
@@ -132,6 +140,7 @@ class VendorCall:
         self, request: RelayRequest, *, native: bool, listened: bool
     ) -> AsyncGenerator[Head | bytes, None]:
         side = self._side
+        await self._meter.begin()
         if not native:
             translate = self._asks.translate
             assert translate is not None, "only what can be translated is placed there"
@@ -139,6 +148,7 @@ class VendorCall:
             self._api = self._preferred()
         dressed = await self._dressed(native=native)
         self._sent = dressed
+        self._meter.sent()
         dressed_request = replace(
             request,
             path=dressed.path,
@@ -309,7 +319,7 @@ class VendorCall:
     ) -> Callable[[], Awaitable[bytes]]:
         """Return what reads the stream, without its hosting's frames.
 
-        Once the answer has `finished` its vendor may go on a little, with what it cost, and may as well break.
+        Once the answer has `finished` its vendor may go on a little, with what it cost, and may break.
         """
         unframer = self._side.unframer(self._api)
 

@@ -21,6 +21,7 @@ from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.vendors import vendor_call
+from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.providers.provider_dialects import provider_dialect
 
@@ -197,7 +198,8 @@ def called(
         return Translation(reading.request, dialect.presenter(reading))
 
     asks = Asks("chat", streamed=asked.streamed, answer="1", listen=listen, translate=translate)
-    return VendorCall(engine, side, asked, asks, "m", lambda: 1000, lambda: None)  # type: ignore[arg-type]  # as far as they are asked
+    meter = ProviderMeter(None, asked, "p", "m")
+    return VendorCall(engine, side, asked, asks, "m", lambda: 1000, lambda: None, meter)  # type: ignore[arg-type]  # as far as they are asked
 
 
 REQUEST = RelayRequest(path="", body=b"", streamed=True, timeout_s=10)
