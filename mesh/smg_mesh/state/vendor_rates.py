@@ -9,7 +9,9 @@ per register, and what is not said again is forgotten. Rows that cannot be true 
 has one. Accounts that nobody uses cost nothing.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Annotated, Final, TypeAlias
 
@@ -34,6 +36,8 @@ PACE: Final = Pace(
 )
 
 _KIND: Final = "v"
+_WHAT: Final = r"!?[a-z][a-z-]{0,38}"
+_NAME: Final = re.compile(f"[0-9a-f]{{16}}/{_WHAT}")
 _ROOM_BYTES: Final = 470
 _ROW_BYTES: Final = 38
 """At most, of all numbers of a row with what stands between them."""
@@ -87,7 +91,7 @@ class _Pause(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 class _Said(msgspec.Struct, frozen=True, array_like=True):
     account: Annotated[bytes, Meta(min_length=ID_BYTES, max_length=ID_BYTES)]
-    what: Annotated[str, Meta(pattern=r"^!?[a-z][a-z-]*$", max_length=WHAT_MAX_CHARS)]
+    what: Annotated[str, Meta(pattern=f"^{_WHAT}$", max_length=WHAT_MAX_CHARS)]
     row: _Bucket | _Pause
 
 
@@ -159,8 +163,12 @@ class VendorRates:
     # ── Saying ───────────────────────────────────────────────────────────────
 
     def publish(self, rows: Rows) -> int | None:
-        """Let the others know these, and nothing else; returns when to call `refresh`, None for never."""
-        told = dict(sorted(rows.items())[:ROWS_MAX])
+        """Let the others know these, and nothing else; returns when to call `refresh`, None for never.
+
+        What a vendor calls by no proper name is left out.
+        """
+        named = (item for item in sorted(rows.items()) if _NAME.fullmatch(item[0]))
+        told = dict(islice(named, ROWS_MAX))
         for name in [name for name in self._sheets if name not in told]:
             self._sheets.drop(name)
         for name, row in told.items():

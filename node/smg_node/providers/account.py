@@ -14,6 +14,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.providers.access_tokens.made_token import MadeToken
 from smg_node.providers.access_tokens.token_keeper import TokenKeeper
+from smg_node.providers.account_key import Key, Use
 from smg_node.providers.failures.failure_class import FailureClass
 from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec, write_spec
@@ -30,6 +31,10 @@ CLOSED_S: Final = 1.0
 """So long a key rests whose vendor refused it as too fast and did not say for how long."""
 AGAIN_MIN_S: Final = 0.05
 """A client is not told to come back at once: the bucket that lacked something may have filled while that is said."""
+SPREAD_MAX_S: Final = 10.0
+"""Clients that are refused at once are told to come back within so long of the first."""
+GOLDEN_RATIO: Final = 0.618_033_988_75
+"""Its multiples, without what is whole, lie far apart from each other."""
 MODEL_OFF_S: Final = 300.0
 """So long nobody asks for a model that the vendor does not have."""
 TOO_FAST: Final = SmgError(
@@ -47,34 +52,6 @@ CLOSED: Final = "closed"
 NOTHING: Final[Mapping[str, float]] = {}
 ANSWERED: Final = "answered"
 CREDENTIAL_CODE: Final = "provider_secret"
-
-
-class Key(msgspec.Struct):
-    """One key: its secret as it was read, and what the vendor said of it. `off_until` is in seconds since the epoch."""
-
-    value: str
-    limits: RateLimits
-    off_until: float = 0.0
-    why: SmgError | None = None
-    """The error that made it rest."""
-    refused: bool = False
-    """Whether this process was told so, and not another one."""
-
-    def rest(self, until: float, why: SmgError, *, refused: bool) -> None:
-        """Leave it alone until then; an earlier moment changes nothing."""
-        if until > self.off_until:
-            self.off_until, self.why, self.refused = until, why, refused
-
-
-class Use(msgspec.Struct, frozen=True):
-    """A call's use of an account: the key, and the call's number in its limits. `token` is what let it in, where that
-    was made for it.
-    """
-
-    key: Key
-    call: int
-    client_key: bool = False
-    token: MadeToken | None = None
 
 
 class KeptTokens(Protocol):
@@ -115,6 +92,8 @@ class ProviderAccount:
         self._keys: list[Key] | None = None
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
+        self._refused = 0
+        """So many clients were refused that may come again."""
         self._models_refused: dict[str, float] = {}
         """Until when models are off that this process found out."""
         self.models: set[str] = set()
@@ -209,6 +188,18 @@ class ProviderAccount:
             return error
         return self._resting(need, now)
 
+    def refusal(self, model: str, need: Mapping[str, float]) -> SmgError:
+        """Return that error for a client that is refused now: with the time until there is enough for it, and a part of
+        the time that all take who are refused, another part for each.
+        """
+        error, now = self.off_error(model, need), self._now()
+        if error.retry_after_s is None or error.kind is not ErrorKind.RATE_LIMITED:
+            return error
+        self._refused += 1
+        place = self._refused * GOLDEN_RATIO % 1
+        backlog_s = min((key.limits.backlog_s(need, now) for key in self._keys or ()), default=0.0)
+        return _again(error, error.retry_after_s + place * min(backlog_s, SPREAD_MAX_S))
+
     def rests(self) -> Sequence[tuple[float, SmgError | None]]:
         """Return for how long each key rests, 0.0 for one that does not, with its error; none before they were read."""
         now = self._now()
@@ -284,6 +275,11 @@ class ProviderAccount:
         except SmgError:
             return ()
         return [(self._identity(key.value), key) for key in keys]
+
+    @property
+    def unread(self) -> bool:
+        """Whether it has keys that could not be read yet."""
+        return self._keys is None and bool(self._secrets.keys)
 
     def shared_models(self) -> Sequence[tuple[bytes, str]]:
         """Return the models, likewise: one that is off is so by a definition, and by no other one."""

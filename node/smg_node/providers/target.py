@@ -14,10 +14,13 @@ from smg_node.engines.engine import ModelCard
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
-from smg_node.engines.http.transport import HttpAnswer, HttpCall
+from smg_node.engines.http.transport import FAILED_TO_CONNECT, HttpAnswer, HttpCall
 from smg_node.engines.http.vendor_side import Dressed, Refusal, Undressing, Unframer
 from smg_node.engines.load import Load
-from smg_node.providers.account import ProviderAccount, Use
+from smg_node.engines.transport.grpc_status import PROVIDER_UNREACHABLE_CODE, UNREACHABLE_CODE
+from smg_node.engines.transport.transport import TransportError
+from smg_node.providers.account import ProviderAccount
+from smg_node.providers.account_key import Use
 from smg_node.providers.issuers import issuer_of
 from smg_node.providers.provider_call import ApiKey, Credential, PreparedCall, ProviderCall
 from smg_node.providers.provider_connections import Connections
@@ -80,6 +83,19 @@ class ProviderTarget(HttpEngine):
             vocabulary=None,
             eos_ids=(),
             server={"provider": account.spec.name, "kind": account.spec.kind},
+        )
+
+    def _broken(self, error: TransportError) -> SmgError:
+        broken = super()._broken(error)
+        if broken.code != UNREACHABLE_CODE:
+            return broken
+        name = self._account.spec.name
+        lost = FAILED_TO_CONNECT not in error.message
+        said = f"the connection to the provider {name!r} was lost"
+        return SmgError(
+            broken.kind,
+            said if lost else f"the provider {name!r} cannot be reached",
+            code=PROVIDER_UNREACHABLE_CODE,
         )
 
     async def loads(self, timeout_s: float) -> Sequence[Load]:
@@ -268,6 +284,10 @@ class VendorTarget:
     def off_error(self, prompt_tokens: int = 0) -> SmgError:
         """See `VendorSide`."""
         return self.account.off_error(self.model, _need(prompt_tokens))
+
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        """See `VendorSide`."""
+        return self.account.refusal(self.model, _need(prompt_tokens))
 
     def own_account(self, headers: Mapping[str, str]) -> bool:
         """See `VendorSide`."""

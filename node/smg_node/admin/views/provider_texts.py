@@ -152,7 +152,7 @@ def _limits(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:
             one["limit"],
             one["left"],
             _span(one["full_ms"]),
-            f"{format_span(one['told_ms'])} ago",
+            f"{format_span(one['told_ms'] / 1000)} ago",
             f"{one['wanted']:g}/s" if one["wanted"] else "",
         )
 

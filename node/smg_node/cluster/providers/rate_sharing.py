@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from smg_mesh.shared import SharedBucket, SharedPause
-from smg_node.providers.account import Key as AccountKey
 from smg_node.providers.account import ProviderAccount
+from smg_node.providers.account_key import Key as AccountKey
 from smg_node.providers.rates.bucket import Bucket
 
 ID_BYTES: Final = 8
@@ -104,13 +104,15 @@ class RateSharing:
         probe = self._digest(b"", ID_BYTES)
         if not self._stale and probe == self._probe:
             return
-        self._stale, self._probe = False, probe
+        self._probe = probe
         self._keys, self._models = {}, {}
         for account in self._accounts().values():
             for whole, key in account.shared_keys():
                 self._keys[self._digest(whole, ID_BYTES).hex()] = account, key
             for whole, model in account.shared_models():
                 self._models[self._digest(whole, ID_BYTES).hex()] = account, model
+        # A file that holds a key may be there later.
+        self._stale = any(account.unread for account in self._accounts().values())
 
 
 def _row(wanted: float, bucket: Bucket | None) -> SharedBucket:

@@ -147,6 +147,10 @@ class VendorSide(Protocol):
         """Return the error for such a request that would have to go there while it is off."""
         ...
 
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        """Return the same for a client that is refused now; of several not all are told to come back at one moment."""
+        ...
+
     def own_account(self, headers: Mapping[str, str]) -> bool:
         """Whether calls for a client that sent these headers are made by the provider's account, and not by its own key."""
         ...

@@ -5,13 +5,16 @@ cannot be handed over, its second half does alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.ports import Clock
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
+from smg_node.fleet.health.circuit_breaker import EARLY_S, State
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_request import Relayable
@@ -33,6 +36,8 @@ FAILURES: Final[Mapping[str, str]] = {
     "upstream_timeout": "timed_out",
 }
 """Kinds of failure by the code of an error."""
+SHUT_CODE: Final = "provider_unavailable"
+"""Code of a request whose only targets are not asked at this moment, because they failed too often."""
 SPENT_S: Final = 1.0
 """So long a provider is off for a request whose limit does not say when there is more."""
 _BY_KIND: Final[Mapping[ErrorKind, str]] = {
@@ -65,8 +70,11 @@ def vendor_of(worker: Worker) -> VendorSide | None:
 class TargetFilter:
     """Which workers may be given one request now, by what its calls so far came to."""
 
-    def __init__(self, asked: Relayable, serving: Callable[[], Sequence[Worker]]) -> None:
+    def __init__(
+        self, asked: Relayable, clock: Clock, serving: Callable[[], Sequence[Worker]]
+    ) -> None:
         self._asked = asked
+        self._clock = clock
         self._serving = serving
         self._failed: set[str] = set()
         """Kinds of failure of its calls."""
@@ -92,20 +100,29 @@ class TargetFilter:
         self.failed(error)
 
     def check(self) -> None:
-        """Raise the error of the target that is back first, where every one that can take the request is off for now."""
-        soonest: tuple[float, VendorSide] | None = None
+        """Raise the error of the target that is back first, where every one that can take the request is off for now, or
+        failed too often to be asked at this moment.
+        """
+        soonest: tuple[float, Callable[[], SmgError]] | None = None
         for worker in self._serving():
             if not can_take(worker, self._asked):
                 continue
             side = vendor_of(worker)
-            pause_s = 0.0 if side is None else self._pause_s(side)
-            if side is None or not pause_s:
+            if side is None:
+                return
+            pause_s, error = self._pause_s(side), partial(self._off_error, side)
+            if not pause_s:
+                pause_s = _shut_s(worker, self._clock.monotonic_s())
+                error = partial(_shut, side, pause_s)
+            if not pause_s:
                 return
             if soonest is None or pause_s < soonest[0]:
-                soonest = pause_s, side
+                soonest = pause_s, error
         if soonest is not None:
-            side = soonest[1]
-            raise self._spent.get(side.provider) or side.off_error(self._asked.prompt_tokens)
+            raise soonest[1]()
+
+    def _off_error(self, side: VendorSide) -> SmgError:
+        return self._spent.get(side.provider) or side.refusal(self._asked.prompt_tokens)
 
     def _is_off(self, side: VendorSide) -> bool:
         return self._pause_s(side) > 0
@@ -139,6 +156,23 @@ class TargetFilter:
             return False
         side = vendor_of(worker)
         return can_take(worker, self._asked) and (side is None or not self._is_off(side))
+
+
+def _shut_s(worker: Worker, now_s: float) -> float:
+    """Return for how long a worker's breaker lets nothing through, not even a call to see whether it is well again."""
+    breaker = worker.breaker
+    if breaker.state(now_s) is not State.OPEN:
+        return 0.0
+    return max(0.0, breaker.opened_s + EARLY_S - now_s)
+
+
+def _shut(side: VendorSide, pause_s: float) -> SmgError:
+    return SmgError(
+        ErrorKind.OVERLOADED,
+        f"the provider {side.provider!r} failed too often just now; it is tried again in a moment",
+        code=SHUT_CODE,
+        retry_after_s=pause_s,
+    )
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

@@ -149,7 +149,7 @@ class RelayRun:
                 raise nobody(asked)
             found = known
         self._model = found.name
-        self._targets = TargetFilter(asked, partial(parts.fleet.serving, found))
+        self._targets = TargetFilter(asked, parts.clock, partial(parts.fleet.serving, found))
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name)
         return found
@@ -157,11 +157,12 @@ class RelayRun:
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
         parts, asked = self._parts, self._asked
         check_somebody_can(asked, parts.fleet.serving(model))
-        self._targets.check()
         try:
+            self._targets.check()
             hold = await parts.placer.hold(model, wish)
         except SmgError as error:
-            if self._broken is None:
+            # What a vendor wants, and what a limit says, is told as it is.
+            if self._broken is None or error.kind is ErrorKind.RATE_LIMITED:
                 raise
             raise given_up(self._broken, error.message) from error
         self.worker = hold.worker.id

@@ -45,6 +45,10 @@ class Bucket(msgspec.Struct, frozen=True):
         rate = self._rate()
         return max(0.0, min((need - left) / rate, until_full) if rate > 0 else until_full)
 
+    def refill(self) -> float:
+        """Return how much comes back in a second, about; of a window, all of it over a minute."""
+        return self.limit / UNTOLD_RESET_S if self.window else self._rate()
+
     def lowered(self, amount: float, now: float) -> "Bucket":
         """Return it with `amount` taken out now; it fills as fast as before, and may owe."""
         rate, left = self._rate(), self.holds(now) - amount

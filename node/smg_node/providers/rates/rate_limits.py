@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from smg_node.providers.rates.bucket import Bucket
-from smg_node.providers.rates.demand import Demand
+from smg_node.providers.rates.demand import LIFE_S, Demand
 from smg_node.providers.rates.limit_headers import header_buckets
 
 SHOWN_S: Final = 600.0
@@ -172,6 +172,18 @@ class RateLimits:
             if name in self._buckets
         ]
         return max(0.0, self._closed_until - now, *waits)
+
+    def backlog_s(self, need: Mapping[str, float], now: float) -> float:
+        """Return in how many seconds what was asked for just now, and more than comes back, could be had."""
+        return max((self._bucket_backlog_s(name, now) for name in need), default=0.0)
+
+    def _bucket_backlog_s(self, name: str, now: float) -> float:
+        bucket, demand = self._buckets.get(name), self._wanted.get(name)
+        wanted = 0.0 if demand is None else demand.a_second(now)
+        if bucket is None or wanted <= 0:
+            return 0.0
+        rate = bucket.refill() * wanted / (wanted + self._of_others.get(name, 0.0))
+        return LIFE_S * max(0.0, wanted / rate - 1) if rate > 0 else 0.0
 
     def _bucket_wait_s(self, name: str, need: float, now: float) -> float:
         bucket, others = self._buckets[name], self._of_others.get(name, 0.0)

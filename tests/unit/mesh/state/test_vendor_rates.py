@@ -113,6 +113,15 @@ def test_many_rows_take_many_registers_and_all_are_heard() -> None:
     assert set(cluster.views["b"].others()) == set(rows)
 
 
+def test_what_has_no_proper_name_is_not_said_and_takes_nothing_else_along() -> None:
+    cluster = Cluster("a", "b")
+    strange = ("-images", "a" * 40, "A", "a b", "", "!")
+    rows: dict[str, VendorRow] = {row_name(b"account1", name): SharedBucket(1) for name in strange}
+    cluster.views["a"].publish({**rows, A: SharedBucket(3), "short/requests": SharedBucket(1)})
+    assert dict(cluster.views["b"].others()) == {A: SharedBucket(3)}
+    assert cluster.views["b"].garbage == 0
+
+
 def test_the_latest_news_and_the_sum_of_what_is_wanted_count() -> None:
     early, late = SharedBucket(3, 600, 50, NOW, NOW - 500), SharedBucket(4, 600, 10, NOW, NOW - 100)
     silent = SharedBucket(5)

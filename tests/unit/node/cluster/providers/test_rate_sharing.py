@@ -1,6 +1,7 @@
 """What one process is told of an account counts in all others that have the same key, and says nothing to any other."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from smg_mesh.shared import SharedBucket, SharedPause
 from smg_node.cluster.providers.definitions import read_own
 from smg_node.cluster.providers.rate_sharing import RateSharing
 from smg_node.engines.engine_options import EngineOptions
-from smg_node.providers.account import ProviderAccount, Use
+from smg_node.providers.account import ProviderAccount
+from smg_node.providers.account_key import Use
 from smg_node.providers.provider_book import ProviderBook
 from smg_node.providers.vendor_errors import OFF_MIN_S, vendor_failure
 from support.state.fake_shared_state import FakeRates
@@ -190,6 +192,18 @@ async def test_rows_hold_no_secret_and_need_the_key_of_the_cluster(clock: Clock)
     b.key = CLUSTER_KEY
     b.rates.say(rows)
     assert b.account.off_s("m", NEED) > 0
+
+
+async def test_a_key_that_comes_later_is_shared_from_then_on(clock: Clock, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    defined = {"providers": {"oai": {"kind": "openai", "keys": [f"file:{file}"], "models": ["m"]}}}
+    late, other = Process(clock, defined), Process(clock)
+    other.account.answered(await other.use(), left(0))
+    other.tell(late)
+    assert late.account.key_limits() == []
+    file.write_text("sk-1\n")
+    other.tell(late)
+    assert late.account.key_limits()[0][0].left < 1
 
 
 async def test_what_is_not_known_here_is_passed_over(clock: Clock) -> None:

@@ -13,6 +13,8 @@ from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.system_clock import SystemClock
+from support.fleet.breakers import breaker, fail
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "x" * 400}]}
 
@@ -33,6 +35,9 @@ class Side:
     def off_error(self, prompt_tokens: int = 0) -> SmgError:
         return SmgError(ErrorKind.RATE_LIMITED, f"{self.provider} is off", code="off")
 
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        return self.off_error(prompt_tokens)
+
     def missed(self, prompt_tokens: int) -> None:
         self.missed_tokens.append(prompt_tokens)
 
@@ -51,6 +56,7 @@ class Target:
     def __init__(self, side: Side, labels: Mapping[str, str]) -> None:
         self.engine = Engine(side)
         self.labels = labels
+        self.breaker = breaker()
 
 
 def target(side: Side, on: str = "") -> Worker:
@@ -59,7 +65,7 @@ def target(side: Side, on: str = "") -> Worker:
 
 def filter_of(*targets: Worker) -> TargetFilter:
     asked = relayable(APIS["chat"], msgspec.json.encode(BODY), dict(BODY))
-    return TargetFilter(asked, lambda: targets)
+    return TargetFilter(asked, SystemClock(), lambda: targets)
 
 
 def spent(provider: str, wait_s: float) -> LimitedError:
@@ -113,3 +119,19 @@ def test_where_all_are_off_or_spent_the_first_to_come_back_says_when() -> None:
     targets.spent(spent("a", 9.0))
     with pytest.raises(SmgError, match="b is off"):
         targets.check()
+
+
+def test_where_all_failed_too_often_nobody_waits_and_the_provider_is_named() -> None:
+    clock = SystemClock()
+    first, second = target(Side("a")), target(Side("b", off_s=4.0))
+    targets = filter_of(first, second)
+    for _ in range(20):
+        fail(first.breaker, clock.monotonic_s())
+    assert not first.breaker.usable(clock.monotonic_s())
+    with pytest.raises(SmgError, match="the provider 'a' failed too often") as found:
+        targets.check()
+    assert (found.value.kind, found.value.code) == (ErrorKind.OVERLOADED, "provider_unavailable")
+    assert found.value.retry_after_s is not None
+    assert 0 < found.value.retry_after_s <= 1.0
+    # One that is well is waited for.
+    filter_of(first, target(Side("c"))).check()

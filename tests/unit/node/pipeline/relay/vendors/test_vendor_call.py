@@ -168,6 +168,9 @@ class Side:
     def off_error(self, prompt_tokens: int = 0) -> SmgError:
         return BROKEN
 
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        return BROKEN
+
     def missed(self, prompt_tokens: int) -> None:
         self.done.append("missed")
 
