@@ -19,7 +19,7 @@ from support.processes.node_api import call
 from support.processes.process import running
 from support.providers.stand_ins import KEY, running_stand_ins
 
-pytestmark = pytest.mark.conformance
+pytestmark = pytest.mark.integration
 
 LLMOCK = Path(sys.executable).with_name("llmock")
 FAULTS = ("--rpm", "60", "--error-rate", "429=.2", "--error-rate", "503=.2")
