@@ -4,6 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ FAULTS = ("--rpm", "60", "--error-rate", "429=.2", "--error-rate", "503=.2")
 SHORT = 60
 LONG = 500
 AT_ONCE = 6
+PATIENCE = 40
+"""So often a client comes again, each time when it was told to."""
 
 
 @dataclass
@@ -139,8 +142,9 @@ COUNTS = [SHORT, pytest.param(LONG, marks=pytest.mark.long)]
 async def test_a_vendor_alone_finds_nothing_to_object_to(
     trio: Trio, judge: Judge, count: int
 ) -> None:
-    said = await ask(trio, "judged", range(count), retries=8)
-    assert set(said) == {"answered"}
+    # More is asked for than the vendor gives in a minute, so clients have to be patient.
+    said = await ask(trio, "judged", range(count), retries=PATIENCE)
+    assert Counter(said) == {"answered": count}
     verdict = judge.verdict()
     assert verdict["calls"] >= count
     assert verdict["faults_injected"] > 0
@@ -154,8 +158,7 @@ async def test_no_client_sees_an_error_while_another_target_is_free(
     trio: Trio, judge: Judge, count: int
 ) -> None:
     said = await ask(trio, "saved", range(count), retries=0)
-    assert set(said) == {"answered"}
-    assert len(said) == count
+    assert Counter(said) == {"answered": count}
     verdict = judge.verdict()
     assert verdict["errors"] == 0
     assert verdict["faults_injected"] > 0
