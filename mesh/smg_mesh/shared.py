@@ -46,6 +46,7 @@ from smg_mesh.state.prompt_caches import CacheRow, PromptCaches
 from smg_mesh.state.providers import PROVIDER, ROUTE, ProvidersView, sealed_in, sealed_text
 from smg_mesh.state.running_config import Running
 from smg_mesh.state.settings import SettingsView, SettingValue
+from smg_mesh.state.vendor_rates import SharedBucket, SharedPause, VendorRates, merged_rows
 from smg_mesh.state.workers.health_verdicts import Verdict, Verdicts
 from smg_mesh.state.workers.shared_load import LoadView
 from smg_mesh.state.workers.sticky_keys import Sticky
@@ -72,8 +73,9 @@ __all__ = [
     "Held", "Hints", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed",
     "LoadView", "NamespaceState", "PromptCaches", "ProvidersView", "Report", "Rights",
     "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView", "Share",
-    "Shared", "StateError", "Sticky", "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry",
-    "WorkerSpec", "probers", "sealed_in", "sealed_text",
+    "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "VendorRates", "Verdict",
+    "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "merged_rows", "probers",
+    "sealed_in", "sealed_text",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
@@ -143,6 +145,7 @@ class Shared:
         self.load: Final = LoadView(registers, name)
         self.verdicts: Final = Verdicts(registers, name)
         self.running: Final = Running(registers, name)
+        self.rates: Final = VendorRates(registers, name, wall_ms=wall_ms)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self.rights: Final = self._made_rights(data_dir)
         self._caring: Final = self._made_caring()
@@ -371,8 +374,8 @@ class Shared:
 
     def _refresh(self) -> None:
         """Let the views say again what others would forget."""
-        for refresh in (self.load.refresh, self.verdicts.refresh, self.running.refresh):
-            if (due_ms := refresh()) is not None:
+        for view in (self.load, self.verdicts, self.running, self.rates):
+            if (due_ms := view.refresh()) is not None:
                 self._pulse.at(due_ms)
 
     def _look_at_arrival(self) -> None:

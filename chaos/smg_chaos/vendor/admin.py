@@ -1,7 +1,7 @@
 """Admin routes of a stand-in, below `/_vendor`: its requests, bill, faults, keys, limits, cache and access tokens."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
@@ -23,8 +23,9 @@ class _Faults(msgspec.Struct):
 
 
 class _Limits(msgspec.Struct):
-    requests_per_minute: int = 0
-    tokens_per_minute: int = 0
+    requests_per_minute: Annotated[int, msgspec.Meta(ge=0)] = 0
+    tokens_per_minute: Annotated[int, msgspec.Meta(ge=0)] = 0
+    filled: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
 
 
 class Admin:
@@ -39,6 +40,7 @@ class Admin:
             ("PUT", "/faults"): self._set_faults,
             ("GET", "/keys"): self._keys,
             ("POST", "/keys"): self._change_keys,
+            ("GET", "/limits"): self._limits,
             ("PUT", "/limits"): self._set_limits,
             ("GET", "/cache"): self._cache,
             ("DELETE", "/cache"): self._clear_cache,
@@ -84,9 +86,15 @@ class Admin:
             self._vendor.credentials.remove(key)
         return json_reply(self._vendor.credentials.names)
 
+    def _limits(self, request: SignedRequest, times: Times) -> Reply:
+        """Tell how many requests the limits let in and refused since they were set."""
+        rates = self._vendor.rates
+        return json_reply({"let_in": rates.let_in, "refused": rates.refused})
+
     def _set_limits(self, request: SignedRequest, times: Times) -> Reply:
         limits = msgspec.json.decode(request.body, type=_Limits)
-        self._vendor.rates.set(limits.requests_per_minute, limits.tokens_per_minute)
+        rates = self._vendor.rates
+        rates.set(limits.requests_per_minute, limits.tokens_per_minute, limits.filled)
         return json_reply(msgspec.to_builtins(limits))
 
     def _cache(self, request: SignedRequest, times: Times) -> Reply:

@@ -19,7 +19,8 @@ _WORDS: Final = (
 )
 _ROUTES: Final = (
     "Admin routes, without a key: GET /_vendor/requests?last=N (method, path, query, headers, body in base64), "
-    "GET /_vendor/bill, GET and PUT /_vendor/faults, GET and POST /_vendor/keys, PUT /_vendor/limits, GET and DELETE "
+    "GET /_vendor/bill, GET and PUT /_vendor/faults, GET and POST /_vendor/keys, GET /_vendor/limits (how many requests "
+    "they let in and refused), PUT /_vendor/limits (of a minute, and the part `filled` at first), GET and DELETE "
     "/_vendor/cache, POST /_vendor/token (an OAuth token endpoint), POST /_vendor/reset."
 )
 _FAULTS: Final = (

@@ -93,6 +93,16 @@ class Admission:
         self.tallies.begun += 1
         return Ticket(self, matched)
 
+    def provider_ticket(self, provider: str, model: str) -> Ticket | None:
+        """Return the ticket of one call of a provider, None if nothing limits its calls. `model` is what clients call it
+        by: what its tokens cost is said by that name.
+        """
+        matched = self._matcher.find("", "", model, provider)
+        if matched is None:
+            return None
+        self.tallies.begun += 1
+        return Ticket(self, matched)
+
     # ── For tickets ──────────────────────────────────────────────────────────
 
     def day(self) -> int:

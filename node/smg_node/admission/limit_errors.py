@@ -32,7 +32,9 @@ _WORDS: Final[dict[Unit, str]] = {
 
 
 class LimitedError(SmgError):
-    """A limit refuses a request. With `hopeless`, a retry will not help soon, or ever."""
+    """A limit refuses a request. With `hopeless`, a retry will not help soon, or ever. `provider` is whose call it refuses,
+    "" where it is the request itself.
+    """
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class LimitedError(SmgError):
         self.refused = refused
         self.reason: Reason = reason
         self.hopeless = hopeless
+        self.provider = ""
 
     def headers(self, family: Family) -> dict[str, str]:
         """Return the headers of its limits, and of the one that refused, with the reason."""

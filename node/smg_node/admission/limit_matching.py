@@ -22,8 +22,8 @@ KINDS_MAX: Final = 4_096
 """Combinations of tenant, key and model that are kept."""
 FREE: Final = Rates()
 """Of models of which nobody has said what they cost."""
-Kind: TypeAlias = tuple[str, str, str]
-"""Tenant, id of the key, and model."""
+Kind: TypeAlias = tuple[str, str, str, str]
+"""Tenant, id of the key, model, and provider: empty, but for calls of one, which are nobody's."""
 
 
 class Matched:
@@ -136,14 +136,14 @@ class Matcher:
         """Return the number of kinds of requests that are cached."""
         return len(self._kinds)
 
-    def find(self, tenant: str, key_id: str, model: str) -> Matched | None:
-        """Return what such requests meet, None if nothing limits them."""
+    def find(self, tenant: str, key_id: str, model: str, provider: str = "") -> Matched | None:
+        """Return what such requests, or calls of a provider, meet; None if nothing limits them."""
         if self._rules.version != self._version:
             self.drop()
         try:
-            return self._kinds[tenant, key_id, model]
+            return self._kinds[tenant, key_id, model, provider]
         except KeyError:
-            return self._found((tenant, key_id, model))
+            return self._found((tenant, key_id, model, provider))
 
     def renew(self, matched: Matched) -> Matched:
         """Look all shares up again: what sleeps wakes up, what is retired is exchanged.
@@ -175,12 +175,14 @@ class Matcher:
     def _found(self, who: Kind) -> Matched | None:
         # What is over is counted by the names that its limits had.
         self._tallies.count()
-        tenant, key_id, model = who
+        tenant, key_id, model, provider = who
         price = self._prices.of(model)
         rates = FREE if price is None else price.periods[0].steps[0].rates
+        rules = self._rules
+        matches = rules.of_provider(provider) if provider else rules.matching(tenant, key_id, model)
         entry: list[MatchedLimit] = []
         tariffs: list[TokenWeights] = []
-        for match in self._rules.matching(tenant, key_id, model):
+        for match in matches:
             measure = self._measure(match)
             if measure is None:
                 continue
@@ -192,7 +194,7 @@ class Matcher:
         if entry or tariffs:
             # What is counted is refused before what is open at a time: it says when to come again.
             entry.sort(key=lambda measure: not measure.window_ms)
-            answers = self._estimates.of(tenant, key_id, model)
+            answers = self._estimates.of(tenant, key_id or provider, model)
             varies = None if price is None or price.plain else price
             limited = any(tariff.rates is not None for tariff in tariffs)
             matched = Matched(who, entry, tariffs, answers, varies if limited else None)

@@ -106,3 +106,7 @@ class Rules(Protocol):
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
         """Return every limit that such a request meets; empty names match no tenant, key, model."""
         ...
+
+    def of_provider(self, provider: str) -> Sequence[Match]:
+        """Return every limit that a call of that provider meets."""
+        ...

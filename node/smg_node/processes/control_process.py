@@ -22,6 +22,7 @@ from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.limit_leases.lease_messages import ASK, WORD
 from smg_node.processes.limit_leases.lease_server_loop import LendingRights
 from smg_node.processes.process_role import LEAVING, UP, Role, is_alive
+from smg_node.processes.replication.rate_relay import RateRelay
 from smg_node.processes.replication.state_messages import DRAIN, SERVING, Node, Serving, read
 from smg_node.processes.replication.state_publisher import Publishing
 from smg_node.processes.reports.journey_query import FIND, Journeys
@@ -56,6 +57,7 @@ class Controlling:
         self.elsewhere: Final = Trusting()
         bus = self.bus = Bus(role.place.bus, expected=role.living, alive=is_alive)
         self.load: Final = Publishing(shared, bus, node=self._node, monotonic_s=clock.monotonic_s)
+        self.rates: Final = RateRelay(shared.rates, bus)
         self._scrape: Final = Scrape(
             meters,
             lambda: bus.processes,

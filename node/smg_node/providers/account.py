@@ -1,11 +1,11 @@
 """Provider account: one provider as a process uses it: its definition, its keys, and what its vendor said of them.
 
 Keys are tried in turn; one that is refused, or has nothing left, rests while the others go on. What an answer tells of
-limits is kept for each key, so that load moves before the first refusal.
+limits is kept for each key, so that load moves before the first refusal. What others were told, of the same key in
+another process or at another node, counts as if this one had been.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 import msgspec
@@ -15,16 +15,28 @@ from smg_node.core.ports import Clock
 from smg_node.engines.http.vendor_cache import CachePlace
 from smg_node.providers.access_tokens.made_token import MadeToken
 from smg_node.providers.access_tokens.token_keeper import TokenKeeper
+from smg_node.providers.account_key import Key, Use
 from smg_node.providers.affinity.cache_rules import scope_of
 from smg_node.providers.failures.failure_class import FailureClass
 from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
-from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
-from smg_node.providers.rate_limits import RateLimits
+from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec, write_spec
+from smg_node.providers.rates.rate_limits import KeyLimit, RateLimits
 from smg_node.providers.secret import SecretSources
-from smg_node.providers.vendor_errors import OFF_MIN_S, Consequence, VendorFailure
+from smg_node.providers.vendor_errors import (
+    OFF_MIN_S,
+    Consequence,
+    VendorFailure,
+    class_error,
+)
 
 CLOSED_S: Final = 1.0
 """So long a key rests whose vendor refused it as too fast and did not say for how long."""
+AGAIN_MIN_S: Final = 0.05
+"""A client is not told to come back at once: the bucket that lacked something may have filled while that is said."""
+SPREAD_MAX_S: Final = 10.0
+"""Clients that are refused at once are told to come back within so long of the first."""
+GOLDEN_RATIO: Final = 0.618_033_988_75
+"""Its multiples, without what is whole, lie far apart from each other."""
 MODEL_OFF_S: Final = 300.0
 """So long nobody asks for a model that the vendor does not have."""
 TOO_FAST: Final = SmgError(
@@ -32,34 +44,16 @@ TOO_FAST: Final = SmgError(
     "the provider takes no more requests for now; try again after the time in Retry-After",
     code="upstream_rate_limited",
 )
+HEARD: Final[Mapping[str, FailureClass]] = {
+    "denied": FailureClass.NOT_LET_IN,
+    "money": FailureClass.NO_MONEY,
+}
+"""Reasons to leave a key alone that another process was told."""
+CLOSED: Final = "closed"
+"""The reason for a key that is asked too often."""
+NOTHING: Final[Mapping[str, float]] = {}
 ANSWERED: Final = "answered"
 CREDENTIAL_CODE: Final = "provider_secret"
-
-
-class Key(msgspec.Struct):
-    """One key: its secret as it was read, and what the vendor said of it. `off_until` is in seconds since the epoch."""
-
-    value: str
-    limits: RateLimits
-    off_until: float = 0.0
-    why: SmgError | None = None
-    """The error that made it rest."""
-
-    @property
-    def digest(self) -> str:
-        """Eight hexadecimal digits that tell it from the account's others, the same on every node."""
-        return blake2b(self.value.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-
-
-class Use(msgspec.Struct, frozen=True):
-    """A call's use of an account: the key, and the call's number in its limits. `token` is what let it in, where that
-    was made for it.
-    """
-
-    key: Key
-    call: int
-    client_key: bool = False
-    token: MadeToken | None = None
 
 
 class KeptTokens(Protocol):
@@ -101,6 +95,14 @@ class ProviderAccount:
         self._next = 0
         self._models_off: dict[str, tuple[float, SmgError]] = {}
         self._scopes: dict[tuple[str, str], int] = {}
+        self._refused = 0
+        """So many clients were refused that may come again."""
+        self._models_refused: dict[str, float] = {}
+        """Until when models are off that this process found out."""
+        self.models: set[str] = set()
+        """The vendor's names of those that targets are open for."""
+        self.noted: Callable[[], None] = _nobody
+        """Is called when there may be something that others want to know."""
         self.outcomes: dict[str, int] = {}
         """How often the vendor answered, or failed, by the class of it."""
         self.cache_tokens: dict[str, float] = {}
@@ -128,6 +130,7 @@ class ProviderAccount:
         self.spec = spec
         self._models_off.clear()
         self._scopes.clear()
+        self._models_refused.clear()
 
     def close(self) -> None:
         """Make no more tokens."""
@@ -141,6 +144,7 @@ class ProviderAccount:
         RATE_LIMITED where every key rests; OVERLOADED where there is no token in time.
         """
         now = self._now()
+        self.noted()
         if self.spec.credentials.kind != "keys":
             key = self._all()[0]
             if (wait_s := self._wait_s(key, need, now)) > 0:
@@ -191,8 +195,16 @@ class ProviderAccount:
             if tokens:
                 self.cache_tokens[name] = self.cache_tokens.get(name, 0.0) + tokens
 
-    def off_s(self, model: str) -> float:
-        """Return for how long no call of that model should be made, 0.0 if one may be now."""
+    def missed(self, need: Mapping[str, float]) -> None:
+        """Take in that a call would have been made, had it been possible."""
+        now = self._now()
+        for key in self._keys or ():
+            share = 1 / len(self._keys or ())
+            key.limits.ask({name: amount * share for name, amount in need.items()}, now)
+        self.noted()
+
+    def off_s(self, model: str, need: Mapping[str, float] = NOTHING) -> float:
+        """Return for how long no call of that model which spends about `need` should be made, 0.0 if one may be now."""
         if self.spec.client_keys and not self._secrets.keys:
             # Whoever comes brings the key.
             return 0.0
@@ -202,10 +214,10 @@ class ProviderAccount:
             keys = self._all()
         except SmgError:
             return max(off, OFF_MIN_S)
-        return max(0.0, off, min(self._wait_s(key, {}, now) for key in keys))
+        return max(0.0, off, min(self._wait_s(key, need, now) for key in keys))
 
-    def off_error(self, model: str) -> SmgError:
-        """Return the error for a call of that model while it is off."""
+    def off_error(self, model: str, need: Mapping[str, float] = NOTHING) -> SmgError:
+        """Return the error for such a call while it is off."""
         now = self._now()
         off_until, why = self._models_off.get(model, (0.0, None))
         if why is not None and off_until > now:
@@ -214,7 +226,19 @@ class ProviderAccount:
             self._all()
         except SmgError as error:
             return error
-        return self._resting({}, now)
+        return self._resting(need, now)
+
+    def refusal(self, model: str, need: Mapping[str, float]) -> SmgError:
+        """Return that error for a client that is refused now: with the time until there is enough for it, and a part of
+        the time that all take who are refused, another part for each.
+        """
+        error, now = self.off_error(model, need), self._now()
+        if error.retry_after_s is None or error.kind is not ErrorKind.RATE_LIMITED:
+            return error
+        self._refused += 1
+        place = self._refused * GOLDEN_RATIO % 1
+        backlog_s = min((key.limits.backlog_s(need, now) for key in self._keys or ()), default=0.0)
+        return _again(error, error.retry_after_s + place * min(backlog_s, SPREAD_MAX_S))
 
     def rests(self) -> Sequence[tuple[float, SmgError | None]]:
         """Return for how long each key rests, 0.0 for one that does not, with its error; none before they were read."""
@@ -223,6 +247,11 @@ class ProviderAccount:
             (max(0.0, self._wait_s(key, {}, now)), key.why if key.off_until > now else None)
             for key in self._keys or ()
         ]
+
+    def key_limits(self) -> Sequence[Sequence[KeyLimit]]:
+        """Return what the vendor told of the limits of each key; none before they were read."""
+        now = self._now()
+        return [key.limits.told(now) for key in self._keys or ()]
 
     def _resting(self, need: Mapping[str, float], now: float) -> SmgError:
         """Return the error where all keys rest: that of the one that is back first."""
@@ -247,6 +276,7 @@ class ProviderAccount:
     def answered(self, use: Use, headers: Mapping[str, str]) -> None:
         """Take in the headers of an answer."""
         use.key.limits.learn(use.call, headers, self._now())
+        self.noted()
 
     def count(self, outcome: str = ANSWERED) -> None:
         """Count one call that the vendor answered, or failed."""
@@ -255,9 +285,11 @@ class ProviderAccount:
     def failed(self, use: Use, failure: VendorFailure, model: str) -> None:
         """Take in what a failure says of the account."""
         self.count(failure.failure.value)
+        self.noted()
         now, key = self._now(), use.key
         if failure.consequence is Consequence.TARGET_UNLISTED:
             self._models_off[model] = now + MODEL_OFF_S, failure.error
+            self._models_refused[model] = now + MODEL_OFF_S
         elif use.client_key:
             return
         elif failure.consequence is Consequence.PROVIDER_OFF:
@@ -266,10 +298,67 @@ class ProviderAccount:
             if denied and kept is not None and use.token and kept.keeper.refused(use.token):
                 # Another one is being made.
                 return
-            key.off_until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
-            key.why = failure.error
+            until = now + max(OFF_MIN_S, failure.wait_s or 0.0)
+            key.rest(until, failure.error, refused=True)
         elif failure.consequence is Consequence.BUCKET_CLOSED:
             key.limits.close(CLOSED_S if failure.wait_s is None else failure.wait_s, now)
+
+    # ── What others know ─────────────────────────────────────────────────────
+
+    def shared_keys(self) -> Sequence[tuple[bytes, Key]]:
+        """Return the keys, each with what it is the same by in all processes that use it; none that cannot be read.
+
+        That holds the key itself, so it is for making a digest only.
+        """
+        try:
+            keys = self._all()
+        except SmgError:
+            return ()
+        return [(self._identity(key.value), key) for key in keys]
+
+    @property
+    def unread(self) -> bool:
+        """Whether it has keys that could not be read yet."""
+        return self._keys is None and bool(self._secrets.keys)
+
+    def shared_models(self) -> Sequence[tuple[bytes, str]]:
+        """Return the models, likewise: one that is off is so by a definition, and by no other one."""
+        defined = write_spec(self.spec)
+        return [(self._identity(f"{model}\0", defined), model) for model in sorted(self.models)]
+
+    def key_news(self, key: Key) -> Iterator[tuple[str, float]]:
+        """Yield why this process was told to leave a key alone, and until when."""
+        now = self._now()
+        if key.refused and key.off_until > now and key.why is not None:
+            money = key.why.code == class_error(FailureClass.NO_MONEY).code
+            # Whom a vendor lets in is another matter where each node has credentials of its own.
+            if money or self.spec.credentials.kind == "keys":
+                yield "money" if money else "denied", key.off_until
+        if key.limits.refused_until > now:
+            yield CLOSED, key.limits.refused_until
+
+    def model_news(self, model: str) -> float:
+        """Return until when that model is off as far as this process was told; 0.0 if it is not."""
+        until = self._models_refused.get(model, 0.0)
+        return until if until > self._now() else 0.0
+
+    def hear_key(self, key: Key, why: str, until: float) -> None:
+        """Take in that another process was told to leave a key alone; a reason that is not known here counts not."""
+        if why == CLOSED:
+            key.limits.close_until(until)
+        elif why in HEARD:
+            key.rest(until, class_error(HEARD[why]), refused=False)
+
+    def hear_model(self, model: str, until: float) -> None:
+        """Take in that another process was told that the vendor does not have a model."""
+        if until > self._models_off.get(model, (0.0, None))[0]:
+            self._models_off[model] = until, class_error(FailureClass.MODEL_UNKNOWN)
+
+    def _identity(self, *parts: str | bytes) -> bytes:
+        spec = self.spec
+        named = sorted((name, one.spelled) for name, one in self._secrets.named.items())
+        whole = (spec.name, spec.kind, msgspec.to_builtins(spec.credentials), named, parts)
+        return msgspec.msgpack.encode(whole)
 
     @property
     def secrets(self) -> Sequence[str]:
@@ -325,5 +414,9 @@ def _again(why: SmgError, wait_s: float) -> SmgError:
         why.kind,
         why.message,
         code=why.code,
-        retry_after_s=min(wait_s, OFF_MIN_S) if waits else None,
+        retry_after_s=min(max(wait_s, AGAIN_MIN_S), OFF_MIN_S) if waits else None,
     )
+
+
+def _nobody() -> None:
+    """Do nothing."""

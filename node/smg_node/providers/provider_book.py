@@ -1,7 +1,7 @@
 """Provider book: the accounts of all defined providers, by name, and the targets that are opened on them."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -49,6 +49,8 @@ class ProviderBook:
         self._prices = PriceBook() if prices is None else prices
         self._sources = NodeSources()
         self._accounts: dict[str, ProviderAccount] = {}
+        self.noted: Callable[[], None] = lambda: None
+        """Is called when an account may know something that others want to know."""
         self._connections = Connections(options.connect_s, _trust)
 
     def update(self, defined: Mapping[str, tuple[ProviderSpec, ProviderSecrets]]) -> None:
@@ -58,9 +60,10 @@ class ProviderBook:
         for name, (spec, secrets) in defined.items():
             found = self._accounts.get(name)
             if found is None:
-                self._accounts[name] = ProviderAccount(
+                made = self._accounts[name] = ProviderAccount(
                     spec, secrets, self._sources, self._clock, self._tokens
                 )
+                made.noted = lambda: self.noted()
             else:
                 found.update(spec, secrets)
 

@@ -16,11 +16,14 @@ from smg_node.engines.engine import ModelCard
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
-from smg_node.engines.http.transport import HttpAnswer, HttpCall
+from smg_node.engines.http.transport import FAILED_TO_CONNECT, HttpAnswer, HttpCall
 from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
 from smg_node.engines.http.vendor_side import Dressed, Refusal, Undressing, Unframer
 from smg_node.engines.load import Load
-from smg_node.providers.account import ProviderAccount, Use
+from smg_node.engines.transport.grpc_status import PROVIDER_UNREACHABLE_CODE, UNREACHABLE_CODE
+from smg_node.engines.transport.transport import TransportError
+from smg_node.providers.account import ProviderAccount
+from smg_node.providers.account_key import Use
 from smg_node.providers.affinity.cache_rules import cache_rules
 from smg_node.providers.issuers import issuer_of
 from smg_node.providers.provider_call import ApiKey, Credential, PreparedCall, ProviderCall
@@ -36,7 +39,6 @@ CLIENT_KEY_HEADER: Final = "x-smg-provider-key"
 INVOKE: Final = "bedrock_invoke"
 """Kind whose streams are AWS's frames around another API's events."""
 OUTPUT_MAX: Final = 4_096
-_TOKENS_PER_BYTE: Final = 0.25
 _DRAWN: Final = frozenset({"temperature", "top_p", "topP", "top_k", "topK"})
 _OPTIONAL: Final[Mapping[str, frozenset[str]]] = {
     "unsupported_value": _DRAWN,
@@ -88,6 +90,19 @@ class ProviderTarget(HttpEngine):
             server={"provider": account.spec.name, "kind": account.spec.kind},
         )
 
+    def _broken(self, error: TransportError) -> SmgError:
+        broken = super()._broken(error)
+        if broken.code != UNREACHABLE_CODE:
+            return broken
+        name = self._account.spec.name
+        lost = FAILED_TO_CONNECT not in error.message
+        said = f"the connection to the provider {name!r} was lost"
+        return SmgError(
+            broken.kind,
+            said if lost else f"the provider {name!r} cannot be reached",
+            code=PROVIDER_UNREACHABLE_CODE,
+        )
+
     async def loads(self, timeout_s: float) -> Sequence[Load]:
         """Raise that vendors do not say."""
         raise not_implemented("a vendor does not say how busy it is")
@@ -121,6 +136,7 @@ class VendorTarget:
         prices: PriceBook | None = None,
     ) -> None:
         self.account = account
+        account.models.add(model)
         self._model = model
         self._public = public
         self._clock = clock
@@ -187,10 +203,14 @@ class VendorTarget:
         ours: str,
         streamed: bool,
         headers: Mapping[str, str],
+        prompt_tokens: int,
         prefer: str = "",
     ) -> Dressed:
         """See `VendorSide`."""
-        call, use = await self._call(name, raw, streamed=streamed, headers=headers, prefer=prefer)
+        need = _need(prompt_tokens)
+        call, use = await self._call(
+            name, raw, need, streamed=streamed, headers=headers, prefer=prefer
+        )
         known = "" if ours == self.model else ours
         undress = AnswerUndressing(name, known, withhold_usage=call.usage_added)
         return _dressed(call, use, undress)
@@ -201,31 +221,32 @@ class VendorTarget:
         fields: Mapping[str, object],
         *,
         headers: Mapping[str, str],
+        prompt_tokens: int,
         prefer: str = "",
     ) -> Dressed:
         """See `VendorSide`."""
         # A header of the client's is for the vendor where it speaks the vendor's API; its own key always is.
         own = {CLIENT_KEY_HEADER: headers.get(CLIENT_KEY_HEADER, "")}
-        call, use = await self._call(name, fields, streamed=True, headers=own, prefer=prefer)
+        need = _need(prompt_tokens)
+        call, use = await self._call(name, fields, need, streamed=True, headers=own, prefer=prefer)
         return _dressed(call, use, None)
 
     async def _call(
         self,
         name: str,
         body: bytes | Mapping[str, object],
+        need: Mapping[str, float],
         *,
         streamed: bool,
         headers: Mapping[str, str],
         prefer: str,
     ) -> tuple[ProviderCall, Use]:
         account = self.account
-        client_key = headers.get(CLIENT_KEY_HEADER, "")
-        if client_key and account.spec.client_keys:
-            credential: Credential = ApiKey(client_key)
+        if not self.own_account(headers):
+            credential: Credential = ApiKey(headers[CLIENT_KEY_HEADER])
             use = account.client_use()
         else:
-            tokens = len(body) * _TOKENS_PER_BYTE if isinstance(body, bytes) else 0.0
-            credential, use = await account.use({"requests": 1.0, "tokens": tokens}, prefer)
+            credential, use = await account.use(need, prefer)
         prepared = self._prepared(name, streamed=streamed)
         call = prepared.call(body, credential, self._clock.now_ms() / 1000, headers)
         return call, use
@@ -313,13 +334,25 @@ class VendorTarget:
         """See `VendorSide`."""
         self.account.count_cached(read=read, written=written, expected=expected)
 
-    def off_s(self, now_s: float) -> float:
+    def off_s(self, prompt_tokens: int = 0) -> float:
         """See `VendorSide`."""
-        return self.account.off_s(self.model)
+        return self.account.off_s(self.model, _need(prompt_tokens))
 
-    def off_error(self, now_s: float) -> SmgError:
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
         """See `VendorSide`."""
-        return self.account.off_error(self.model)
+        return self.account.off_error(self.model, _need(prompt_tokens))
+
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        """See `VendorSide`."""
+        return self.account.refusal(self.model, _need(prompt_tokens))
+
+    def own_account(self, headers: Mapping[str, str]) -> bool:
+        """See `VendorSide`."""
+        return not (self.account.spec.client_keys and headers.get(CLIENT_KEY_HEADER))
+
+    def missed(self, prompt_tokens: int) -> None:
+        """See `VendorSide`."""
+        self.account.missed(_need(prompt_tokens))
 
     def _noted(self, use: Use, failure: VendorFailure) -> SmgError:
         self.account.failed(use, failure, self.model)
@@ -329,6 +362,11 @@ class VendorTarget:
         if field.rpartition(".")[2] in _OPTIONAL.get(failure.code, ()):
             self._lacks |= {field}
         return failure.error
+
+
+def _need(prompt_tokens: int) -> Mapping[str, float]:
+    """Return what one call spends of an account, by the names that vendors give it."""
+    return {"requests": 1.0, "tokens": prompt_tokens, "input-tokens": prompt_tokens}
 
 
 def _dressed(call: ProviderCall, use: Use, undress: Undressing | None) -> Dressed:

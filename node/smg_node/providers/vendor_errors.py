@@ -26,7 +26,7 @@ from smg_node.dialects.worker_errors import WorkerError
 from smg_node.providers.failures.failure_class import FailureClass, failure_class
 from smg_node.providers.failures.retry_after import retry_after_s, should_retry
 from smg_node.providers.failures.vendor_words import VendorWords, scrubbed, vendor_words
-from smg_node.providers.rate_limits import reset_s
+from smg_node.providers.rates.limit_headers import reset_s
 
 OFF_MIN_S: Final = 60.0
 """A provider whose account has nothing left is asked again after a minute at the earliest."""
@@ -217,6 +217,11 @@ def _client_error(
         )
     if failure in (FailureClass.CALLER, FailureClass.TOO_LONG, FailureClass.CONTENT):
         return _callers_error(failure, status, words, told)
+    return class_error(failure, wait_s)
+
+
+def class_error(failure: FailureClass, wait_s: float | None = None) -> SmgError:
+    """Return what clients are told of a failure that is not theirs, and that they may come again after `wait_s`."""
     kind, message, code = _OURS[failure]
     waits = kind in (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED)
     return SmgError(kind, message, code=code, retry_after_s=wait_s if waits else None)

@@ -175,7 +175,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     )
     prefixes = build_prefixes(settings, fleet)
     farewell, monotonic_s = Shutdown(), base.clock.monotonic_s
-    control = None if role is None else _build_control(role, base, shared, fleet)
+    control = None if role is None else _build_control(role, base, shared, fleet, providers)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
     gossiped = (settings, shared, prefixes, fleet)
@@ -290,13 +290,16 @@ def _build_registry(
     )
 
 
-def _build_control(role: "Role", base: Base, shared: Shared, fleet: Fleet) -> "Controlling":
+def _build_control(
+    role: "Role", base: Base, shared: Shared, fleet: Fleet, providers: ProviderFleet
+) -> "Controlling":
     # Imported here: a node in one process has no other processes.
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.replication.model_load_results import hear_findings
 
     control = Controlling(role, shared, base.meters, base.clock)
     hear_findings(control.bus, fleet)
+    providers.rates = control.rates
     return control
 
 

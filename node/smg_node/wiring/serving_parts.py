@@ -132,7 +132,9 @@ def build_providers(settings: Settings, base: Base, shared: ProviderState) -> Pr
 
         return ProviderBook(engine_options(settings), base.clock, spawn, base.prices)
 
-    providers = ProviderFleet(settings.providers.definitions, shared, make_book, base.prices)
+    providers = ProviderFleet(
+        settings.providers.definitions, shared, make_book, base.clock.now_ms, base.prices
+    )
 
     def start_shadows(spawn: "Spawn") -> "ShadowBook":
         # With the first route that has a shadow.

@@ -35,7 +35,7 @@ def provider_fleet(name: str, world: SharedWorld, own: str = "") -> ProviderFlee
     def make_book(spawn: Spawn) -> ProviderBook:
         return ProviderBook(EngineOptions(), SystemClock(), spawn)
 
-    return ProviderFleet(own, world.nodes[name], make_book)
+    return ProviderFleet(own, world.nodes[name], make_book, SystemClock().now_ms)
 
 
 def providers_of(name: str, world: SharedWorld, own: str = "") -> ClusterProviders:

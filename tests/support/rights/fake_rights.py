@@ -48,6 +48,10 @@ class FakeRules:
     only: dict[tuple[str, str, str], list[FakeMatch]] = field(default_factory=dict)
     version: int = 0
     asked: int = 0
+    providers: dict[str, list[FakeMatch]] = field(default_factory=dict)
+
+    def of_provider(self, provider: str) -> Sequence[Match]:
+        return self.providers.get(provider, [])
 
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
         self.asked += 1

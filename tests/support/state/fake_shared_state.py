@@ -3,12 +3,13 @@
 `SharedWorld` is a cluster of such nodes: what is set on one counts on the others at once, unless they are cut.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from smg_mesh.escrow.audit.report import Report
 from smg_mesh.escrow.book_rows import Row
+from smg_mesh.io.security.carried_secrets import CarriedSecrets
 from smg_mesh.state.api_keys import Keys
 from smg_mesh.state.limits.limits_view import LimitsView
 from smg_mesh.state.providers import ProvidersView
@@ -159,6 +160,31 @@ class FakeBook:
         return self.book
 
 
+class FakeRates:
+    """What others know of vendors' limits, as a test says; keeps what is published."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, Any] = {}
+        self.told: list[Mapping[str, Any]] = []
+        self._watchers: list[Callable[[Sequence[str]], None]] = []
+
+    def publish(self, rows: Mapping[str, Any]) -> None:
+        self.told.append(dict(rows))
+
+    def others(self) -> Mapping[str, Any]:
+        return self.said
+
+    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
+        self._watchers.append(heard)
+
+    def say(self, rows: Mapping[str, Any]) -> None:
+        """Let others say these, and nothing else."""
+        names = sorted({*self.said, *rows})
+        self.said = dict(rows)
+        for heard in self._watchers:
+            heard(names)
+
+
 class FakeShared:
     """One node's copy."""
 
@@ -171,6 +197,8 @@ class FakeShared:
         self.audit = FakeAuditStore(name, world.rows)
         self.running = FakeRunning(name, world.running)
         self.providers = ProvidersView(world.providers[name], name)
+        self.rates = FakeRates()
+        self.carried = CarriedSecrets(lambda: ())
         self.keyring = "k1"
         self.held = True
         self.states = {

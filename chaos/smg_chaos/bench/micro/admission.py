@@ -125,6 +125,10 @@ class Scene:
 
     # ── What admission asks ──────────────────────────────────────────────────
 
+    def of_provider(self, provider: str) -> Sequence[Match]:
+        """See `Rules`."""
+        return ()
+
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
         """See `Rules`."""
         names = {"tenant": f"tenant={tenant}", "model": f"model={model}", "": ""}

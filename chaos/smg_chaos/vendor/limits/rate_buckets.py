@@ -8,11 +8,13 @@ _MINUTE_S: Final = 60.0
 
 
 class Bucket:
-    """One bucket of `limit` a minute: full at first. It may be overdrawn by what was not known before."""
+    """One bucket of `limit` a minute, of which the part `filled` is there at first. It may be overdrawn by what was not
+    known before.
+    """
 
-    def __init__(self, limit: int, now_s: float) -> None:
+    def __init__(self, limit: int, now_s: float, filled: float = 1.0) -> None:
         self.limit = limit
-        self._level = float(limit)
+        self._level = limit * filled
         self._seen_s = now_s
 
     def _refill(self, now_s: float) -> None:
@@ -44,29 +46,35 @@ class Bucket:
 class KeyBuckets:
     """The buckets of one key; a limit of 0 is none."""
 
-    def __init__(self, requests: int, tokens: int, now_s: float) -> None:
-        self.requests = Bucket(requests, now_s) if requests else None
-        self.tokens = Bucket(tokens, now_s) if tokens else None
+    def __init__(self, requests: int, tokens: int, now_s: float, filled: float = 1.0) -> None:
+        self.requests = Bucket(requests, now_s, filled) if requests else None
+        self.tokens = Bucket(tokens, now_s, filled) if tokens else None
 
 
 class RateBuckets:
-    """The buckets of all keys."""
+    """The buckets of all keys, and how many requests they let in and refused."""
 
     def __init__(self, requests_per_minute: int, tokens_per_minute: int) -> None:
         self._requests = requests_per_minute
         self._tokens = tokens_per_minute
+        self._filled = 1.0
         self._keys: dict[str, KeyBuckets] = {}
+        self.let_in = 0
+        self.refused = 0
 
-    def set(self, requests_per_minute: int, tokens_per_minute: int) -> None:
-        """Give every key other limits, and full buckets."""
+    def set(self, requests_per_minute: int, tokens_per_minute: int, filled: float = 1.0) -> None:
+        """Give every key other limits, and new buckets that are filled to that part; count anew."""
         self._requests, self._tokens = requests_per_minute, tokens_per_minute
+        self._filled = filled
         self._keys.clear()
+        self.let_in = self.refused = 0
 
     def of(self, key: str, now_s: float) -> KeyBuckets:
         """Return the buckets of a key."""
         found = self._keys.get(key)
         if found is None:
-            found = self._keys[key] = KeyBuckets(self._requests, self._tokens, now_s)
+            limits = self._requests, self._tokens
+            found = self._keys[key] = KeyBuckets(*limits, now_s, self._filled)
         return found
 
     def admit(self, key: str, tokens: int, now_s: float) -> KeyBuckets:
@@ -80,6 +88,7 @@ class RateBuckets:
                 continue
             wait_s = bucket.wait_s(amount, now_s)
             if wait_s > 0:
+                self.refused += 1
                 raise VendorError(
                     Reason.RATE,
                     f"Rate limit reached on {what} per min: Limit {bucket.limit}, Requested {amount}. "
@@ -88,6 +97,7 @@ class RateBuckets:
                     retry_after_s=wait_s,
                     gate=True,
                 )
+        self.let_in += 1
         if buckets.requests is not None:
             buckets.requests.take(1, now_s)
         if buckets.tokens is not None:

@@ -16,6 +16,8 @@ from typing import Final
 from smg_mesh.io.security.secret_marks import KEY_ID_BYTES, PLAIN, SEALED
 
 KEY_BYTES: Final = 32
+_DIGESTS: Final = b"smg digest"
+"""Tells these from the keys that are derived of the same one."""
 _SALT_BYTES: Final = 16
 _NONCE_BYTES: Final = 12
 _TAG_BYTES: Final = 16
@@ -54,6 +56,14 @@ class CarriedSecrets:
             return self._opened(sealed, keys)
         except UnicodeDecodeError:
             return None
+
+    def digest(self, text: bytes, size_bytes: int) -> bytes:
+        """Return a digest that is the same at all nodes whose first key is the same, and says nothing to others; without
+        keys it is the same everywhere.
+        """
+        keys = self._keys()
+        secret = keys[0][KEY_ID_BYTES:] if keys else b""
+        return blake2b(text, key=secret, digest_size=size_bytes, person=_DIGESTS).digest()
 
     def _opened(self, sealed: bytes, keys: Sequence[bytes]) -> str | None:
         if sealed[:1] != SEALED or len(sealed) < _SECRET_AT + _TAG_BYTES:

@@ -69,7 +69,10 @@ def read_rule(scope: Scope, body: Mapping[str, Any], *, durable: bool) -> LimitR
         cached_weight=_part(body, "cached_weight", 1.0),
         volatile=_switch(body, "volatile"),
         note=_note(body),
+        provider=scope.provider,
     )
+    if scope.provider and rule.on_exhausted == "finish":
+        raise LimitError("on_exhausted", "of a provider is debt: answers that began are not ended")
     if not rule.limits:
         raise LimitError("amounts", "says nothing: give amounts, concurrency or both")
     lasting = [at for at, one in enumerate(rule.amounts) if one.window_ms >= LASTING_MS]

@@ -1,5 +1,6 @@
 """Limit scope: whom a limit is for, as one text:
-`tenant=acme,model=llama`, in that order; empty for all.
+`tenant=acme,model=llama`, in that order; empty for all. `provider=openai-a` stands alone: what it
+limits are the calls of a provider, whoever they are made for.
 
 A name may be `*`: each tenant, key or model has one of its own. The text is part of keys that travel in small
 packets: what letters do not say is percent-encoded, and a long name is cut and marked by a digest of the whole.
@@ -17,7 +18,8 @@ GLOBAL: Final = "global"
 """How the empty scope is written where an empty text would be lost."""
 EACH: Final = "*"
 NAME_CHARS_MAX: Final = 256
-FIELDS: Final = ("tenant", "key", "model")
+FIELDS: Final = ("tenant", "key", "model", "provider")
+PROVIDER: Final = "provider"
 
 _ROOM: Final = {1: 120, 2: 56, 3: 36}
 """Characters of a name where so many are named: all of it and the longest unit and window are one key of 152."""
@@ -37,20 +39,21 @@ class Scope(msgspec.Struct, frozen=True):
     tenant: str = ""
     key: str = ""
     model: str = ""
+    provider: str = ""
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Which of tenant, key and model it goes by."""
+        """Which of tenant, key and model it goes by, or that it is a provider's."""
         return tuple(field for field in FIELDS if getattr(self, field))
 
     @property
     def text(self) -> str:
         """The one text of this scope."""
-        return scope_text(self.tenant, self.key, self.model)
+        return scope_text(self.tenant, self.key, self.model, self.provider)
 
 
 def read_scope(text: str) -> Scope:
-    """Return the scope that `tenant=a,key=k,model=m` (any of them, any order) or `global` means; ScopeError."""
+    """Return the scope that `tenant=a,key=k,model=m` (any of them, any order), `provider=p` or `global` means; ScopeError."""
     if text in ("", GLOBAL):
         return Scope()
     names: dict[str, str] = {}
@@ -59,11 +62,14 @@ def read_scope(text: str) -> Scope:
         field = field.strip()
         if not equals or field not in FIELDS:
             raise ScopeError(
-                f"say tenant=…, key=… or model=…, or several with commas: {part[:64]!r}"
+                "say tenant=…, key=… or model=…, or several with commas, or provider=…:"
+                f" {part[:64]!r}"
             )
         if field in names:
             raise ScopeError(f"{field} is named twice")
         names[field] = read_name(field, unquote(value.strip()))
+    if PROVIDER in names and len(names) > 1:
+        raise ScopeError("provider stands alone: its calls are limited, whoever they are made for")
     return Scope(**names)
 
 
@@ -80,9 +86,9 @@ def read_name(field: str, value: str) -> str:
     return value
 
 
-def scope_text(tenant: str, key: str, model: str) -> str:
+def scope_text(tenant: str, key: str, model: str, provider: str = "") -> str:
     """Return the text of these names; empty ones are not named."""
-    values = ((field, value) for field, value in zip(FIELDS, (tenant, key, model), strict=True))
+    values = zip(FIELDS, (tenant, key, model, provider), strict=True)
     named = [(field, value) for field, value in values if value]
     return ",".join(f"{field}={_short(value, _ROOM[len(named)])}" for field, value in named)
 
@@ -109,6 +115,8 @@ def is_instance(text: str) -> bool:
         return False
     parts = _parts(text)
     fields = [field for field, _ in parts]
+    if PROVIDER in fields and len(fields) > 1:
+        return False
     return fields == [field for field in FIELDS if field in fields] and all(
         value not in ("", EACH) for _, value in parts
     )

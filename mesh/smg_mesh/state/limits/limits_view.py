@@ -37,6 +37,7 @@ from smg_mesh.state.limits.limit_scope import (
     EACH,
     FIELDS,
     GLOBAL,
+    PROVIDER,
     ScopeError,
     is_instance,
     read_scope,
@@ -141,11 +142,20 @@ class LimitsView:
         Names are those of the request, and empty where it has none: a rule that names a tenant is
         not for requests without one, whatever it names.
         """
-        names = dict(zip(FIELDS, (tenant, key_id, model), strict=True))
+        return self._matching(dict(zip(FIELDS, (tenant, key_id, model, ""), strict=True)))
+
+    def of_provider(self, provider: str) -> Sequence[Matched]:
+        """Return every limit that a call of that provider meets, whoever it is made for."""
+        names = dict(zip(FIELDS, ("", "", "", provider), strict=True))
+        return self._matching(names, at_least=PROVIDER)
+
+    def _matching(self, names: Mapping[str, str], at_least: str = "") -> Sequence[Matched]:
         found: list[Matched] = []
         for form in self._records.forms():
             values = [names[field] if field in form else "" for field in FIELDS]
             if any(names[field] in ("", EACH) for field in form):
+                continue
+            if at_least and at_least not in form:
                 continue
             instance = scope_text(*values)
             kept = self._records.most_exact(instance)

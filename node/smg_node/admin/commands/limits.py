@@ -42,7 +42,8 @@ Scope = Annotated[
     typer.Option(
         "--scope",
         metavar="SCOPE",
-        help="Whose requests: tenant=NAME, key=ID, model=NAME, or several with commas; * for each by itself; global: all.",
+        help="Whose requests: tenant=NAME, key=ID, model=NAME, or several with commas; provider=NAME: the calls of a "
+        "provider, whoever they are made for; * for each by itself; global: all.",
     ),
 ]
 Named = Annotated[
@@ -173,6 +174,7 @@ def set_limit(
     \b
     smg-admin limits set --scope tenant=acme --requests 60/minute --requests 5/second --mode strict
     smg-admin limits set --scope 'tenant=*,model=llama-3.1-8b' --tokens 100000/minute --concurrency 8
+    smg-admin limits set --scope provider=openai-a --requests 10/second --mode strict
     """
     options = options_of(context)
     said = {
@@ -252,7 +254,8 @@ def _said_scope(named: str, scope: str, *, question: str = "") -> str:
             raise AdminError("nothing was changed")
         return _ALL
     raise typer.BadParameter(
-        "say whose requests: --scope tenant=NAME, key=ID, model=NAME, or --scope global for all of them together",
+        "say whose requests: --scope tenant=NAME, key=ID, model=NAME, provider=NAME for its calls, or --scope global for "
+        "all of them together",
         param_hint="--scope",
     )
 

@@ -8,6 +8,7 @@ from smg_node.admin.views.value_text import format_time, format_value
 
 PROVIDER_COLUMNS: Final = ("NAME", "KIND", "AT", "KEYS", "MODELS", "FROM", "VERSION", "NOTE")
 ROUTE_COLUMNS: Final = ("ROUTE", "TARGET", "WEIGHT", "ON", "STATE", "WHY", "FROM", "VERSION")
+_LIMIT_COLUMNS: Final = ("KEY", "LIMIT", "OF", "LEFT", "FULL IN", "TOLD", "OTHERS WANT")
 _TARGET_COLUMNS: Final = ("CLIENTS ASK FOR", "TARGET", "WEIGHT", "ON", "STATE", "FOR", "WHY")
 _SHADOW_COLUMNS: Final = (
     "REQUEST",
@@ -60,6 +61,7 @@ def draw_provider(view: Mapping[str, Any]) -> str:
     if view["trouble"]:
         facts.append(("trouble", view["trouble"]))
     parts = [draw_facts(facts), draw_table(("KEY", "RESTS FOR", "WHY"), _keys(view), empty="")]
+    parts.append(draw_table(_LIMIT_COLUMNS, _limits(view), empty=""))
     parts.append(draw_targets(view["targets"]))
     return "\n\n".join(part for part in parts if part)
 
@@ -189,6 +191,19 @@ def _keys(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:
         yield key["reference"], _span(key["resting_ms"] or None), key["why"]
     for name, reference in view["secrets"].items():
         yield f"{name}: {reference}", None, ""
+
+
+def _limits(view: Mapping[str, Any]) -> Iterator[Sequence[object]]:
+    for one in view["limits"]:
+        yield (
+            one["key"],
+            one["what"],
+            one["limit"],
+            one["left"],
+            _span(one["full_ms"]),
+            f"{format_span(one['told_ms'] / 1000)} ago",
+            f"{one['wanted']:g}/s" if one["wanted"] else "",
+        )
 
 
 def _way_in(spec: Mapping[str, Any]) -> object:

@@ -20,7 +20,9 @@ from smg_node.engines.engine import Engine
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 if TYPE_CHECKING:
+    from smg_mesh.shared import CarriedSecrets
     from smg_node.cluster.providers.definitions import Definitions, DefinitionStore
+    from smg_node.cluster.providers.rate_sharing import RateSharing, RatesPort
     from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
     from smg_node.providers.account import ProviderAccount
     from smg_node.providers.kept_tokens import Spawn
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 LATER_S: Final = 5.0
 """Secrets that could not be opened are tried again this often: the keyring may have changed."""
+TELL_S: Final = 0.25
+"""What accounts know is told to others this often at most."""
+FADE_S: Final = 1.0
+"""It is looked at this often at least while there is something to tell: what was wanted is so no more after a while."""
 
 _log = logging.getLogger("smg_node.cluster")
 
@@ -46,6 +52,16 @@ class ProviderState(Protocol):
 
     def living(self) -> Sequence[str]:
         """Return the names of the living members."""
+        ...
+
+    @property
+    def rates(self) -> "RatesPort":
+        """What others know of the limits of accounts."""
+        ...
+
+    @property
+    def carried(self) -> "CarriedSecrets":
+        """Makes the digests by which accounts are known."""
         ...
 
 
@@ -68,14 +84,18 @@ class ProviderFleet:
         own: str,
         shared: ProviderState,
         make_book: "Callable[[Spawn], ProviderBook]",
+        now_ms: Callable[[], int],
         prices: PriceBook | None = None,
     ) -> None:
         self.start_shadows: Callable[[Spawn], ShadowBook] | None = None
         """Begins to copy requests, and returns where that is recorded; called for the first route with a shadow."""
         self.shadows: ShadowBook | None = None
         """What became of copies here; None where no route ever had a shadow."""
+        self.rates: RatesPort = shared.rates
+        """Tells others what the accounts know; another one before it runs, where this process is one of several."""
         self._own_text = own
         self._shared = shared
+        self._now_ms = now_ms
         self._make_book = make_book
         self._prices = PriceBook() if prices is None else prices
         self._book: ProviderBook | None = None
@@ -83,6 +103,8 @@ class ProviderFleet:
         self._now: Definitions | None = None
         self._targets: dict[WorkerId, DeclaredWorker] = {}
         self._wake = asyncio.Event()
+        self._news = asyncio.Event()
+        self._sharing: RateSharing | None = None
         self._complained: dict[str, str] = {}
         shared.providers.watch(self._noted)
 
@@ -113,6 +135,7 @@ class ProviderFleet:
 
     async def run(self, fleet: TargetFleet) -> None:
         """Keep the fleet in step until cancelled; close all connections at the end."""
+        telling: asyncio.Task[None] | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 while True:
@@ -120,6 +143,9 @@ class ProviderFleet:
                     self._refresh_anyway(
                         fleet, lambda work, name: group.create_task(work, name=name)
                     )
+                    if self._sharing is not None and telling is None:
+                        tell = self._tell(self._sharing)
+                        telling = group.create_task(tell, name="rates of providers")
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LATER_S if self._troubled() else None):
                             await self._wake.wait()
@@ -148,12 +174,14 @@ class ProviderFleet:
         self._prices.set(DEFINITIONS, {name: one.price for name, one in now.prices.items()})
         if self._book is None:
             self._book = self._make_book(spawn)
+            self._share(self._book)
         shadowed = any(route.spec.shadow is not None for route in now.routes.values())
         if shadowed and self.shadows is None and self.start_shadows is not None:
             self.shadows = self.start_shadows(spawn)
         self._book.update(
             {one.spec.name: (one.spec, one.secrets) for one in now.providers.values()}
         )
+        self._changed()
         targets = targets_of(now)
         changes: dict[WorkerId, DeclaredWorker | None] = {
             worker_id: declared
@@ -177,7 +205,35 @@ class ProviderFleet:
             return OwnEngines(model, public=url.model or model, provider=provider)
         if self._book is None or not self._book.has(provider):
             raise SmgError(ErrorKind.CONFLICT, f"no provider is called {provider!r}")
-        return self._book.open(provider, model, public=url.model or model)
+        opened = self._book.open(provider, model, public=url.model or model)
+        self._changed()
+        return opened
+
+    def _share(self, book: "ProviderBook") -> None:
+        """Let accounts hear what others are told."""
+        from smg_node.cluster.providers.rate_sharing import RateSharing
+
+        digest = self._shared.carried.digest
+        self._sharing = RateSharing(book.accounts, self.rates, digest, self._now_ms)
+        book.noted = self._news.set
+
+    def _changed(self) -> None:
+        if self._sharing is not None:
+            self._sharing.changed()
+
+    async def _tell(self, sharing: "RateSharing") -> None:
+        """Tell others what the accounts know, until cancelled."""
+        telling = False
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FADE_S if telling else None):
+                    await self._news.wait()
+            self._news.clear()
+            rows = sharing.rows()
+            if rows or telling:
+                self.rates.publish(rows)
+            telling = bool(rows)
+            await asyncio.sleep(TELL_S)
 
     def _noted(self, _keys: Sequence[str]) -> None:
         self._wake.set()

@@ -14,7 +14,13 @@ from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_spec import ON_LABEL, ONLY_LABEL, DeclaredWorker
-from smg_node.http.ports.providers import ProviderKeyView, ProviderView, RouteView, TargetView
+from smg_node.http.ports.providers import (
+    ProviderKeyView,
+    ProviderLimitView,
+    ProviderView,
+    RouteView,
+    TargetView,
+)
 from smg_node.pipeline.placement.eligibility import eligible
 from smg_node.pipeline.placement.own_models import is_server
 from smg_node.providers.account import ProviderAccount
@@ -63,6 +69,7 @@ class ProviderViews:
             kind=found.spec.kind,
             spec=plain_spec(found.spec),
             keys=self._keys(found),
+            limits=self._limits(found),
             secrets={key: one.reference or SET for key, one in found.secrets.named.items()},
             source=found.source,
             version=str(found.version),
@@ -135,9 +142,9 @@ class ProviderViews:
             return self._state_of_own(named_in(declared.url)[1])
         now_s, engine = self._now_s, worker.engine
         side = engine.vendor if isinstance(engine, HttpEngine) else None
-        pause_s = 0.0 if side is None else side.off_s(now_s)
+        pause_s = 0.0 if side is None else side.off_s()
         if side is not None and pause_s > 0:
-            why: SmgError = side.off_error(now_s)
+            why: SmgError = side.off_error()
             return OFF, why.message, why.code, round(1000 * pause_s)
         if broken := worker.breaker.why(now_s):
             next_s = worker.breaker.next_s(now_s)
@@ -175,6 +182,28 @@ class ProviderViews:
         return [
             ProviderKeyView(reference, round(1000 * rest_s), "" if why is None else why.message)
             for reference, (rest_s, why) in zip(named, rests, strict=True)
+        ]
+
+    def _limits(self, found: DefinedProvider) -> Sequence[ProviderLimitView]:
+        account = self._accounts.get(found.spec.name)
+        if account is None:
+            return ()
+        keys = account.key_limits()
+        named = [secret.reference or SET for secret in found.secrets.keys] or [""]
+        if len(keys) != len(named):
+            return ()
+        return [
+            ProviderLimitView(
+                reference,
+                one.what,
+                round(one.limit),
+                math.floor(one.left),
+                round(1000 * one.full_s),
+                round(1000 * one.told_s),
+                round(one.wanted, 3),
+            )
+            for reference, limits in zip(named, keys, strict=True)
+            for one in limits
         ]
 
 

@@ -104,10 +104,12 @@ class VendorSide(Protocol):
         ours: str,
         streamed: bool,
         headers: Mapping[str, str],
+        prompt_tokens: int,
         prefer: str = "",
     ) -> Dressed:
         """Return a client's own request in that API: its bytes, dressed. `headers` are all of the client's, `ours` is
-        its name of the model, `prefer` the digest of the key that should be used if it may be.
+        its name of the model, `prompt_tokens` about what it spends, `prefer` the digest of the key that should be used
+        if it may be.
 
         OVERLOADED if there is no credential in time.
         """
@@ -119,6 +121,7 @@ class VendorSide(Protocol):
         fields: Mapping[str, object],
         *,
         headers: Mapping[str, str],
+        prompt_tokens: int,
         prefer: str = "",
     ) -> Dressed:
         """Return a body that was written for that API, to be streamed, dressed; as `passed` otherwise."""
@@ -146,12 +149,24 @@ class VendorSide(Protocol):
         """Take in that a call was given up, or broke, before any of its answer came."""
         ...
 
-    def off_s(self, now_s: float) -> float:
-        """Return for how long no request should go there, 0.0 if one may now."""
+    def off_s(self, prompt_tokens: int = 0) -> float:
+        """Return for how long no request with about so many tokens should go there, 0.0 if one may now."""
         ...
 
-    def off_error(self, now_s: float) -> SmgError:
-        """Return the error for a request that would have to go there while it is off."""
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
+        """Return the error for such a request that would have to go there while it is off."""
+        ...
+
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        """Return the same for a client that is refused now; of several not all are told to come back at one moment."""
+        ...
+
+    def own_account(self, headers: Mapping[str, str]) -> bool:
+        """Whether calls for a client that sent these headers are made by the provider's account, and not by its own key."""
+        ...
+
+    def missed(self, prompt_tokens: int) -> None:
+        """Take in that such a request would have gone there, were it not off."""
         ...
 
     # ── Its prompt cache ─────────────────────────────────────────────────────

@@ -35,6 +35,8 @@ LOGPROBS_MISSING_CODE: Final = "upstream_logprobs_missing"
 """Log probabilities that were asked for were not given, or not all of them."""
 UNREACHABLE_CODE: Final = "upstream_unavailable"
 """The error code of a call that found nobody at the other end."""
+PROVIDER_UNREACHABLE_CODE: Final = "provider_unreachable"
+"""The same of a vendor's: no engine that is started anew, so nobody waits for it to come back."""
 
 CLOSED_CODE: Final = "worker_removed"
 """Code of a call that this node dropped itself, because its worker is not to be used any more."""

@@ -13,6 +13,7 @@ from smg_node.engines.engine import OWN_MODEL, Engine, ModelCard
 from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import (
     LOGPROBS_MISSING_CODE,
+    PROVIDER_UNREACHABLE_CODE,
     UNREACHABLE_CODE,
     Verdict,
     asked_pause_s,
@@ -163,7 +164,7 @@ class Worker:
             said = Verdict.NEITHER
         match said:
             case Verdict.FAILURE:
-                connect = error.code == UNREACHABLE_CODE
+                connect = error.code in (UNREACHABLE_CODE, PROVIDER_UNREACHABLE_CODE)
                 self.breaker.failure(now_s, connect=connect, probe=probe)
             case Verdict.PRESSURE:
                 self.breaker.pressure(now_s, asked_pause_s(error), probe)

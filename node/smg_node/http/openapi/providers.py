@@ -60,6 +60,17 @@ _TARGET: Final = _all(
     }
 )
 _KEY: Final = _all({"reference": _TEXT, "resting_ms": _COUNT, "why": _TEXT})
+_LIMIT: Final = _all(
+    {
+        "key": _TEXT,
+        "what": _TEXT,
+        "limit": _COUNT,
+        "left": {"type": "integer"},
+        "full_ms": _COUNT,
+        "told_ms": _COUNT,
+        "wanted": _NUMBER,
+    }
+)
 _WAY: Final = _all({"api": _TEXT, "way": {"enum": ["native", "translated", "generated"]}})
 _REFUSAL: Final = _all({"message": _TEXT, "where": _TEXT, "code": _TEXT})
 _FIGURES: Final = _all(
@@ -122,6 +133,7 @@ PROVIDER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "kind": _TEXT,
             "spec": _ANY,
             "keys": _list(_KEY),
+            "limits": _list(_LIMIT),
             "secrets": _STRINGS,
             **_WRITTEN,
             "trouble": _TEXT,
@@ -270,6 +282,17 @@ _PROVIDER: Final = {
     "kind": "anthropic",
     "spec": {"kind": "anthropic", "labels": {"zone": "us"}},
     "keys": [{"reference": "file:/run/secrets/a1", "resting_ms": 0, "why": ""}],
+    "limits": [
+        {
+            "key": "file:/run/secrets/a1",
+            "what": "requests",
+            "limit": 4_000,
+            "left": 3_720,
+            "full_ms": 4_200,
+            "told_ms": 130,
+            "wanted": 12.5,
+        }
+    ],
     "secrets": {},
     **_BY,
     "trouble": "",

@@ -21,6 +21,22 @@ class ProviderKeyView(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+class ProviderLimitView(msgspec.Struct, frozen=True):
+    """One limit that the vendor tells of one key: what is left of it, and in how long all of it is there again.
+
+    `key` is where the key comes from, "" where there is none. `told_ms` ago it was told, to any node or process; what
+    was sent since by the answering process is off. `wanted` is how much all others want of it in a second.
+    """
+
+    key: str
+    what: str
+    limit: int
+    left: int
+    full_ms: int
+    told_ms: int
+    wanted: float
+
+
 class TargetView(msgspec.Struct, frozen=True):
     """One model at one provider, or of own engines, behind a public name, as the answering process sees it.
 
@@ -47,6 +63,7 @@ class ProviderView(msgspec.Struct, frozen=True):
     kind: str
     spec: Mapping[str, Any]
     keys: Sequence[ProviderKeyView]
+    limits: Sequence[ProviderLimitView]
     secrets: Mapping[str, str]
     source: str
     version: str

@@ -13,7 +13,12 @@ from smg_node.core.generation.events import UNSAID, Begin, Event, Usage
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.dialects.worker_errors import WorkerError
-from smg_node.engines.transport.grpc_status import CLOSED_CODE, DEADLINE_CODE, UNREACHABLE_CODE
+from smg_node.engines.transport.grpc_status import (
+    CLOSED_CODE,
+    DEADLINE_CODE,
+    PROVIDER_UNREACHABLE_CODE,
+    UNREACHABLE_CODE,
+)
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.worker_answers import failure_of
 from smg_node.pipeline.retry import STALLED_CODE
@@ -22,7 +27,9 @@ ListenAs: TypeAlias = Callable[[Begin, int, Collection[str]], AnswerListener]
 """Returns the listener of an answer: told its beginning, an estimate of the prompt's tokens, and ids of earlier calls."""
 WHOLE_MAX_BYTES: Final = 16 * 1024 * 1024
 """An answer that is not streamed, though it was to be, may be so long."""
-_CUT_CODES: Final = frozenset({UNREACHABLE_CODE, CLOSED_CODE, STALLED_CODE, DEADLINE_CODE})
+_CUT_CODES: Final = frozenset(
+    {UNREACHABLE_CODE, PROVIDER_UNREACHABLE_CODE, CLOSED_CODE, STALLED_CODE, DEADLINE_CODE}
+)
 """Codes of a call that came to no end of its own: what its worker had finished before stays finished."""
 
 

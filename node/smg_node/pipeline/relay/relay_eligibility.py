@@ -5,8 +5,10 @@ cannot be handed over, its second half does alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from smg_node.admission.limit_errors import LimitedError
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Journey
 from smg_node.core.ports import Clock
@@ -15,6 +17,7 @@ from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.engines.http.status_mapping import not_implemented
 from smg_node.engines.http.vendor_side import VendorSide
+from smg_node.fleet.health.circuit_breaker import EARLY_S, State
 from smg_node.fleet.workers.worker import Worker
 from smg_node.fleet.workers.worker_spec import (
     AFFINITY,
@@ -41,6 +44,7 @@ PATIENCE_S: Final = 5.0
 FAILURES: Final[Mapping[str, str]] = {
     "upstream_rate_limited": "rate",
     "rate_limit_exceeded": "rate",
+    "insufficient_quota": "no_money",
     "upstream_overloaded": "full",
     "overloaded": "full",
     "upstream_quota": "no_money",
@@ -49,6 +53,10 @@ FAILURES: Final[Mapping[str, str]] = {
     "upstream_timeout": "timed_out",
 }
 """Kinds of failure by the code of an error."""
+SHUT_CODE: Final = "provider_unavailable"
+"""Code of a request whose only targets are not asked at this moment, because they failed too often."""
+SPENT_S: Final = 1.0
+"""So long a provider is off for a request whose limit does not say when there is more."""
 _BY_KIND: Final[Mapping[ErrorKind, str]] = {
     ErrorKind.RATE_LIMITED: "rate",
     ErrorKind.OVERLOADED: "full",
@@ -111,6 +119,10 @@ class TargetFilter:
         """Kinds of failure of its calls."""
         self._by_cache = any(one.labels.get(CHOOSE_LABEL) == AFFINITY for one in serving())
         self._patience_s = PATIENCE_S if self._by_cache else 0.0
+        self._missed: set[str] = set()
+        """Providers that it was not given to because they were off."""
+        self._spent: dict[str, LimitedError] = {}
+        """Providers whose own limits have nothing left for it."""
         self._broke: set[str] = set()
         """Workers that its calls broke at."""
         self._passed: set[str] = set()
@@ -206,9 +218,9 @@ class TargetFilter:
             return ""
         if not self.priced(worker):
             return "its price is not known, and a limit on cost applies"
-        now_s = self._clock.monotonic_s()
-        if side is not None and side.off_s(now_s) > self._patience_s:
-            return f"off: {side.off_error(now_s).code}"
+        if side is not None and self._is_off(side):
+            spent = self._spent.get(side.provider)
+            return f"off: {(spent or side.off_error(self._asked.prompt_tokens)).code}"
         if worker.own_model and not self._is_open(worker) and not self.is_last(worker):
             return "none of its servers has room"
         return self._elsewhere(worker)
@@ -248,23 +260,37 @@ class TargetFilter:
         self._broke.add(worker)
         self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
 
+    def spent(self, error: LimitedError) -> None:
+        """Take in that a provider's own limit has too little left for this request: no target of it is asked any more."""
+        self._spent[error.provider] = error
+        self.failed(error, "")
+
     def check(self) -> None:
-        """Raise the error of the target that is back first, where every one that can take the request is off for now."""
-        soonest: tuple[float, VendorSide] | None = None
-        now_s = self._clock.monotonic_s()
+        """Raise the error of the target that is back first, where every one that can take the request is off for now, or
+        failed too often to be asked at this moment.
+        """
+        soonest: tuple[float, Callable[[], SmgError]] | None = None
         for worker in self.serving():
             if not can_take(worker, self._asked) or self._is_foreign(worker):
                 continue
             if not self.priced(worker):
                 continue
             side = vendor_of(worker)
-            pause_s = 0.0 if side is None else side.off_s(now_s)
-            if side is None or pause_s <= self._patience_s:
+            if side is None:
+                return
+            pause_s, error = self._pause_s(side), partial(self._off_error, side)
+            if pause_s <= self._patience_s:
+                pause_s = _shut_s(worker, self._clock.monotonic_s())
+                error = partial(_shut, side, pause_s)
+            if not pause_s:
                 return
             if soonest is None or pause_s < soonest[0]:
-                soonest = pause_s, side
+                soonest = pause_s, error
         if soonest is not None:
-            raise soonest[1].off_error(now_s)
+            raise soonest[1]()
+
+    def _off_error(self, side: VendorSide) -> SmgError:
+        return self._spent.get(side.provider) or side.refusal(self._asked.prompt_tokens)
 
     def _is_foreign(self, worker: Worker) -> bool:
         """Whether it is there for a split or a shadow alone, and not for this request."""
@@ -280,7 +306,21 @@ class TargetFilter:
         return side is None or not self._is_off(side)
 
     def _is_off(self, side: VendorSide) -> bool:
-        return side.off_s(self._clock.monotonic_s()) > self._patience_s
+        return self._pause_s(side) > self._patience_s
+
+    def _pause_s(self, side: VendorSide) -> float:
+        """Return for how long a vendor's model cannot be given this request, 0.0 if it can now."""
+        spent = self._spent.get(side.provider)
+        pause_s = side.off_s(self._asked.prompt_tokens)
+        if pause_s > 0:
+            self._miss(side)
+        return pause_s if spent is None else max(pause_s, spent.retry_after_s or SPENT_S)
+
+    def _miss(self, side: VendorSide) -> None:
+        """Tell a vendor's side that is off that it would have been given this request, once."""
+        if side.provider not in self._missed:
+            self._missed.add(side.provider)
+            side.missed(self._asked.prompt_tokens)
 
     def _joins(self, worker: Worker) -> bool:
         """Whether a target is one of those that are always there, or is needed now."""
@@ -309,6 +349,23 @@ class TargetFilter:
 
 def _any_price(_worker: Worker) -> bool:
     return True
+
+
+def _shut_s(worker: Worker, now_s: float) -> float:
+    """Return for how long a worker's breaker lets nothing through, not even a call to see whether it is well again."""
+    breaker = worker.breaker
+    if breaker.state(now_s) is not State.OPEN:
+        return 0.0
+    return max(0.0, breaker.opened_s + EARLY_S - now_s)
+
+
+def _shut(side: VendorSide, pause_s: float) -> SmgError:
+    return SmgError(
+        ErrorKind.OVERLOADED,
+        f"the provider {side.provider!r} failed too often just now; it is tried again in a moment",
+        code=SHUT_CODE,
+        retry_after_s=pause_s,
+    )
 
 
 def for_pairs(asked: Relayable, serving: Sequence[Worker]) -> bool:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from smg_node.core.errors import SmgError
+from smg_node.admission.limit_errors import LimitedError
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.journey import Journey
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.engine import Prefilled
@@ -184,11 +185,12 @@ class RelayRun:
     async def _placed(self, model: RelayedModel, wish: PlacementRequest) -> Reservation:
         parts, asked = self._parts, self._asked
         check_somebody_can(asked, self._targets.serving())
-        self._targets.check()
         try:
+            self._targets.check()
             hold = await parts.placer.hold(model, wish)
         except SmgError as error:
-            if self._broken is None:
+            # What a vendor wants, and what a limit says, is told as it is.
+            if self._broken is None or error.kind is ErrorKind.RATE_LIMITED:
                 raise
             raise given_up(self._broken, error.message) from error
         self._worker = hold.worker.id
@@ -256,6 +258,12 @@ class RelayRun:
         """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
+        if isinstance(error, LimitedError) and self._context.target_worker is None:
+            # Nothing was sent: the provider's own limit has too little left, and others are asked.
+            hold.ended(now_s)
+            self._targets.spent(error)
+            note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
+            return 0.0
         alone = hold.lonely
         # Own workers were judged where they were called.
         if self._own is None:
@@ -302,11 +310,11 @@ class RelayRun:
             request = self._request(span.headers(), silences)
             passage = ResponseFilter(engine.served_name, self._model)
             self._usage = passage.usage
-            call = self._call(hold, asked, engine, passage, parsed=listener is not None)
-            if isinstance(call, RelayCall):
+            relayed = self._call(hold, asked, engine, passage, parsed=listener is not None)
+            if isinstance(relayed, RelayCall):
                 body = asked.body(engine.served_name, on_rank(hold.rank))
                 request = replace(request, path=path_of(engine, asked.api), body=body)
-            async with aclosing(guard.passed(call.pieces(request))) as pieces:
+            async with aclosing(guard.passed(relayed.pieces(request))) as pieces:
                 async for piece in pieces:
                     if listener is None or listener.hear(piece):
                         yield piece

@@ -33,6 +33,7 @@ from smg_node.processes.replication.copied_ports import (
     CopiedSticky,
     CopiedVerdicts,
 )
+from smg_node.processes.replication.copied_rates import CopiedRates
 from smg_node.processes.replication.namespace_copy import CopiedNamespace
 from smg_node.processes.replication.state_messages import (
     CHANGES,
@@ -71,6 +72,7 @@ class NodeCopy:
         self.sticky: Final = CopiedSticky(uplink, clock.now_ms)
         self.prompt_caches: Final = CopiedCaches(uplink)
         self.running: Final = CopiedRunning()
+        self.rates: Final = CopiedRates(uplink)
         self._secrets: dict[bytes, str | None] = {}
         self._carried_keys: tuple[bytes, ...] | None = None
         self.carried: Final = CarriedSecrets(self._keys_of_carried)

@@ -187,7 +187,7 @@ def test_admin_routes_change_it_while_it_runs() -> None:
             "hits": {},
         }
         limits = {"requests_per_minute": 3, "tokens_per_minute": 0}
-        assert where.admin("/limits", limits, "PUT") == limits
+        assert where.admin("/limits", limits, "PUT") == {**limits, "filled": 1.0}
         assert where.admin("/bill")["micro_dollars"] == 0
         assert where.admin("/cache", method="DELETE") == {"entries": 0}
         assert where.admin("/requests?last=1") == []

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.providers.account import CLOSED_S, MODEL_OFF_S, ProviderAccount, Use
+from smg_node.providers.account import CLOSED_S, MODEL_OFF_S, ProviderAccount
+from smg_node.providers.account_key import Use
 from smg_node.providers.provider_call import ApiKey
 from smg_node.providers.provider_spec import Credentials, ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import Secret
@@ -231,3 +232,33 @@ async def test_a_call_without_an_answer_is_forgotten() -> None:
     }
     one.answered(use, headers)
     assert use.key.limits.buckets["requests"].remaining == 40
+
+
+async def test_clients_that_are_refused_at_once_are_not_told_to_come_back_at_once() -> None:
+    clock = Clock()
+    one = account("a", clock=clock)
+    _, use = await one.use(NEED)
+    headers = {
+        "anthropic-ratelimit-requests-limit": "60",
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": "2026-09-21T14:14:20Z",
+    }
+    one.answered(use, headers)
+    wait_s = one.off_s("claude", NEED)
+    told: list[float] = []
+    for _ in range(6):
+        one.missed(NEED)
+        error = one.refusal("claude", NEED)
+        assert error.retry_after_s is not None
+        told.append(error.retry_after_s)
+    # One a second comes back: six are told of six seconds, each of another moment.
+    assert min(told) >= wait_s
+    assert 2.0 < max(told) - wait_s < 7.0
+    assert len({round(2 * moment) for moment in told}) >= 4
+    # Whoever comes alone is told the time it takes.
+    clock.now += 30.0
+    _, use = await one.use(NEED)
+    one.answered(use, {**headers, "anthropic-ratelimit-requests-reset": "2026-09-21T14:14:50Z"})
+    clock.now += 0.2
+    alone = one.refusal("claude", NEED).retry_after_s
+    assert alone == pytest.approx(one.off_s("claude", NEED), abs=0.05)

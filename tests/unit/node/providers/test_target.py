@@ -9,8 +9,11 @@ import pytest
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import BlockEnd, Event
+from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.http.vendor_side import Dressed
+from smg_node.engines.transport.transport import StatusCode, TransportError
 from smg_node.providers.account import ProviderAccount
+from smg_node.providers.provider_book import ProviderBook
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import Secret
 from smg_node.providers.target import CLIENT_KEY_HEADER, VendorTarget
@@ -41,7 +44,9 @@ def target(kind: str = "openai", **more: Any) -> VendorTarget:
 
 
 async def sent(one: VendorTarget, headers: dict[str, str] | None = None) -> Dressed:
-    return await one.written("chat", {"model": "gpt", "messages": []}, headers=headers or {})
+    return await one.written(
+        "chat", {"model": "gpt", "messages": []}, headers=headers or {}, prompt_tokens=3
+    )
 
 
 def error(code: str, param: str) -> bytes:
@@ -88,7 +93,7 @@ async def test_a_refused_client_key_is_the_clients_error_and_turns_nothing_off()
     found = one.refused(401, {}, b"{}", dressed).error
     assert isinstance(found, SmgError)
     assert found.code == "provider_key_refused"
-    assert one.off_s(0.0) == 0.0
+    assert one.off_s() == 0.0
 
 
 @pytest.mark.parametrize(("kind", "issuer"), [("openai_like", "o"), ("openai", "openai")])
@@ -102,3 +107,24 @@ def test_what_a_model_thought_is_its_vendors_wherever_it_is_asked_for(
     listener.feed_whole(msgspec.json.encode(body), out)
     [state] = [state for event in out if isinstance(event, BlockEnd) for state in event.opaque]
     assert state.issuer == one.options("responses").issuer == issuer
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "code", "said"),
+    [
+        (StatusCode.UNAVAILABLE, "failed to connect: refused", "provider_unreachable", "reached"),
+        (StatusCode.UNAVAILABLE, "connection lost: reset", "provider_unreachable", "was lost"),
+        (StatusCode.DEADLINE_EXCEEDED, "the connection timed out", "upstream_timeout", "too long"),
+    ],
+)
+def test_a_connection_that_fails_is_told_with_the_providers_name(
+    status: StatusCode, words: str, code: str, said: str
+) -> None:
+    book = ProviderBook(EngineOptions(), Clock(), lambda _work, name: pytest.fail(name))
+    spec = ProviderSpec("oai", "openai")
+    book.update({"oai": (spec, ProviderSecrets((Secret("k"),)))})
+    target = book.open("oai", "gpt", public="gpt")
+    error = target._broken(TransportError(status, words))
+    assert error.code == code
+    assert said in error.message
+    assert ("'oai'" in error.message) == (code == "provider_unreachable")

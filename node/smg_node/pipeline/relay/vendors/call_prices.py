@@ -44,7 +44,7 @@ class CallPrices:
     def known(self, worker: Worker) -> bool:
         """Whether somebody has said what the request costs there; a worker of ours is free where nobody has."""
         side = vendor_of(worker)
-        return side is None or self._rates(side) is not None
+        return side is None or self.rates(side) is not None
 
     def expected(
         self, model: str, workers: Iterable[Worker], *, worst_case: bool, unpriced: bool
@@ -58,7 +58,7 @@ class CallPrices:
         vendors = [side for side in sides if side is not None]
         if not vendors:
             return None
-        found = [rates for side in vendors if (rates := self._rates(side)) is not None]
+        found = [rates for side in vendors if (rates := self.rates(side)) is not None]
         if not found and not unpriced and len(vendors) == len(sides):
             raise _unpriced(model)
         if len(vendors) < len(sides) and (own := self._book.now.of(model)) is not None:
@@ -72,7 +72,8 @@ class CallPrices:
         uncounted = max(0, self._prompt_max - self._asked.prompt_tokens)
         return msgspec.structs.replace(most, per_call=most.per_call + uncounted * most.prompt)
 
-    def _rates(self, side: VendorSide) -> Rates | None:
+    def rates(self, side: VendorSide) -> Rates | None:
+        """Return the rates of the target that the request does not exceed; None where its price is not known."""
         price = side.price
         if price is None:
             return None

@@ -2,12 +2,16 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 
 from smg_node.core.errors import SmgError
 from smg_node.engines.http.http_engine import HttpEngine, RelayRequest
+from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import OwnCall, TargetAsked
 from smg_node.pipeline.relay.vendors.answer_times import AnswerTimes
+from smg_node.pipeline.relay.vendors.call_prices import CallPrices
+from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.pipeline.reservation import Reservation
 
@@ -34,8 +38,11 @@ class TargetCall:
 
         def timed() -> None:
             times.spoke(None if self.own is None else self.own.first_s)
+            if self._limits is not None:
+                self._limits.spoke()
             spoke()
 
+        self._limits: ProviderMeter | None = None
         self._call: VendorCall | OwnCall
         if engine.own_model:
             make = told.parts.own_calls
@@ -45,22 +52,35 @@ class TargetCall:
             assert self._side is not None, "it is a target"
             names = told.model, told.parts.clock.now_ms
             asked = told.asked, told.asks, *names
-            self._call = VendorCall(engine, self._side, *asked, timed, hold.cached)
+            self._limits = limits = _limits(told, self._side)
+            self._call = VendorCall(engine, self._side, *asked, timed, limits, hold.cached)
         self.usage = self._call.usage
 
     async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:
         """Yield the head and the body that the client gets."""
-        call, times = self._call, self._times
+        call, times, complete = self._call, self._times, False
         try:
             async with aclosing(call.answer(request)) as pieces:
                 async for piece in pieces:
                     yield piece
+            complete = True
         except SmgError as error:
             times.failed(error)
             raise
         finally:
             if isinstance(call, VendorCall) and self._side is not None:
-                self._told.meter.vendor_called(self._side, call.spent())
+                spent = call.spent()
+                self._told.meter.vendor_called(self._side, spent)
+                if self._limits is not None:
+                    self._limits.end(call.usage, spent, complete=complete)
             else:
                 self._told.meter.own_called(self._told.model, call.usage)
         times.ended(call.usage.completion_tokens, streamed=call.streamed)
+
+
+def _limits(told: TargetAsked, side: VendorSide) -> ProviderMeter:
+    """Return the meter of a provider's own limits: with its client's own key of the vendor, calls are not the account's."""
+    parts = told.parts
+    admission = parts.admission if side.own_account(told.asks.headers) else None
+    prices = partial(CallPrices, parts.prices, told.asked, parts.clock.now_ms)
+    return ProviderMeter(admission, prices, told.asked, side, told.model)

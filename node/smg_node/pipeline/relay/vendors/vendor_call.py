@@ -35,6 +35,7 @@ from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
 from smg_node.pipeline.relay.vendors.call_errors import RefusedError, misfit
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
+from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_stream import reading, whole
 from smg_node.pipeline.reservation import NOT_CACHED
 
@@ -58,6 +59,7 @@ class VendorCall:
         ours: str,
         now_ms: Callable[[], int],
         spoke: Callable[[], None],
+        meter: ProviderMeter,
         cached: CacheCall = NOT_CACHED,
     ) -> None:
         self.usage = UsageReader()
@@ -69,6 +71,7 @@ class VendorCall:
         self._ours = ours
         self._now_ms = now_ms
         self._spoke_to = spoke
+        self._meter = meter
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
@@ -176,6 +179,7 @@ class VendorCall:
         self, request: RelayRequest, *, native: bool, listened: bool
     ) -> AsyncGenerator[Head | bytes, None]:
         side = self._side
+        await self._meter.begin()
         if not native:
             translate = self._asks.translate
             assert translate is not None, "only what can be translated is placed there"
@@ -185,6 +189,7 @@ class VendorCall:
             await asyncio.sleep(min(self._cached.wait_s, request.timeout_s))
         dressed = await self._dressed(native=native)
         self._sent = dressed
+        self._meter.sent()
         self._cached.sent(side.cache_key_of(dressed))
         dressed_request = replace(
             request,
@@ -236,14 +241,17 @@ class VendorCall:
                 ours=self._ours,
                 streamed=self._asked.streamed,
                 headers=headers,
+                prompt_tokens=self._asked.prompt_tokens,
                 prefer=prefer,
             )
         assert self._translation is not None
         options = side.options(self._api, stateless=self._stateless)
         written = side.dialect(self._api).write(self._translation.wish, options)
         self._ignored = written.ignored
-        fields = cached.written(written.fields)
-        return await side.written(self._api, fields, headers=headers, prefer=prefer)
+        fields, spent = cached.written(written.fields), self._asked.prompt_tokens
+        return await side.written(
+            self._api, fields, headers=headers, prompt_tokens=spent, prefer=prefer
+        )
 
     # ── As it comes ──────────────────────────────────────────────────────────
 

@@ -70,3 +70,14 @@ def test_what_was_changed_anywhere_is_refused(data: st.DataObject) -> None:
 @given(st.binary(max_size=80))
 def test_garbage_is_refused(garbage: bytes) -> None:
     assert of(ONE).open_secret(garbage) is None
+
+
+def test_a_digest_is_the_same_at_all_nodes_with_the_same_first_key_and_at_no_other() -> None:
+    one, other = bytes(range(36)), bytes(range(1, 37))
+    at_a, at_b = CarriedSecrets(lambda: [one, other]), CarriedSecrets(lambda: [one])
+    strange = CarriedSecrets(lambda: [other, one])
+    assert at_a.digest(b"text", 8) == at_b.digest(b"text", 8)
+    assert len(at_a.digest(b"text", 8)) == 8
+    keyless = CarriedSecrets(tuple)
+    digests = [at_a.digest(b"", 8), *(view.digest(b"text", 8) for view in (at_a, strange, keyless))]
+    assert len(set(digests)) == 4

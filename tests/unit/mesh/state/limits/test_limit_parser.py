@@ -31,6 +31,8 @@ def rule_of(body: dict[str, Any], *, durable: bool = True) -> LimitRule:
         ("model=a=b", "model=a%3Db"),
         ("model=größe", "model=gr%C3%B6%C3%9Fe"),
         ("model=%2A", "model=*"),
+        ("provider=openai-a", "provider=openai-a"),
+        ("provider=*", "provider=*"),
     ],
 )
 def test_a_scope_has_one_text(text: str, canonical: str) -> None:
@@ -48,6 +50,8 @@ def test_a_scope_has_one_text(text: str, canonical: str) -> None:
         ("tenant=", "empty"),
         ("tenant=a,", "say tenant="),
         ("model=llama*", "stands alone"),
+        ("provider=a,model=m", "stands alone"),
+        ("tenant=t,provider=*", "stands alone"),
         ("model=a\nb", "cannot be shown"),
         ("model=%ff", "cannot be shown"),
         ("model=a%1fb", "cannot be shown"),

@@ -1,10 +1,12 @@
 """Limits: one rule for each scope on all nodes, what they come to, and what was allowed before."""
 
+import msgspec
 import pytest
 
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.escrow.limit_model import KEY_CHARS_MAX, Roster, slot_of
-from smg_mesh.state.limits.limit_rule import Amount, LimitRule
+from smg_mesh.state.limits.limit_records import stored
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule, read_record, write_record
 from smg_mesh.state.limits.limits_view import LimitError, Matched
 from smg_mesh.state.limits.older_amounts import OLDER_MAX
 from support.state.fake_namespace import DAY_MS
@@ -340,3 +342,47 @@ def test_words_are_read_by_the_view(views: Views) -> None:
         with pytest.raises(LimitError) as error:
             wrong()
         assert error.value.field == "scope"
+
+
+def test_calls_of_a_provider_meet_its_limits_and_requests_do_not(views: Views) -> None:
+    for rule in (
+        requests(600, MINUTE, provider="a", mode="strict"),
+        requests(60, MINUTE, provider="*"),
+        requests(6, MINUTE),
+        requests(7, MINUTE, model="*"),
+    ):
+        views["a"].put(rule, version=0)
+    for name in "abc":
+        view = views[name]
+        assert keys(view.of_provider("a")) == ["provider=a#requests/60000"]
+        assert keys(view.of_provider("b")) == ["provider=b#requests/60000"]
+        assert keys(view.of_provider("")) == keys(view.of_provider("*")) == []
+        assert views.limit("provider=a#requests/60000", name).amount == 600
+        assert views.limit("provider=b#requests/60000", name).amount == 60
+        assert keys(view.matching("t", "k", "m")) == [
+            "#requests/60000",
+            "model=m#requests/60000",
+        ]
+        assert view.keys("provider=a") == ["provider=a#requests/60000"]
+        assert view.get("tenant=t,provider=a#requests/60000") is None
+    views["b"].remove("provider=a", version=None)
+    assert keys(views["c"].of_provider("a")) == ["provider=a#requests/60000"]
+    assert views.limit("provider=a#requests/60000", "c").amount == 60
+
+
+def test_a_release_that_knows_no_providers_passes_their_limits_over(views: Views) -> None:
+    """It reads such a record without the field: a limit of all requests, were it not under another key."""
+    rule = requests(600, MINUTE, provider="a")
+    written = views["a"].put(rule, version=0)
+    data = msgspec.msgpack.decode(write_record(written.rule, ()))
+    del data["provider"]
+    read = read_record(msgspec.msgpack.encode(data))
+    assert stored(read.scope) == "global" != written.scope
+
+
+def test_a_provider_s_answers_that_began_are_not_ended(views: Views) -> None:
+    body = {"amounts": [{"unit": "tokens", "amount": 5, "window": "minute"}]}
+    assert views["a"].read("provider=a", body, durable=True).provider == "a"
+    with pytest.raises(LimitError) as refused:
+        views["a"].read("provider=a", {**body, "on_exhausted": "finish"}, durable=True)
+    assert refused.value.field == "on_exhausted"

@@ -1,7 +1,9 @@
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
+from smg_node.admin.views.provider_texts import draw_provider
 from smg_node.cluster.providers.definitions import Definitions, read_own
 from smg_node.cluster.providers.provider_views import ProviderViews, plain_spec
 from smg_node.cluster.providers.target_explanation import explained
@@ -15,7 +17,7 @@ from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
-from smg_node.http.ports.providers import TargetView
+from smg_node.http.ports.providers import ProviderLimitView, TargetView
 from smg_node.providers.parsing.spec_parser import parse_provider
 from smg_node.providers.provider_book import ProviderBook
 from smg_node.providers.target import ProviderTarget
@@ -180,3 +182,23 @@ def test_own_engines_are_asked_as_without_a_route() -> None:
     assert {way.way for way in told.apis.values()} == {"generated"}
     assert {way.api for way in told.apis.values()} == {"engines"}
     assert set(told.apis) == {"chat", "messages", "generate_content", "responses", "interactions"}
+
+
+async def test_limits_that_the_vendor_tells_are_shown_by_key() -> None:
+    stage = Stage()
+    stage.ready()
+    account = stage.book.accounts()["a"]
+    _, use = await account.use({"requests": 1.0})
+    headers = {
+        "x-ratelimit-limit-requests": "600",
+        "x-ratelimit-remaining-requests": "540",
+        "x-ratelimit-reset-requests": "6s",
+    }
+    account.answered(use, headers)
+    shown = stage.views(stage.worker).provider("a")
+    assert shown is not None
+    (limit,) = shown.limits
+    assert limit == ProviderLimitView("(set)", "requests", 600, 540, 6_000, 0, 0.0)
+    drawn = draw_provider(msgspec.to_builtins(shown))
+    assert "requests 600 540 6s 0s ago" in " ".join(drawn.split())
+    assert "k1" not in drawn

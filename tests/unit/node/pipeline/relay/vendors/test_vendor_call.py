@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -10,18 +11,21 @@ import pytest
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import End, Event, Usage
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling, Turn
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.engines.http.http_engine import RelayRequest
 from smg_node.engines.http.vendor_cache import CachePlace, CacheRules
-from smg_node.engines.http.vendor_side import Dressed, Refusal
+from smg_node.engines.http.vendor_side import Dressed, Refusal, VendorSide
 from smg_node.pipeline.relay.answer_collector import AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import Asks, Spent, Translation
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.vendors import vendor_stream
+from smg_node.pipeline.relay.vendors.call_prices import CallPrices
+from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.providers.provider_dialects import provider_dialect
 
@@ -107,6 +111,7 @@ class Side:
 
     def __init__(self, *refusals: Refusal) -> None:
         self.done: list[str] = []
+        self.spent: list[int] = []
         self._refusals = list(refusals)
 
     def dialect(self, name: str) -> ProviderDialect:
@@ -126,9 +131,11 @@ class Side:
         ours: str,
         streamed: bool,
         headers: Mapping[str, str],
+        prompt_tokens: int,
         prefer: str = "",
     ) -> Dressed:
         self.done.append("passed")
+        self.spent.append(prompt_tokens)
         return Dressed("/native", {}, raw, Undress())
 
     async def written(
@@ -137,9 +144,11 @@ class Side:
         fields: Mapping[str, object],
         *,
         headers: Mapping[str, str],
+        prompt_tokens: int,
         prefer: str = "",
     ) -> Dressed:
         self.done.append("written")
+        self.spent.append(prompt_tokens)
         return Dressed("/written", {}, msgspec.json.encode(fields))
 
     def answer_headers(self, headers: Mapping[str, str], dressed: Dressed) -> dict[str, str]:
@@ -173,11 +182,17 @@ class Side:
     def cached(self, *, read: int, written: int, expected: float) -> None:
         self.tokens = read, written, expected
 
-    def off_s(self, now_s: float) -> float:
+    def off_s(self, prompt_tokens: int = 0) -> float:
         return 0.0
 
-    def off_error(self, now_s: float) -> SmgError:
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
         return BROKEN
+
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        return BROKEN
+
+    def missed(self, prompt_tokens: int) -> None:
+        self.done.append("missed")
 
 
 @pytest.fixture(autouse=True)
@@ -206,7 +221,9 @@ def called(
         return Translation(reading.request, dialect.presenter(reading))
 
     asks = Asks("chat", streamed=asked.streamed, answer="1", listen=listen, translate=translate)
-    return VendorCall(engine, side, asked, asks, "m", lambda: 1000, lambda: None)  # type: ignore[arg-type]  # as far as they are asked
+    prices = partial(CallPrices, PriceBook(), asked, lambda: 0)
+    meter = ProviderMeter(None, prices, asked, cast("VendorSide", side), "m")
+    return VendorCall(engine, side, asked, asks, "m", lambda: 1000, lambda: None, meter)  # type: ignore[arg-type]  # as far as they are asked
 
 
 REQUEST = RelayRequest(path="", body=b"", streamed=True, timeout_s=10)
@@ -269,6 +286,10 @@ async def test_nor_from_one_that_is_translated(stream: bool) -> None:
         said = await told(called(Engine(Stream(WHOLE, open_=True)), side, body=marked))
     assert b"Hel" in said
     assert side.done == ["written"]
+    assert side.spent == [
+        relayable(APIS["chat"], msgspec.json.encode(marked), marked).prompt_tokens
+    ]
+    assert side.spent > [1]
 
 
 async def test_a_break_before_the_end_is_one() -> None:

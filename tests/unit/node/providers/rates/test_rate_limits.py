@@ -4,13 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.providers.rate_limits import (
-    Bucket,
-    RateLimits,
-    duration_s,
-    header_buckets,
-    reset_s,
-)
+from smg_node.providers.rates.bucket import Bucket
+from smg_node.providers.rates.limit_headers import duration_s, header_buckets, reset_s
+from smg_node.providers.rates.rate_limits import RateLimits
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 
