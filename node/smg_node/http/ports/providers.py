@@ -5,12 +5,14 @@ settings.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from smg_node.core.generation.request import GenerateRequest
-from smg_node.pipeline.relay.shadows.shadow_records import ShadowTotals
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.shadows.shadow_records import ShadowTotals
 
 
 class ProviderKeyView(msgspec.Struct, frozen=True):
@@ -201,7 +203,7 @@ class ProviderService(Protocol):
         """Take the cluster's price away."""
         ...
 
-    def shadows(self, name: str) -> ShadowTotals:
+    def shadows(self, name: str) -> "ShadowTotals":
         """Return what became of the copies of a route's requests in this process; NOT_FOUND as `route`."""
         ...
 
