@@ -111,13 +111,18 @@ class StateReport:
             return PeerState(same=False, error=error.message)
         except (msgspec.DecodeError, ValueError, RecursionError):
             return PeerState(same=False, error="it says nothing that is understood here")
-        mine = self._digests()
+        mine, theirs = self._digests(), _said(theirs)
         differs = tuple(key for key in sorted({*mine, *theirs}) if mine.get(key) != theirs.get(key))
         return PeerState(same=not differs, differs=differs)
 
     def _digests(self) -> dict[str, str]:
-        return {name: state.digest for name, state in self._shared.state().items()}
+        return _said({name: state.digest for name, state in self._shared.state().items()})
 
     async def _asked(self, payload: bytes, caller: str) -> bytes:
         """Answer a peer that wants to compare."""
         return msgspec.json.encode(self._digests())
+
+
+def _said(digests: Mapping[str, str]) -> dict[str, str]:
+    """Return the digests that say something: what is empty, or never the same anywhere, has zeros or no name at all."""
+    return {name: digest for name, digest in digests.items() if digest.strip("0")}

@@ -18,6 +18,16 @@ async def test_members_that_hold_the_same_differ_or_do_not_answer_are_told_apart
     assert not any(view.members[name].same for name in "cde")
 
 
+async def test_a_kind_of_state_that_is_empty_is_the_same_as_one_that_a_peer_does_not_know() -> None:
+    world = SharedWorld("a", "b")
+    desks = {name: world.desks(name) for name in "ab"}
+    world.nodes["a"].states["prompt_caches"] = FakeNamespaceState("0" * 16)
+    view = await desks["a"].state.state(peers=True)
+    assert view.members["b"].same
+    view = await desks["b"].state.state(peers=True)
+    assert view.members["a"].same
+
+
 async def test_a_peer_that_makes_no_sense_cannot_be_compared_with() -> None:
     world = SharedWorld("a", "b")
     desks = world.desks("a")
