@@ -67,6 +67,29 @@ LIMITS: Final = Board(
                     (rate(usage.USAGE_COST_MICRO, "tenant"),),
                 ),
                 Panel(
+                    "Cost at vendors",
+                    "In millionths of your currency a second, by provider; calls without a price cost what nobody knows.",
+                    "short",
+                    (rate(usage.PROVIDER_COST_MICRO, "provider"),),
+                ),
+                Panel(
+                    "Tokens at vendors",
+                    "New, cached and written ones of prompts, and those of answers.",
+                    "cps",
+                    (rate(usage.PROVIDER_TOKENS, "provider", "kind"),),
+                ),
+                Panel(
+                    "Calls of unsure cost",
+                    "Of models without a price; and those that broke off before their vendor said what they used.",
+                    "cps",
+                    (
+                        called(rate(usage.PROVIDER_UNPRICED, "model"), "unpriced {{model}}"),
+                        called(
+                            rate(usage.PROVIDER_ESTIMATED, "provider"), "estimated {{provider}}"
+                        ),
+                    ),
+                ),
+                Panel(
                     "By model",
                     "Requests and tokens of answers of the ten that use most.",
                     "cps",
