@@ -21,6 +21,7 @@ from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.gc_pauses import gc_pauses
 from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
+from smg_node.wiring.state_cache import LazyStateCache
 
 TRACE_FLUSH_S: Final = 2.0
 THREADS: Final = 2
@@ -39,6 +40,7 @@ class Base:
     access: AccessLog
     logs: Logs
     threads: Executor
+    state_cache: LazyStateCache
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -66,6 +68,8 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     stack.push_async_callback(tracer.close, TRACE_FLUSH_S)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prompts")
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+    state_cache = LazyStateCache(settings, clock)
+    stack.push_async_callback(state_cache.close)
     readable = telemetry.log_format == "console" or (
         telemetry.log_format == "auto" and sys.stderr.isatty()
     )
@@ -79,6 +83,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         access=access,
         logs=logs,
         threads=threads,
+        state_cache=state_cache,
     )
 
 

@@ -214,6 +214,7 @@ def build_http_parts(
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
+    base.state_cache.connect(vault)
     pipeline = _build_pipeline(
         settings,
         base,
@@ -364,6 +365,7 @@ def _build_pipeline(
         journal=journal,
         on_outcome=counting,
         admission=admission,
+        state_cache=base.state_cache,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)

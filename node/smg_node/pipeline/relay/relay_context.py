@@ -1,6 +1,6 @@
 """Relay context: collaborators of relayed requests, and the origin and listener of one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from smg_node.pipeline.relay.answer_collector import ListenAs
 
 
+class StateCache(Protocol):
+    """Keeps opaque state of vendors' answers for a time, each tenant's apart. It never fails: what it cannot keep or
+    find is lost.
+    """
+
+    async def keep(self, tenant: str, key: str, row: bytes) -> None:
+        """Keep a row under a key; the first one under it stays."""
+        ...
+
+    async def find(self, tenant: str, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the rows that are there, by key."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RelayParts:
     """Collaborators of every relayed request; built once."""
@@ -35,6 +49,8 @@ class RelayParts:
     journal: Journal
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
+    state_cache: StateCache | None = None
+    """Where state of vendors is kept that clients drop; None where it is not."""
 
 
 class Listener(Protocol):

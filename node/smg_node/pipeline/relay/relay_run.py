@@ -297,8 +297,9 @@ class RelayRun:
 
         parts, side = self._parts, engine.vendor
         assert side is not None, "it was asked before"
-        names = (model.name, parts.clock.now_ms)
-        call = VendorCall(engine, side, self._asked, self._asks, *names, lambda: self._spoke(hold))
+        names = (model.name, parts.clock.now_ms, lambda: self._spoke(hold))
+        cache = (parts.state_cache, self._context.tenant)
+        call = VendorCall(engine, side, self._asked, self._asks, *names, *cache)
         self._usage = call.usage
         with scope.child("engine"):
             request = replace(self._request({}, silences), headers={})

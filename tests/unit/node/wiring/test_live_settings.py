@@ -15,8 +15,9 @@ from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
-from smg_node.config.frozen_settings import is_section
+from smg_node.config.frozen_settings import is_section, plain_settings
 from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
+from smg_node.config.settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.dialects.thought_seals import PlainVault
 from smg_node.fleet.fleet import Fleet
@@ -34,6 +35,7 @@ from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.base import Base
 from smg_node.wiring.fleet_parts import FleetService
 from smg_node.wiring.serving_parts import build_admission, build_http_parts
+from smg_node.wiring.state_cache import LazyStateCache
 from support.http.access_lines import LineList
 from support.http.fake_cluster import FakeCluster
 from support.rights.fake_rights import FakeRights, FakeRules
@@ -107,6 +109,7 @@ class Wired:
             access=AccessLog(LineList()),
             logs=cast("Logs", self.logs),
             threads=ThreadPoolExecutor(1),
+            state_cache=LazyStateCache(plain_settings(Settings()), clock),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")

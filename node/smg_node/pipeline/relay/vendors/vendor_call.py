@@ -27,9 +27,10 @@ from smg_node.engines.http.response_stream import HttpStream
 from smg_node.engines.http.vendor_side import Dressed, Refusal, VendorSide
 from smg_node.pipeline.relay.answer_collector import WHOLE_MAX_BYTES, AnswerCollector, begin_of
 from smg_node.pipeline.relay.relay_call import REFUSAL_MAX_BYTES, Head
-from smg_node.pipeline.relay.relay_context import Asks, Translation
+from smg_node.pipeline.relay.relay_context import Asks, StateCache, Translation
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.vendors.call_state import CallState
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 
 _OWN_NAMES: Final = {"gemini": "generate_content"}
@@ -45,7 +46,7 @@ _JSON: Final = "application/json"
 
 
 class VendorCall:
-    """One call. `ours` is the public name of the model; `spoke` is called at the first word."""
+    """One call for a tenant. `ours` is the public name of the model; `spoke` is called at the first word."""
 
     def __init__(
         self,
@@ -56,6 +57,8 @@ class VendorCall:
         ours: str,
         now_ms: Callable[[], int],
         spoke: Callable[[], None],
+        cache: StateCache | None = None,
+        tenant: str = "",
     ) -> None:
         self.usage = UsageReader()
         self._engine = engine
@@ -65,6 +68,7 @@ class VendorCall:
         self._ours = ours
         self._now_ms = now_ms
         self._spoke = spoke
+        self._state = CallState(cache, tenant, asks.dialect)
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
@@ -79,9 +83,10 @@ class VendorCall:
     def listen_as(self, begin: Begin, prompt_tokens: int, taken: Collection[str]) -> AnswerListener:
         """Return the listener of this vendor's answers; only for a call whose events are wanted."""
         side = self._side
-        return side.dialect(self._preferred()).listen(
+        listener = side.dialect(self._preferred()).listen(
             begin, prompt_tokens=prompt_tokens, taken=taken, quirks=side.quirks()
         )
+        return self._state.heard(listener, begin)
 
     def book(self, used: Usage | None) -> None:
         """Take what the answer cost, as its listener read it."""
@@ -103,6 +108,7 @@ class VendorCall:
         if listener is not None:
             listener.over()
             self.book(listener.used)
+            await self._state.keep()
 
     async def pieces(
         self, request: RelayRequest, *, listened: bool
@@ -135,8 +141,9 @@ class VendorCall:
         if not native:
             translate = self._asks.translate
             assert translate is not None, "only what can be translated is placed there"
-            self._translation = translate()
-            self._api = self._preferred()
+            self._api, asked = self._preferred(), translate()
+            stated = await self._state.restored(asked.wish, self._api, side.quirks())
+            self._translation = replace(asked, wish=stated)
         dressed = await self._dressed(native=native)
         self._sent = dressed
         dressed_request = replace(
@@ -286,6 +293,7 @@ class VendorCall:
                 yield frames
         collector.over()
         self.book(collector.used)
+        await self._state.keep()
         yield presenter.frames(collector.take())
 
     async def _body(
@@ -296,6 +304,7 @@ class VendorCall:
             collector.hear(piece)
         collector.over()
         self.book(collector.used)
+        await self._state.keep()
         answer = Collector(1)
         answer.feed(collector.take())
         yield presenter.answer(answer.answer())
