@@ -68,7 +68,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     stack.push_async_callback(tracer.close, TRACE_FLUSH_S)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prompts")
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
-    state_cache = LazyStateCache(settings, clock)
+    state_cache = LazyStateCache(settings, clock, meters)
     stack.push_async_callback(state_cache.close)
     readable = telemetry.log_format == "console" or (
         telemetry.log_format == "auto" and sys.stderr.isatty()

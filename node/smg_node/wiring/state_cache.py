@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock
 from smg_node.dialects.thought_seals import PlainVault, Vault
+from smg_node.telemetry.metrics.meters import Meters
 
 if TYPE_CHECKING:
     from smg_node.history.store.opaque_state_cache import OpaqueStateCache
@@ -20,9 +21,10 @@ _CONNECTIONS = 2
 class LazyStateCache:
     """The cache; see `StateCache`. Nothing is kept without a store, or where `providers.state_kept_s` is 0."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, meters: Meters) -> None:
         self._settings = settings
         self._clock = clock
+        self._meters = meters
         self._vault: Vault = PlainVault()
         self._cache: OpaqueStateCache | None = None
 
@@ -60,6 +62,7 @@ class LazyStateCache:
                 now_us=lambda: clock.now_ms() * 1_000,
                 now_s=clock.monotonic_s,
                 kept_s=self._settings.providers.state_kept_s,
+                observe=self._meters.store_operation,
             )
         return self._cache
 

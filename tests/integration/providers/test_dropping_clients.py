@@ -28,6 +28,7 @@ from support.clients.dropping_clients import (
 from support.processes.mesh_nodes import MeshNode, flags_of, make_key, mesh_node
 from support.processes.node import RunningNode, running_node
 from support.providers.stand_ins import KEY, KEY_ID, SECRET, running_stand_ins
+from support.stores.postgres_server import running_postgres
 from support.stores.redis_server import Redis, running_redis
 
 pytestmark = pytest.mark.integration
@@ -136,6 +137,25 @@ def test_a_loop_goes_on_after_its_node_was_killed(world: World, tmp_path: Path) 
         loop(client, repeat(world.b.node.url), kind)
         assert client.rounds == 3
         assert client.text
+
+
+def test_nodes_that_share_a_database_find_the_state(world: World, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(running_postgres(tmp_path))
+        own = (*flags(world.definitions, server.url), "--storage.auto-migrate", "on")
+        nodes = []
+        for name in ("d", "e"):
+            (tmp_path / name).mkdir()
+            named = (*own, "--name", name)
+            nodes.append(stack.enter_context(running_node(tmp_path / name, flags=named)))
+        for node in nodes:
+            node.process.wait_until(lambda node=node: node.status("/readiness") == 200, "ready", 60)  # type: ignore[misc]  # bound now
+        for kind, api in PAIRS:
+            client: Client = CLIENTS[api]()
+            loop(client, cycle([node.url for node in nodes]), kind)
+            assert client.rounds == 3
+        assert nodes[0].metric("smg_node_store_operations_total", op="keep_state") > 0
+        assert nodes[1].metric("smg_node_store_operations_total", op="find_state") > 0
 
 
 def test_where_nothing_is_kept_the_state_is_lost(world: World, tmp_path: Path) -> None:

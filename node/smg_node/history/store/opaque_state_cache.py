@@ -54,14 +54,19 @@ class OpaqueStateCache:
         now_us: Callable[[], int],
         now_s: Callable[[], float],
         kept_s: int,
+        observe: Callable[[str, str, float], None],
         bytes_max: int = CACHE_MAX_BYTES,
     ) -> None:
-        """Take how the store is made, in a thread. `now_us` is Unix time, `now_s` monotonic."""
+        """Take how the store is made, in a thread. `now_us` is Unix time, `now_s` monotonic.
+
+        `observe` counts one operation of the store: its name, its outcome, its seconds.
+        """
         self._open_store: Final = open_store
         self._vault: Final = vault
         self._now_us: Final = now_us
         self._now_s: Final = now_s
         self._kept_us: Final = kept_s * 1_000_000
+        self._observe: Final = observe
         self._room: Final = _Room(bytes_max)
         self._opening: Final = asyncio.Lock()
         self._store: HistoryStore | None = None
@@ -82,13 +87,14 @@ class OpaqueStateCache:
             created_us=now_us,
             expires_us=now_us + self._kept_us,
         )
-        await self._asked(lambda store: store.create_item(_access(tenant), item))
+        await self._asked("keep_state", lambda store: store.create_item(_access(tenant), item))
         await self._sweep()
 
     async def find(self, tenant: str, keys: Sequence[str]) -> Mapping[str, bytes]:
         """Return the rows that are there, by key."""
         names = {_id(key): key for key in keys}
-        found = await self._asked(lambda store: store.find_items(_access(tenant), list(names)))
+        access = _access(tenant)
+        found = await self._asked("find_state", lambda store: store.find_items(access, list(names)))
         rows: dict[str, bytes] = {}
         for name, item in (found or {}).items():
             row = self._opened(item)
@@ -114,22 +120,29 @@ class OpaqueStateCache:
 
     # ── The store ────────────────────────────────────────────────────────────
 
-    async def _asked(self, ask: Callable[["HistoryStore"], Awaitable[T]]) -> T | None:
+    async def _asked(
+        self, operation: str, ask: Callable[["HistoryStore"], Awaitable[T]]
+    ) -> T | None:
         """Return what the store answers; None where it does not."""
-        if self._now_s() < self._rests_until_s:
+        began_s = self._now_s()
+        if began_s < self._rests_until_s:
+            self._observe(operation, "away", 0.0)
             return None
+        outcome, answer = "cancelled", None
         try:
             store = self._store or await self._started()
             async with asyncio.timeout(CALL_S):
-                return await ask(store)
-        except StoreError as error:
-            if error.kind is StoreErrorKind.CONFLICT:
-                return None  # The same key: what is there stays.
-            self._rest(error)
+                answer = await ask(store)
+            outcome = "ok"
         except Exception as error:
-            # A store may be somebody else's code: it costs no request.
-            self._rest(error)
-        return None
+            # A store may be somebody else's code: whatever it does costs no request.
+            kind = error.kind if isinstance(error, StoreError) else StoreErrorKind.UNAVAILABLE
+            outcome = kind.value
+            if kind is not StoreErrorKind.CONFLICT:
+                self._rest(error)
+        finally:
+            self._observe(operation, outcome, self._now_s() - began_s)
+        return answer
 
     async def _started(self) -> "HistoryStore":
         async with self._opening:
@@ -154,7 +167,9 @@ class OpaqueStateCache:
             return
         self._swept_s = self._now_s()
         now_us = self._now_us()
-        await self._asked(lambda store: store.purge(now_us=now_us, batch=_SWEPT, timeout_s=CALL_S))
+        await self._asked(
+            "purge_state", lambda store: store.purge(now_us=now_us, batch=_SWEPT, timeout_s=CALL_S)
+        )
 
 
 class _Room:

@@ -100,16 +100,17 @@ class Wired:
                 kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
             )
         clock, rng = SystemClock(), random.Random(1)
+        meters = Meters(CollectorRegistry(), version="1")
         self.base = Base(
             clock=clock,
             rng=rng,
             ids=IdSource(clock, rng),
-            meters=Meters(CollectorRegistry(), version="1"),
+            meters=meters,
             tracer=Tracer(TraceOptions(), rng),
             access=AccessLog(LineList()),
             logs=cast("Logs", self.logs),
             threads=ThreadPoolExecutor(1),
-            state_cache=LazyStateCache(plain_settings(Settings()), clock),
+            state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")

@@ -32,6 +32,7 @@ class World:
     def __init__(self, make: Callable[[Callable[[], int]], HistoryStore]) -> None:
         self.s = 1_000.0
         self.opened = 0
+        self.counted: list[tuple[str, str]] = []
         self._make = make
 
     def now_us(self) -> int:
@@ -48,6 +49,7 @@ class World:
             now_us=self.now_us,
             now_s=lambda: self.s,
             kept_s=DAY_S,
+            observe=lambda operation, outcome, _s: self.counted.append((operation, outcome)),
             **more,
         )
 
@@ -134,6 +136,7 @@ async def test_the_first_row_of_a_key_stays_until_it_is_over(world: World) -> No
         await cache.keep("", KEY, b"[]")
         await cache.keep("", KEY, ROW)
         assert await cache.find("", [KEY]) == {KEY: ROW}
+        assert world.counted[:2] == [("keep_state", "ok"), ("keep_state", "conflict")]
         world.s += DAY_S + 1
         assert await cache.find("", [KEY]) == {}
         await cache.keep("", KEY, b"[]")
@@ -172,6 +175,13 @@ async def test_a_store_that_fails_is_left_alone_for_a_while(failing: tuple[World
         assert len(store.calls) == calls
         world.s += REST_S
         assert await cache.find("", [KEY, OTHER]) == {KEY: ROW}
+    assert world.counted == [
+        ("keep_state", "ok"),
+        ("find_state", "unavailable"),
+        ("keep_state", "away"),
+        ("find_state", "away"),
+        ("find_state", "ok"),
+    ]
 
 
 @pytest.mark.parametrize("failure", [TimeoutError(), OSError("no"), KeyError("what")])
