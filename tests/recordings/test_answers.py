@@ -82,6 +82,12 @@ def test_every_answer_is_read_as_its_vendor_meant_it(api: Api) -> None:
     assert wrong == []
 
 
+def test_the_answers_have_state_of_every_kind() -> None:
+    counts = Counter({api: sum(len(truth.state) for _, truth in truths(api)) for api in APIS})
+    least = {"messages": 70, "generate_content": 68, "responses": 80, "converse": 9, "chat": 2}
+    assert {api: counts[api] for api in APIS if counts[api] < least[api]} == {}
+
+
 def with_estimates(truth: Truth, said: Truth) -> Truth:
     """Return the truth with what a listener puts in where the vendor says nothing of tokens."""
     told, estimated = truth.tokens, said.tokens

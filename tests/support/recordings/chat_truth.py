@@ -51,14 +51,22 @@ def _take(truth: Truth, calls: dict[int, list[str]], choice: Any) -> None:
         one.get("text") or one.get("summary") or "" for one in details
     )
     truth.refusal += said.get("refusal") or ""
+    truth.state += _signed(said)
     for place, call in enumerate(said.get("tool_calls") or ()):
         row = calls.setdefault(call.get("index") or place, ["", ""])
         function = call.get("function") or {}
+        truth.state += _signed(call)
         given = function.get("arguments") or ""
         row[0] = row[0] or function.get("name") or ""
         row[1] += given if isinstance(given, str) else json.dumps(given)
     if choice.get("finish_reason"):
         truth.finish = _FINISHES[choice["finish_reason"]]
+
+
+def _signed(part: Any) -> list[str]:
+    """Return the signature of a message or a call of Gemini's OpenAI door."""
+    found = (part.get("extra_content") or {}).get("google", {}).get("thought_signature")
+    return [found] if found else []
 
 
 def _thinking(part: Any) -> str:

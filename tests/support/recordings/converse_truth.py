@@ -1,6 +1,7 @@
 """Truth of Converse: whole answers, and streams whose frames botocore takes apart."""
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,6 +60,10 @@ def _take(block: dict[str, Any], told: Any) -> None:
     if "reasoningContent" in told:
         thought = block.setdefault("reasoningContent", {"reasoningText": {"text": ""}})
         thought["reasoningText"]["text"] += told["reasoningContent"].get("text", "")
+        if "signature" in told["reasoningContent"]:
+            thought["reasoningText"]["signature"] = told["reasoningContent"]["signature"]
+        if "redactedContent" in told["reasoningContent"]:
+            thought["redactedContent"] = told["reasoningContent"]["redactedContent"]
 
 
 def _truth(content: Any, end: Any) -> Truth:
@@ -67,6 +72,10 @@ def _truth(content: Any, end: Any) -> Truth:
         truth.text += block.get("text", "")
         thought = block.get("reasoningContent", {}).get("reasoningText", {})
         truth.thought += thought.get("text", "")
+        truth.state += [thought["signature"]] if thought.get("signature") else []
+        if redacted := block.get("reasoningContent", {}).get("redactedContent"):
+            # Bytes, which for Anthropic are the text that its own API has.
+            truth.state.append(b64decode(redacted).decode())
         if "toolUse" in block:
             truth.calls.append((block["toolUse"]["name"], block["toolUse"]["input"]))
     truth.finish = _FINISHES[end["stopReason"]]

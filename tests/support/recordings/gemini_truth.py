@@ -32,6 +32,8 @@ def gemini_truth(answer: RecordedAnswer) -> Truth:
 
 def _take(truth: Truth, candidate: Any) -> None:
     for part in candidate.get("content", {}).get("parts") or ():
+        if "thoughtSignature" in part and ("functionCall" in part or "text" in part):
+            truth.state.append(part["thoughtSignature"])
         if "functionCall" in part:
             truth.calls.append((part["functionCall"]["name"], part["functionCall"].get("args", {})))
         elif part.get("thought"):

@@ -8,6 +8,7 @@ from typing import Final
 from smg_node.core.generation.answer import Collector
 from smg_node.core.generation.event_grammar import Grammar
 from smg_node.core.generation.events import Begin, Event
+from smg_node.core.generation.opaque import ENCRYPTED, REDACTED, SIGNATURE
 from smg_node.dialects.converse.chunk_frames import ChunkFrames
 from smg_node.dialects.provider_dialect import EventJudge
 from smg_node.dialects.sse_reader import EventLines
@@ -18,6 +19,7 @@ from support.recordings.truth import Tokens, Truth
 BEGIN: Final = Begin("0123456789abcdef" * 2, "ours", 5, 30)
 BYTEWISE_MAX: Final = 32_768
 """A longer stream is not fed byte by byte: what can be cut is in the short ones too."""
+_STATE: Final = (SIGNATURE, REDACTED, ENCRYPTED)
 _CONVERSE_MODEL: Final = "anthropic.claude"
 
 
@@ -69,8 +71,15 @@ def as_truth(events: Sequence[Event]) -> Truth:
         used.cache_write_tokens,
         used.cache_write_long_tokens,
     )
+    state = [one.data for block in choice.blocks for one in block.opaque if one.kind in _STATE]
     return Truth(
-        texts["text"], texts["reasoning"], texts["refusal"], calls, choice.finish.reason, tokens
+        texts["text"],
+        texts["reasoning"],
+        texts["refusal"],
+        calls,
+        choice.finish.reason,
+        tokens,
+        state=state,
     )
 
 

@@ -48,7 +48,7 @@ def _joined(events: list[Any]) -> Any:
                 delta, block = event["delta"], blocks[event["index"]]
                 if "partial_json" in delta:
                     inputs[event["index"]] = inputs.get(event["index"], "") + delta["partial_json"]
-                for name in ("text", "thinking"):
+                for name in ("text", "thinking", "signature"):
                     if name in delta:
                         block[name] = block.get(name, "") + delta[name]
             case "message_delta":
@@ -70,6 +70,9 @@ def _truth(message: Any) -> Truth:
                 truth.text += block["text"]
             case "thinking":
                 truth.thought += block["thinking"]
+                truth.state += [block["signature"]] if block["signature"] else []
+            case "redacted_thinking":
+                truth.state.append(block["data"])
             case "tool_use":
                 truth.calls.append((block["name"], block["input"]))
             case _:

@@ -24,6 +24,9 @@ def responses_truth(answer: RecordedAnswer) -> Truth:
 def _truth(response: Any, done: list[Any]) -> Truth:
     """Return what a response says; `done` are its items as they ended, where it leaves them out itself."""
     truth = Truth(error=response["status"] == "failed" or bool(response.get("error")))
+    # A stream tells its state with each item, and at the end another spelling of the same.
+    thoughts = [item for item in done or response["output"] if item["type"] == "reasoning"]
+    truth.state = [item["encrypted_content"] for item in thoughts if item.get("encrypted_content")]
     for item in response["output"] or done:
         match item["type"]:
             case "message":

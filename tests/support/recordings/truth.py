@@ -26,7 +26,8 @@ class Tokens(NamedTuple):
 class Truth:
     """One answer. `finish` is what ended it, as events name it; `tokens` is None where nothing is said of them.
 
-    `error`: it is an error, sent with a good status. `calls` have their arguments as JSON.
+    `error`: it is an error, sent with a good status. `calls` have their arguments as JSON. `state` is what the vendor
+    wants back with thoughts, texts and calls: signatures, redacted and encrypted thoughts, in their order.
     """
 
     text: str = ""
@@ -36,6 +37,7 @@ class Truth:
     finish: str = ""
     tokens: Tokens | None = None
     error: bool = False
+    state: list[str] = field(default_factory=list)
 
 
 def event_objects(stream: bytes) -> Iterator[Any]:
