@@ -62,6 +62,7 @@ class LazyStateCache:
                 now_us=lambda: clock.now_ms() * 1_000,
                 now_s=clock.monotonic_s,
                 kept_s=self._settings.providers.state_kept_s,
+                call_s=self._settings.storage.timeout_s,
                 observe=self._meters.store_operation,
             )
         return self._cache

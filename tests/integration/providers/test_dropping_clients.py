@@ -77,8 +77,10 @@ def definitions(folder: Path, stack: ExitStack, *flags: str) -> Path:
 
 
 def flags(file: Path, store: str) -> Sequence[str]:
-    enough = str(len(VENDORS))
-    return ("--providers", str(file), "--readiness.min-workers", enough, "--store", store)
+    enough = ("--readiness.min-workers", str(len(VENDORS)))
+    # A machine that is busy with other tests may take its time; state that is waited for is not lost.
+    patient = ("--storage.timeout-s", "30")
+    return ("--providers", str(file), *enough, "--store", store, *patient)
 
 
 @pytest.fixture(scope="module")

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 CACHE_MAX_BYTES: Final = 256 << 20
 """So much is kept of one process, of any 24 hours; beyond it nothing new is."""
-CALL_S: Final = 1.0
-"""How long the store may take: a request waits for it."""
-OPEN_S: Final = 5.0
+OPEN_S: Final = 30.0
+"""How long opening the store may take, which may bring its tables up to date; connecting has a shorter limit of its own."""
 REST_S: Final = 5.0
 """How long a store that failed is left alone."""
+CLOSED_REST_S: Final = 30.0
+"""How long one is that could not be opened."""
 SWEEP_S: Final = 600.0
 _HOUR_S: Final = 3_600.0
 _HOURS: Final = 24
@@ -54,18 +55,20 @@ class OpaqueStateCache:
         now_us: Callable[[], int],
         now_s: Callable[[], float],
         kept_s: int,
+        call_s: float,
         observe: Callable[[str, str, float], None],
         bytes_max: int = CACHE_MAX_BYTES,
     ) -> None:
         """Take how the store is made, in a thread. `now_us` is Unix time, `now_s` monotonic.
 
-        `observe` counts one operation of the store: its name, its outcome, its seconds.
+        A request waits for an operation of the store, `call_s` at most. `observe` counts one operation of the store: its name, its outcome, its seconds.
         """
         self._open_store: Final = open_store
         self._vault: Final = vault
         self._now_us: Final = now_us
         self._now_s: Final = now_s
         self._kept_us: Final = kept_s * 1_000_000
+        self._call_s: Final = call_s
         self._observe: Final = observe
         self._room: Final = _Room(bytes_max)
         self._opening: Final = asyncio.Lock()
@@ -75,7 +78,7 @@ class OpaqueStateCache:
 
     async def keep(self, tenant: str, key: str, row: bytes) -> None:
         """Keep a row under a key; the first one under it stays."""
-        now_us = self._now_us()
+        now_us, access = self._now_us(), self._access(tenant)
         document = _encode(base64.b64encode(self._vault.seal(row.decode())).decode())
         if not self._room.take(len(document), self._now_s()):
             _log.debug("the cache of opaque state is full; a row is not kept")
@@ -87,13 +90,13 @@ class OpaqueStateCache:
             created_us=now_us,
             expires_us=now_us + self._kept_us,
         )
-        await self._asked("keep_state", lambda store: store.create_item(_access(tenant), item))
+        await self._asked("keep_state", lambda store: store.create_item(access, item))
         await self._sweep()
 
     async def find(self, tenant: str, keys: Sequence[str]) -> Mapping[str, bytes]:
         """Return the rows that are there, by key."""
         names = {_id(key): key for key in keys}
-        access = _access(tenant)
+        access = self._access(tenant)
         found = await self._asked("find_state", lambda store: store.find_items(access, list(names)))
         rows: dict[str, bytes] = {}
         for name, item in (found or {}).items():
@@ -118,6 +121,9 @@ class OpaqueStateCache:
         row = self._vault.open_secret(sealed)
         return None if row is None else row.encode()
 
+    def _access(self, tenant: str) -> Access:
+        return Access(tenant=tenant or NO_TENANT, timeout_s=self._call_s)
+
     # ── The store ────────────────────────────────────────────────────────────
 
     async def _asked(
@@ -131,7 +137,7 @@ class OpaqueStateCache:
         outcome, answer = "cancelled", None
         try:
             store = self._store or await self._started()
-            async with asyncio.timeout(CALL_S):
+            async with asyncio.timeout(self._call_s):
                 answer = await ask(store)
             outcome = "ok"
         except Exception as error:
@@ -155,7 +161,8 @@ class OpaqueStateCache:
 
     def _rest(self, error: Exception) -> None:
         """Leave the store alone for a while."""
-        self._rests_until_s = max(self._rests_until_s, self._now_s() + REST_S)
+        rest_s = CLOSED_REST_S if self._store is None else REST_S
+        self._rests_until_s = max(self._rests_until_s, self._now_s() + rest_s)
         # What somebody else's code says may hold an address with its password.
         words = str(error) if isinstance(error, StoreError) else type(error).__name__
         _log.warning("opaque state of vendors is neither kept nor found: %s", words)
@@ -168,7 +175,8 @@ class OpaqueStateCache:
         self._swept_s = self._now_s()
         now_us = self._now_us()
         await self._asked(
-            "purge_state", lambda store: store.purge(now_us=now_us, batch=_SWEPT, timeout_s=CALL_S)
+            "purge_state",
+            lambda store: store.purge(now_us=now_us, batch=_SWEPT, timeout_s=self._call_s),
         )
 
 
@@ -196,7 +204,3 @@ class _Room:
 
 def _id(key: str) -> str:
     return f"state_{key}"
-
-
-def _access(tenant: str) -> Access:
-    return Access(tenant=tenant or NO_TENANT, timeout_s=CALL_S)

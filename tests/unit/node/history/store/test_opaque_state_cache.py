@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from smg_node.history.store import opaque_state_cache
-from smg_node.history.store.opaque_state_cache import REST_S, SWEEP_S, OpaqueStateCache
+from smg_node.history.store.opaque_state_cache import (
+    CLOSED_REST_S,
+    REST_S,
+    SWEEP_S,
+    OpaqueStateCache,
+)
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
 from smg_storage.open import open_store
@@ -42,13 +46,14 @@ class World:
         self.opened += 1
         return self._make(self.now_us)
 
-    def cache(self, key: bytes = b"k", **more: Any) -> OpaqueStateCache:
+    def cache(self, key: bytes = b"k", *, call_s: float = 60.0, **more: Any) -> OpaqueStateCache:
         return OpaqueStateCache(
             self.open,
             PlainVault(key),
             now_us=self.now_us,
             now_s=lambda: self.s,
             kept_s=DAY_S,
+            call_s=call_s,
             observe=lambda operation, outcome, _s: self.counted.append((operation, outcome)),
             **more,
         )
@@ -197,13 +202,12 @@ async def test_a_store_that_hangs_is_waited_for_a_moment(
     failing: tuple[World, Shared], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, store = failing
-    monkeypatch.setattr(opaque_state_cache, "CALL_S", 0.01)
 
     async def hang(access: Access, ids: Any) -> Any:
         await asyncio.Event().wait()
 
     monkeypatch.setattr(store, "find_items", hang)
-    async with cache_of(world) as cache:
+    async with cache_of(world, call_s=0.01) as cache:
         assert await cache.find("", [KEY]) == {}
 
 
@@ -222,6 +226,9 @@ async def test_a_store_that_cannot_be_opened_is_tried_again_later() -> None:
         assert world.opened == 1
         stores.append(MemoryStore(Bounds(), world.now_us))
         world.s += REST_S
+        await cache.keep("", KEY, ROW)
+        assert world.opened == 1
+        world.s += CLOSED_REST_S - REST_S
         await cache.keep("", KEY, ROW)
         assert await cache.find("", [KEY]) == {KEY: ROW}
 
