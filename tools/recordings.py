@@ -12,9 +12,12 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import re
+import ssl
 import sys
 import tarfile
+import time
 import tomllib
 import urllib.request
 import zlib
@@ -26,6 +29,8 @@ import yaml
 
 LOCK = Path(__file__).resolve().parent.parent / "requirements-recordings.lock"
 FETCH_TIMEOUT_S = 120.0
+TRIES_S = (0.0, 2.0, 10.0)
+"""How long each try waits before it begins."""
 DISTRIBUTION_MAX_BYTES = 160 << 20
 """The largest has 101 MB, nearly all of it pictures that its tests send."""
 CASSETTE_MAX_BYTES = 24 << 20
@@ -56,11 +61,26 @@ def distributions(pylock: Path) -> Iterator[tuple[str, bytes]]:
             sys.exit(f"recordings: the index has no source distribution of {pin}")
         print(f"── fetching the recordings in {pin}", file=sys.stderr)
         source = place.get("url") or Path(place["path"]).resolve().as_uri()
-        with urllib.request.urlopen(source, timeout=FETCH_TIMEOUT_S) as answer:
-            raw = answer.read(DISTRIBUTION_MAX_BYTES + 1)
+        raw = fetched(source)
         if hashlib.sha256(raw).hexdigest() not in hashes:
             sys.exit(f"recordings: {pin} is not what requirements-recordings.lock pins")
         yield pin, raw
+
+
+def fetched(source: str) -> bytes:
+    """Return what is at a URL, up to one byte more than it may have; SystemExit where it cannot be had."""
+    # Whom pip trusts is trusted here: the index may be one of the house.
+    trust = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or None)
+    failure: OSError | None = None
+    for wait_s in TRIES_S:
+        time.sleep(wait_s)
+        try:
+            with urllib.request.urlopen(source, timeout=FETCH_TIMEOUT_S, context=trust) as answer:
+                raw: bytes = answer.read(DISTRIBUTION_MAX_BYTES + 1)
+                return raw
+        except OSError as error:
+            failure = error
+    sys.exit(f"recordings: a source distribution cannot be fetched: {failure}")
 
 
 def cassettes(raw: bytes) -> Iterator[tuple[str, Any]]:
@@ -74,7 +94,12 @@ def cassettes(raw: bytes) -> Iterator[tuple[str, Any]]:
             if file is None or entry.size > CASSETTE_MAX_BYTES:
                 continue
             text = file.read()
-            yield name, yaml.load(gzip.decompress(text) if name.endswith(".gz") else text, yaml.CSafeLoader)
+            yield (
+                name,
+                yaml.load(
+                    gzip.decompress(text) if name.endswith(".gz") else text, yaml.CSafeLoader
+                ),
+            )
 
 
 def exchanges(cassette: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -89,7 +114,9 @@ def body_of(message: dict[str, Any]) -> bytes:
     """Return a body, whether its recorder wrote it as it was, parsed, or in base64."""
     if message.get("parsed_body") is not None:
         parsed = message["parsed_body"]
-        return parsed.encode() if isinstance(parsed, str) else json.dumps(parsed, default=str).encode()
+        return (
+            parsed.encode() if isinstance(parsed, str) else json.dumps(parsed, default=str).encode()
+        )
     body = message.get("body")
     if isinstance(body, dict):
         body = body.get("string")
@@ -114,7 +141,9 @@ def line_of(pin: str, name: str, asked: dict[str, Any], told: dict[str, Any]) ->
             "cassette": name,
             "method": asked.get("method", ""),
             "url": asked.get("uri", ""),
-            "request": request.decode("utf-8", "replace") if len(request) <= REQUEST_MAX_BYTES else "",
+            "request": request.decode("utf-8", "replace")
+            if len(request) <= REQUEST_MAX_BYTES
+            else "",
             "status": (told.get("status") or {}).get("code", told.get("status_code", 0)),
             "headers": {key: firsts[key] for key in HEADERS if isinstance(firsts.get(key), str)},
             "body": base64.b64encode(plain(body_of(told))).decode(),
