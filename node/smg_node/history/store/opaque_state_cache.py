@@ -61,7 +61,8 @@ class OpaqueStateCache:
     ) -> None:
         """Take how the store is made, in a thread. `now_us` is Unix time, `now_s` monotonic.
 
-        A request waits for an operation of the store, `call_s` at most. `observe` counts one operation of the store: its name, its outcome, its seconds.
+        A request waits for an operation of the store, `call_s` at most. `observe` counts one: its name, its outcome,
+        its seconds.
         """
         self._open_store: Final = open_store
         self._vault: Final = vault
