@@ -7,6 +7,7 @@ export PYTHON
 BIN := .venv/bin
 MLX := .cache/mlx
 VOCABULARY := .cache/vocabulary/qwen
+RECORDINGS := .cache/recordings/answers.jsonl
 PYTEST := $(BIN)/python -m pytest
 COMPILED := $(shell find node/smg_node -name '*.pxd')
 ROOTS := node mesh storage proto migrations chaos tests
@@ -16,7 +17,7 @@ ROOTS := node mesh storage proto migrations chaos tests
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
-.PHONY: help setup compile mlx demo test check format lint types contracts house reference reference-check \
+.PHONY: help setup compile mlx recordings demo test check format lint types contracts house reference reference-check \
 	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
 	clean distclean
 
@@ -33,6 +34,9 @@ $(MLX)/.ready: requirements-mlx.lock tools/setup.sh | $(BIN)/.ready
 	@bash tools/setup.sh mlx
 	@touch $@
 
+$(RECORDINGS): requirements-recordings.lock tools/recordings.py | $(BIN)/.ready
+	@bash tools/setup.sh recordings
+
 setup: $(BIN)/.ready ## Make .venv with the project, its tests and tools
 
 compile: setup ## Compile what is worth it anew, after a change of a module with a .pxd (SMG_PURE=1: remove it)
@@ -40,12 +44,14 @@ compile: setup ## Compile what is worth it anew, after a change of a module with
 
 mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)
 
+recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (130 MB)
+
 # ── The two commands of the README ───────────────────────────────────────────
 
 demo: setup ## Run one node in front of two simulated engines, and say what to type
 	@$(BIN)/smg-node --demo
 
-test: setup mlx check ## Check and test everything, as CI does
+test: setup mlx recordings check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 

@@ -47,6 +47,7 @@ def asked() -> dict[str, list[str]]:
             *groups["conformance"],
         ],
         "requirements-vocab.lock": groups["vocab"],
+        "requirements-recordings.lock": groups["recordings"],
         "requirements-mlx.lock": [line for line in lines if line and not line.startswith("#")],
     }
 

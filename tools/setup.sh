@@ -3,6 +3,7 @@
 #
 #   tools/setup.sh project   .venv: the project, its tests and tools
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
+#   tools/setup.sh recordings .cache/recordings: recorded answers of vendors for the tests (130 MB)
 #   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
 #   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
 #   tools/setup.sh peers     .cache/peers: the gateways that `smg-chaos bench` compares us with
@@ -110,6 +111,18 @@ mlx() {
   pip_install .cache/mlx --require-hashes -r requirements-mlx.lock
 }
 
+# Recorded answers lie in source distributions, which are fetched as files: uv tells where they are, and builds nothing.
+recordings() {
+  local folder=.cache/recordings
+  get_uv
+  [ -x .venv/bin/uv ] || die "recordings need uv: pip runs what it fetches as source"
+  configure_uv .venv
+  mkdir -p "$folder"
+  .venv/bin/uv pip compile requirements-recordings.lock --no-deps --python-version 3.11 --format pylock.toml \
+    --no-header --quiet --output-file "$folder/pylock.toml"
+  .venv/bin/python tools/recordings.py "$folder/pylock.toml" "$folder"
+}
+
 # The build of torch for the CPU, before anything asks for torch: by itself that brings gigabytes for GPUs.
 torch() { # FOLDER
   local folder=$1
@@ -179,6 +192,7 @@ lock() {
   .venv/bin/uv pip compile pyproject.toml --extra all --group dev --group conformance --group stores \
     "${options[@]}" -o requirements.lock
   .venv/bin/uv pip compile --group vocab --no-deps "${options[@]}" -o requirements-vocab.lock
+  .venv/bin/uv pip compile --group recordings --no-deps "${options[@]}" -o requirements-recordings.lock
   .venv/bin/uv pip compile tools/mlx.in "${options[@]}" -o requirements-mlx.lock
   # A lock that names where packages come from works only there.
   if grep -nE '://|^-' requirements*.lock; then die "a lock file names a place"; fi
@@ -187,7 +201,7 @@ lock() {
 }
 
 case ${1:-} in
-  project | mlx | vllm | sglang | peers) "$1" ;;
+  project | mlx | recordings | vllm | sglang | peers) "$1" ;;
   lock) shift; lock "$@" ;;
   *) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p;}' "$0"; exit 2 ;;
 esac

@@ -15,6 +15,8 @@ from smg_storage.store import HistoryStore
 
 NO_STORE: Final = "none"
 """The kind of a store that keeps nothing."""
+STATE_ITEM: Final = "opaque_state"
+"""The type of items that hold vendors' opaque state: no client sees them."""
 _DAY_S: Final = 86_400
 
 

@@ -18,8 +18,10 @@ _MODULES: Final = {
 
 
 @cache
-def provider_dialect(name: str, model: str, issuer: str) -> ProviderDialect:
-    """Return the dialect of that name, as the vendor's model speaks it; `issuer` is whose its opaque state is."""
+def provider_dialect(name: str, model: str, issuer: str = "") -> ProviderDialect:
+    """Return the dialect of that name, as the vendor's model speaks it; `issuer` is whose its opaque state is, "" if its
+    name tells.
+    """
     module = import_module(_MODULES[name])
     found: ProviderDialect
     if name == hosting.CONVERSE:

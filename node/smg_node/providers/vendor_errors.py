@@ -191,6 +191,7 @@ def _names_state(words: VendorWords) -> bool:
         "thought signature",
         "`signature` in `thinking`",
         "invalid signature",
+        "without its required",
         "encrypted content",
         "encrypted_content",
     )

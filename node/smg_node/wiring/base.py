@@ -23,6 +23,7 @@ from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.gc_pauses import gc_pauses
 from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
+from smg_node.wiring.state_cache import LazyStateCache
 
 TRACE_FLUSH_S: Final = 2.0
 THREADS: Final = 2
@@ -43,6 +44,7 @@ class Base:
     threads: Executor
     prices: PriceBook
     post: ShadowPost
+    state_cache: LazyStateCache
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -70,6 +72,8 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     stack.push_async_callback(tracer.close, TRACE_FLUSH_S)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="prompts")
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+    state_cache = LazyStateCache(settings, clock, meters)
+    stack.push_async_callback(state_cache.close)
     readable = telemetry.log_format == "console" or (
         telemetry.log_format == "auto" and sys.stderr.isatty()
     )
@@ -85,6 +89,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         threads=threads,
         prices=PriceBook(),
         post=ShadowPost(),
+        state_cache=state_cache,
     )
 
 

@@ -281,15 +281,15 @@ def patience_s(role: Role) -> float:
 async def _workers_ready(
     process: _Process, copy: NodeCopy, farewell: Shutdown, within_s: float
 ) -> None:
-    """Return when every worker that members report as up can be called from here, or when that
-    takes too long.
+    """Return when every worker that members report as up, and every model at a vendor, can be
+    called from here, or when that takes too long.
     """
     ends_s = process.base.clock.monotonic_s() + within_s
     while not farewell.wanted.is_set() and process.base.clock.monotonic_s() < ends_s:
         ready = {worker.id for worker in process.fleet.workers() if worker.routable}
         expected = [one.id for one in copy.workers.records() if not one.draining]
         up = [one for one in expected if any(sight.up for sight in copy.verdicts.of(one))]
-        if ready.issuperset(up):
+        if process.providers.applied and ready.issuperset((*up, *process.providers.targets)):
             return
         await asyncio.sleep(_LOOK_S)
 

@@ -229,6 +229,7 @@ def build_http_parts(
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
+    base.state_cache.connect(vault)
     pipeline = _build_pipeline(
         settings,
         base,
@@ -381,6 +382,7 @@ def _build_pipeline(
         prices=base.prices,
         own_calls=partial(_own_call, engines),
         post=base.post,
+        state_cache=base.state_cache,
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)

@@ -7,7 +7,7 @@ A node without any definition imports nothing of providers and does nothing here
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -106,6 +106,8 @@ class ProviderFleet:
         self._news = asyncio.Event()
         self._sharing: RateSharing | None = None
         self._complained: dict[str, str] = {}
+        self.applied = False
+        """Whether what was defined at the start has been made targets, as far as it could be."""
         shared.providers.watch(self._noted)
 
     def check(self) -> None:
@@ -128,6 +130,11 @@ class ProviderFleet:
         return effective(
             self._own_definitions(), self._shared.providers.all(), self._shared.open_secret
         )
+
+    @property
+    def targets(self) -> Collection[WorkerId]:
+        """Ids of the targets that the fleet was told of."""
+        return self._targets.keys()
 
     def accounts(self) -> "Mapping[str, ProviderAccount]":
         """Return the accounts of this process by their providers' names."""
@@ -159,6 +166,7 @@ class ProviderFleet:
         except Exception:
             # A door: all nodes follow the same definitions, and one that we misread must not end them all.
             _log.exception("definitions of providers cannot be followed as they are now")
+        self.applied = True
 
     def refresh(self, fleet: TargetFleet, spawn: "Spawn") -> None:
         """Apply what counts now; `spawn` starts what makes tokens."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import field_validator
 
-from smg_node.config.schema.declaration import Section, place
+from smg_node.config.schema.declaration import Section, number, place
 
 _FILE_MAX_BYTES: Final = 4_194_304  # a thousand providers take 500 KiB
 _PARTS: Final = ("providers", "routes", "prices")
@@ -20,6 +20,14 @@ class Providers(Section):
         "YAML file of `providers`, `routes` over models, and `prices`.",
         short="--providers",
         metavar="FILE",
+    )
+    state_kept_s: int = number(
+        86_400,
+        "Seconds for which vendors' opaque state is kept beside answers, for clients that drop it; in the history store, "
+        "sealed; 0 keeps none.",
+        low=0,
+        high=2_592_000,
+        why="a loop of tools that rests for longer has usually ended; 0 leaves state to clients alone",
     )
 
     @property

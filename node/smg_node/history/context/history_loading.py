@@ -37,7 +37,7 @@ from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_node.dialects.responses.request.tools import history_tools
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, previous_not_found
-from smg_node.history.ports import HistoryOptions, Keeper, SharedThreads, Threads
+from smg_node.history.ports import STATE_ITEM, HistoryOptions, Keeper, SharedThreads, Threads
 from smg_storage.records import Access, Item, StoredResponse
 
 
@@ -267,7 +267,7 @@ def _resolved(item: ItemDoc, where: str, found: Mapping[str, Item]) -> ItemDoc:
     if item.type != ITEM_REFERENCE:
         return item
     record = found.get(item.id)
-    if record is None:
+    if record is None or record.item_type == STATE_ITEM:
         raise invalid(f"there is no item {quoted(item.id)}", where, "item_not_found")
     return _stored(record.document, record.id)
 

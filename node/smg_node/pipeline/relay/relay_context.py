@@ -83,6 +83,20 @@ class ShadowPost:
         self.shadows: Shadows | None = None
 
 
+class StateCache(Protocol):
+    """Keeps opaque state of vendors' answers for a time, each tenant's apart. It never fails: what it cannot keep or
+    find is lost.
+    """
+
+    async def keep(self, tenant: str, key: str, row: bytes) -> None:
+        """Keep a row under a key; the first one under it stays."""
+        ...
+
+    async def find(self, tenant: str, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the rows that are there, by key."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RelayParts:
     """Collaborators of every relayed request; built once."""
@@ -96,6 +110,8 @@ class RelayParts:
     journal: Journal
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
+    state_cache: StateCache | None = None
+    """Where state of vendors is kept that clients drop; None where it is not."""
     own_calls: "MakeOwnCall | None" = None
     """Makes the calls of own engines, where targets of routes may stand for those."""
     caches: "CachePlanner | None" = None

@@ -16,8 +16,9 @@ from smg_node.cluster.providers.cache_sharing import CacheRows
 from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
-from smg_node.config.frozen_settings import is_section
+from smg_node.config.frozen_settings import is_section, plain_settings
 from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
+from smg_node.config.settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.prices.price_list import PriceBook
 from smg_node.dialects.thought_seals import PlainVault
@@ -37,6 +38,7 @@ from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.base import Base
 from smg_node.wiring.fleet_parts import FleetService
 from smg_node.wiring.serving_parts import build_admission, build_http_parts
+from smg_node.wiring.state_cache import LazyStateCache
 from support.http.access_lines import LineList
 from support.http.fake_cluster import FakeCluster
 from support.rights.fake_rights import FakeRights, FakeRules
@@ -101,17 +103,19 @@ class Wired:
                 kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
             )
         clock, rng = SystemClock(), random.Random(1)
+        meters = Meters(CollectorRegistry(), version="1")
         self.base = Base(
             clock=clock,
             rng=rng,
             ids=IdSource(clock, rng),
-            meters=Meters(CollectorRegistry(), version="1"),
+            meters=meters,
             tracer=Tracer(TraceOptions(), rng),
             access=AccessLog(LineList()),
             logs=cast("Logs", self.logs),
             threads=ThreadPoolExecutor(1),
             prices=PriceBook(),
             post=ShadowPost(),
+            state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")

@@ -11,6 +11,7 @@ from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import OwnCall, TargetAsked
 from smg_node.pipeline.relay.vendors.answer_times import AnswerTimes
 from smg_node.pipeline.relay.vendors.call_prices import CallPrices
+from smg_node.pipeline.relay.vendors.call_state import CallState
 from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.pipeline.reservation import Reservation
@@ -53,7 +54,8 @@ class TargetCall:
             names = told.model, told.parts.clock.now_ms
             asked = told.asked, told.asks, *names
             self._limits = limits = _limits(told, self._side)
-            self._call = VendorCall(engine, self._side, *asked, timed, limits, hold.cached)
+            state = CallState(told.parts.state_cache, told.context.tenant, told.asks.dialect)
+            self._call = VendorCall(engine, self._side, *asked, timed, limits, state, hold.cached)
         self.usage = self._call.usage
 
     async def answer(self, request: RelayRequest) -> AsyncGenerator[Head | bytes, None]:

@@ -34,6 +34,7 @@ from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
 from smg_node.pipeline.relay.vendors.call_errors import RefusedError, misfit
+from smg_node.pipeline.relay.vendors.call_state import CallState
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_stream import reading, whole
@@ -48,7 +49,7 @@ _JSON: Final = "application/json"
 
 
 class VendorCall:
-    """One call. `ours` is the public name of the model; `spoke` is called at the first word."""
+    """One call for a tenant. `ours` is the public name of the model; `spoke` is called at the first word."""
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class VendorCall:
         now_ms: Callable[[], int],
         spoke: Callable[[], None],
         meter: ProviderMeter,
+        state: CallState,
         cached: CacheCall = NOT_CACHED,
     ) -> None:
         self.usage = UsageReader()
@@ -72,6 +74,7 @@ class VendorCall:
         self._now_ms = now_ms
         self._spoke_to = spoke
         self._meter = meter
+        self._state = state
         self._translation: Translation | None = None
         self._sent: Dressed | None = None
         self._finished: Callable[[], bool] = lambda: False
@@ -93,9 +96,10 @@ class VendorCall:
     def listen_as(self, begin: Begin, prompt_tokens: int, taken: Collection[str]) -> AnswerListener:
         """Return the listener of this vendor's answers; only for a call whose events are wanted."""
         side = self._side
-        return side.dialect(self._preferred()).listen(
+        listener = side.dialect(self._preferred()).listen(
             begin, prompt_tokens=prompt_tokens, taken=taken, quirks=side.quirks()
         )
+        return self._state.heard(listener, begin)
 
     @property
     def streamed(self) -> bool:
@@ -150,6 +154,7 @@ class VendorCall:
         if listener is not None:
             listener.over()
             self.book(listener.used)
+            await self._state.keep()
 
     async def pieces(
         self, request: RelayRequest, *, listened: bool
@@ -183,8 +188,9 @@ class VendorCall:
         if not native:
             translate = self._asks.translate
             assert translate is not None, "only what can be translated is placed there"
-            self._translation = translate()
-            self._api = self._preferred()
+            self._api, asked = self._preferred(), translate()
+            stated = await self._state.restored(asked.wish, self._api, side.quirks())
+            self._translation = replace(asked, wish=stated)
         if self._cached.wait_s:
             await asyncio.sleep(min(self._cached.wait_s, request.timeout_s))
         dressed = await self._dressed(native=native)
@@ -351,6 +357,7 @@ class VendorCall:
                 yield frames
         collector.over()
         self.book(collector.used)
+        await self._state.keep()
         yield presenter.frames(collector.take())
 
     async def _body(
@@ -361,6 +368,7 @@ class VendorCall:
             collector.hear(piece)
         collector.over()
         self.book(collector.used)
+        await self._state.keep()
         answer = Collector(1)
         answer.feed(collector.take())
         yield presenter.answer(answer.answer())

@@ -5,9 +5,9 @@ import msgspec
 import pytest
 
 from smg_node.core.errors import SmgError
-from smg_node.history.ports import HistoryOptions
+from smg_node.history.ports import STATE_ITEM, HistoryOptions
 from smg_storage.ids import thread_of
-from smg_storage.records import Access
+from smg_storage.records import Access, Item
 from support.history.history_world import (
     HistoryWorld,
     calling,
@@ -246,6 +246,14 @@ async def test_an_unknown_reference_is_refused_at_its_place() -> None:
     record = world.keeper.turns[-1].locations[0]
     error = await refused_by_other(world, record.item_id)
     assert error.code == "item_not_found"
+
+
+async def test_opaque_state_is_no_item_that_can_be_referred_to() -> None:
+    world = history_world()
+    hidden = Item("state_1", STATE_ITEM, b'"AA=="', 1)
+    await world.keeper.store.create_item(world.access, hidden)
+    error = await refused(world, input=[question("a"), {"type": "item_reference", "id": hidden.id}])
+    assert (error.status, error.code, error.where) == (400, "item_not_found", "input[1].id")
 
 
 async def refused_by_other(world: HistoryWorld, item_id: str) -> SmgError:

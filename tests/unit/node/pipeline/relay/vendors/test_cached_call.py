@@ -1,19 +1,24 @@
 """A vendor call takes along what its prompt's cache needs, and tells what came of it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from smg_node.core.generation.events import Usage
+from smg_node.core.prices.price_list import PriceBook
 from smg_node.dialects.chat.dialect import ChatDialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.provider_dialect import ProviderDialect, WriterOptions
 from smg_node.engines.http.http_engine import RelayRequest
-from smg_node.engines.http.vendor_side import Dressed
+from smg_node.engines.http.vendor_side import Dressed, VendorSide
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.pipeline.relay.vendors.call_prices import CallPrices
+from smg_node.pipeline.relay.vendors.call_state import CallState
+from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.providers.provider_dialects import provider_dialect
 
@@ -146,7 +151,12 @@ def call_of(side: Side, cached: Cached, *, streamed: bool, api: str = "chat") ->
         else ([WHOLE], "application/json")
     )
     engine: Any = Engine(pieces, kind)
-    return VendorCall(engine, side, asked, asks, "m", lambda: 1, lambda: None, cached)  # type: ignore[arg-type]  # as far as it is asked
+    prices = partial(CallPrices, PriceBook(), asked, lambda: 0)
+    own = (
+        ProviderMeter(None, prices, asked, cast("VendorSide", side), "m"),
+        CallState(None, "", "chat"),
+    )
+    return VendorCall(engine, side, asked, asks, "m", lambda: 1, lambda: None, *own, cached)  # type: ignore[arg-type]  # as far as it is asked
 
 
 @pytest.mark.parametrize("streamed", [True, False])

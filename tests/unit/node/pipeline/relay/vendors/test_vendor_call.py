@@ -25,6 +25,7 @@ from smg_node.pipeline.relay.relay_context import Asks, Spent, Translation
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.vendors import vendor_stream
 from smg_node.pipeline.relay.vendors.call_prices import CallPrices
+from smg_node.pipeline.relay.vendors.call_state import CallState
 from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.providers.provider_dialects import provider_dialect
@@ -223,7 +224,17 @@ def called(
     asks = Asks("chat", streamed=asked.streamed, answer="1", listen=listen, translate=translate)
     prices = partial(CallPrices, PriceBook(), asked, lambda: 0)
     meter = ProviderMeter(None, prices, asked, cast("VendorSide", side), "m")
-    return VendorCall(engine, side, asked, asks, "m", lambda: 1000, lambda: None, meter)  # type: ignore[arg-type]  # as far as they are asked
+    return VendorCall(
+        engine,
+        side,
+        asked,
+        asks,
+        "m",
+        lambda: 1000,
+        lambda: None,
+        meter,
+        CallState(None, "", "chat"),
+    )  # type: ignore[arg-type]  # as far as they are asked
 
 
 REQUEST = RelayRequest(path="", body=b"", streamed=True, timeout_s=10)
