@@ -26,6 +26,7 @@ class Side:
 
     def __init__(self, provider: str, off_s: float = 0.0) -> None:
         self.provider = provider
+        self.model = "v"
         self.pause_s = off_s
         self.missed_tokens: list[int] = []
         self.asked_tokens = 0
@@ -54,8 +55,10 @@ class Target:
 
     routable = True
     role = "regular"
+    own_model = ""
 
     def __init__(self, side: Side, labels: Mapping[str, str]) -> None:
+        self.id = side.provider
         self.engine = Engine(side)
         self.labels = labels
         self.breaker = breaker()

@@ -10,6 +10,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
+from smg_node.fleet.health.circuit_breaker import State
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.relay.relay_eligibility import PATIENCE_S, TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
@@ -26,12 +27,20 @@ NONE = "eu 0.0 tenant"
 class Side:
     pause_s: float = 0.0
     dialects: Sequence[str] = ("chat",)
+    provider: str = "p"
+    model: str = "v"
 
-    def off_s(self, now_s: float) -> float:
+    def off_s(self, prompt_tokens: int = 0) -> float:
         return self.pause_s
 
-    def off_error(self, now_s: float) -> SmgError:
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
         return SmgError(ErrorKind.RATE_LIMITED, "later", code="upstream_rate_limited")
+
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        return self.off_error(prompt_tokens)
+
+    def missed(self, prompt_tokens: int) -> None:
+        """Nobody counts it here."""
 
 
 class VendorEngine(HttpEngine):
@@ -42,6 +51,9 @@ class VendorEngine(HttpEngine):
 class Breaker:
     def usable(self, now_s: float) -> bool:
         return True
+
+    def state(self, now_s: float) -> State:
+        return State.CLOSED
 
 
 @dataclass

@@ -42,16 +42,23 @@ class StillClock:
 class Side:
     """A vendor that speaks Messages, and is off for as long as a test says."""
 
+    provider, model = "ant", "claude"
     dialects = ("messages",)
 
     def __init__(self) -> None:
         self.pause_s = 0.0
 
-    def off_s(self, now_s: float) -> float:
+    def off_s(self, prompt_tokens: int = 0) -> float:
         return self.pause_s
 
-    def off_error(self, now_s: float) -> SmgError:
+    def off_error(self, prompt_tokens: int = 0) -> SmgError:
         return SmgError(ErrorKind.RATE_LIMITED, "off", retry_after_s=self.pause_s)
+
+    def refusal(self, prompt_tokens: int) -> SmgError:
+        return self.off_error(prompt_tokens)
+
+    def missed(self, prompt_tokens: int) -> None:
+        """Nobody counts it here."""
 
 
 def target(to: str, *on: str, side: Side | None = None) -> Worker:

