@@ -6,15 +6,13 @@ another process or at another node, counts as if this one had been.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final
 
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.engines.http.vendor_cache import CachePlace
-from smg_node.providers.access_tokens.made_token import MadeToken
-from smg_node.providers.access_tokens.token_keeper import TokenKeeper
 from smg_node.providers.account_key import Key, Use
 from smg_node.providers.affinity.cache_rules import scope_of
 from smg_node.providers.failures.failure_class import FailureClass
@@ -22,17 +20,17 @@ from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec, write_spec
 from smg_node.providers.rates.rate_limits import KeyLimit, RateLimits
 from smg_node.providers.secret import SecretSources
+from smg_node.providers.token_port import KeepTokens
 from smg_node.providers.vendor_errors import (
     OFF_MIN_S,
     Consequence,
     VendorFailure,
+    again,
     class_error,
 )
 
 CLOSED_S: Final = 1.0
 """So long a key rests whose vendor refused it as too fast and did not say for how long."""
-AGAIN_MIN_S: Final = 0.05
-"""A client is not told to come back at once: the bucket that lacked something may have filled while that is said."""
 SPREAD_MAX_S: Final = 10.0
 """Clients that are refused at once are told to come back within so long of the first."""
 GOLDEN_RATIO: Final = 0.618_033_988_75
@@ -54,24 +52,6 @@ CLOSED: Final = "closed"
 NOTHING: Final[Mapping[str, float]] = {}
 ANSWERED: Final = "answered"
 CREDENTIAL_CODE: Final = "provider_secret"
-
-
-class KeptTokens(Protocol):
-    """Tokens of one provider, made while it is defined."""
-
-    keeper: TokenKeeper
-
-    def credential(self, token: MadeToken) -> Credential:
-        """Return what lets a call in by that token."""
-        ...
-
-    def stop(self) -> None:
-        """Make no more."""
-        ...
-
-
-KeepTokens: TypeAlias = Callable[[ProviderSpec, ProviderSecrets], KeptTokens | None]
-"""Begins to keep the tokens of a provider; None where its credentials are keys, or none."""
 
 
 class ProviderAccount:
@@ -148,7 +128,7 @@ class ProviderAccount:
         if self.spec.credentials.kind != "keys":
             key = self._all()[0]
             if (wait_s := self._wait_s(key, need, now)) > 0:
-                raise _again(TOO_FAST if key.why is None else key.why, wait_s)
+                raise again(TOO_FAST if key.why is None else key.why, wait_s)
             kept = self._kept
             if kept is None:
                 return None, Use(key, key.limits.begin(need, now))
@@ -221,7 +201,7 @@ class ProviderAccount:
         now = self._now()
         off_until, why = self._models_off.get(model, (0.0, None))
         if why is not None and off_until > now:
-            return _again(why, off_until - now)
+            return again(why, off_until - now)
         try:
             self._all()
         except SmgError as error:
@@ -238,7 +218,7 @@ class ProviderAccount:
         self._refused += 1
         place = self._refused * GOLDEN_RATIO % 1
         backlog_s = min((key.limits.backlog_s(need, now) for key in self._keys or ()), default=0.0)
-        return _again(error, error.retry_after_s + place * min(backlog_s, SPREAD_MAX_S))
+        return again(error, error.retry_after_s + place * min(backlog_s, SPREAD_MAX_S))
 
     def rests(self) -> Sequence[tuple[float, SmgError | None]]:
         """Return for how long each key rests, 0.0 for one that does not, with its error; none before they were read."""
@@ -262,7 +242,7 @@ class ProviderAccount:
             ),
             key=lambda one: one[0],
         )
-        return _again(TOO_FAST if why is None else why, wait_s)
+        return again(TOO_FAST if why is None else why, wait_s)
 
     def client_use(self) -> Use:
         """Return the use of a call by a client's own key: what it comes to says nothing of this account."""
@@ -405,17 +385,6 @@ class ProviderAccount:
 
     def _now(self) -> float:
         return self._clock.now_ms() / 1000
-
-
-def _again(why: SmgError, wait_s: float) -> SmgError:
-    """Return an error anew, with the time after which it may be tried again, as far as its kind has one."""
-    waits = why.kind in (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED)
-    return SmgError(
-        why.kind,
-        why.message,
-        code=why.code,
-        retry_after_s=min(max(wait_s, AGAIN_MIN_S), OFF_MIN_S) if waits else None,
-    )
 
 
 def _nobody() -> None:

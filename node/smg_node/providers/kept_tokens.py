@@ -27,7 +27,7 @@ _log = logging.getLogger("smg_node.providers")
 
 
 class TokenTask:
-    """Tokens of one provider; see `account.KeptTokens`."""
+    """Tokens of one provider; see `token_port.KeptTokens`."""
 
     def __init__(self, keeper: TokenKeeper, spec: ProviderSpec, spawn: Spawn) -> None:
         self.keeper = keeper

@@ -30,6 +30,8 @@ from smg_node.providers.rates.limit_headers import reset_s
 
 OFF_MIN_S: Final = 60.0
 """A provider whose account has nothing left is asked again after a minute at the earliest."""
+AGAIN_MIN_S: Final = 0.05
+"""A client is not told to come back at once: the bucket that lacked something may have filled while that is said."""
 
 
 class Consequence(Enum):
@@ -303,3 +305,14 @@ _KEPT_CODES: Final = frozenset(
 
 def _known_code(words: VendorWords) -> str:
     return next((code for code in words.codes if code in _KEPT_CODES), "invalid_value")
+
+
+def again(why: SmgError, wait_s: float) -> SmgError:
+    """Return an error anew, with the time after which it may be tried again, as far as its kind has one."""
+    waits = why.kind in (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED)
+    return SmgError(
+        why.kind,
+        why.message,
+        code=why.code,
+        retry_after_s=min(max(wait_s, AGAIN_MIN_S), OFF_MIN_S) if waits else None,
+    )

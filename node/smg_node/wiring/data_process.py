@@ -54,10 +54,10 @@ from smg_node.processes.reports.usage_sender import UsageSender
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
+from smg_node.wiring.provider_parts import build_providers
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
-    build_providers,
     engine_opener,
     model_parts,
 )

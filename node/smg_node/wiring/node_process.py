@@ -52,13 +52,12 @@ from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
 from smg_node.wiring.demo_engines import demo_engines, print_demo
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
+from smg_node.wiring.provider_parts import build_providers, provider_access
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
-    build_providers,
     engine_opener,
     model_parts,
-    provider_access,
 )
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from smg_node.admission.admission_settings import (
 from smg_node.admission.ports import Rights, Rules
 from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.providers.cache_sharing import CacheRows, SharedCachePlans
-from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
-from smg_node.cluster.providers.provider_metrics import watch_providers
+from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
 from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
@@ -24,7 +23,6 @@ from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
 from smg_node.config.worker_url import PROVIDER, WorkerUrl
-from smg_node.core.ports import Clock
 from smg_node.dialects.registry import Dialects
 from smg_node.dialects.thought_seals import ThoughtSeals, Vault
 from smg_node.engines.engine import Engine
@@ -74,12 +72,7 @@ from smg_node.wiring.live_updates import (
 )
 
 if TYPE_CHECKING:
-    from smg_mesh.shared import Shared
-    from smg_node.cluster.providers.provider_service import ClusterProviders
     from smg_node.fleet.models.model_assembly import Assembly
-    from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
-    from smg_node.providers.kept_tokens import Spawn
-    from smg_node.providers.provider_book import ProviderBook
 
 
 # ── Engines ──────────────────────────────────────────────────────────────────
@@ -121,43 +114,6 @@ def engine_options(settings: Settings) -> EngineOptions:
         bundle_max_bytes=settings.tokens.bundle_max_bytes,
         trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
     )
-
-
-def build_providers(settings: Settings, base: Base, shared: ProviderState) -> ProviderFleet:
-    """Return what serves models at providers. ConfigurationError for a file of definitions that cannot be used."""
-
-    def make_book(spawn: "Spawn") -> "ProviderBook":
-        # With the first definition: a node without providers holds nothing of it.
-        from smg_node.providers.provider_book import ProviderBook
-
-        return ProviderBook(engine_options(settings), base.clock, spawn, base.prices)
-
-    providers = ProviderFleet(
-        settings.providers.definitions, shared, make_book, base.clock.now_ms, base.prices
-    )
-
-    def start_shadows(spawn: "Spawn") -> "ShadowBook":
-        # With the first route that has a shadow.
-        from smg_node.pipeline.relay.shadows.shadow_runs import ShadowRuns
-
-        each = max(1, settings.processes)
-        runs = ShadowRuns(spawn, base.clock, lambda: each * max(1, len(shared.living())))
-        base.post.shadows = runs
-        return runs.book
-
-    providers.start_shadows = start_shadows
-    providers.check()
-    watch_providers(base.meters, providers)
-    return providers
-
-
-def provider_access(
-    shared: "Shared", clock: Clock, fleet: Fleet, providers: ProviderFleet
-) -> "ClusterProviders":
-    """Return the service of definitions; its first request imports what it needs."""
-    from smg_node.cluster.providers.provider_service import ClusterProviders
-
-    return ClusterProviders(providers, shared.providers, shared.seal, fleet, clock.monotonic_s)
 
 
 # ── Models ───────────────────────────────────────────────────────────────────

@@ -30,7 +30,7 @@ from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.relay.filters.answer_guard import guard_of
 from smg_node.pipeline.relay.filters.answer_stops import ThoughtSeenError
 from smg_node.pipeline.relay.pairs.pair_bodies import on_rank
-from smg_node.pipeline.relay.pairs.pair_relay import RelayPair
+from smg_node.pipeline.relay.pairs.relayed_call import relayed_call
 from smg_node.pipeline.relay.relay_call import Head, MissingError, RelayCall, path_of, request_of
 from smg_node.pipeline.relay.relay_context import (
     Asks,
@@ -310,7 +310,15 @@ class RelayRun:
             request = self._request(span.headers(), silences)
             passage = ResponseFilter(engine.served_name, self._model)
             self._usage = passage.usage
-            relayed = self._call(hold, asked, engine, passage, parsed=listener is not None)
+            relayed = relayed_call(
+                hold,
+                asked,
+                passage,
+                now_s=self._parts.clock.monotonic_s(),
+                spoke=partial(self._spoke, hold),
+                prefilled=self._prefilled,
+                parsed=listener is not None,
+            )
             if isinstance(relayed, RelayCall):
                 body = asked.body(engine.served_name, on_rank(hold.rank))
                 request = replace(request, path=path_of(engine, asked.api), body=body)
@@ -342,37 +350,7 @@ class RelayRun:
                 async for piece in pieces:
                     yield piece
 
-    def _call(
-        self,
-        hold: Reservation,
-        asked: Relayable,
-        engine: HttpEngine,
-        passage: ResponseFilter,
-        *,
-        parsed: bool,
-    ) -> RelayCall | RelayPair:
-        """Return the call on a reservation: of one worker, or of two."""
-        now_s = self._parts.clock.monotonic_s()
-
-        def spoke() -> None:
-            self._spoke(hold)
-
-        if isinstance(hold, PairReservation):
-            if asked.shareable:
-                pair = RelayPair(
-                    hold.partners,
-                    asked,
-                    passage,
-                    prefilled=lambda found: self._prefilled(hold, found, passage),
-                    spoke=spoke,
-                    parsed=parsed,
-                )
-                hold.take(pair)
-                return pair
-            hold.part(now_s)
-        return RelayCall(engine, asked, passage, spoke=spoke, parsed=parsed)
-
-    def _prefilled(self, hold: PairReservation, found: Prefilled, passage: ResponseFilter) -> None:
+    def _prefilled(self, hold: PairReservation, passage: ResponseFilter, found: Prefilled) -> None:
         hold.prefilled(found)
         self.found = found
         if found.cached_tokens >= 0:

@@ -26,6 +26,17 @@ from smg_node.pipeline.relay.response_filter import UsageReader
 _AUTO: Final = "auto"
 
 
+def spent_of(used: Usage | None, pieces: int, prompt_tokens: int, *, whole: bool) -> Spent:
+    """Return what an answer takes: what its vendor said, as far as it came to. `pieces` of it came; `whole`: all did."""
+    if used is None:
+        return Spent(Usage(prompt_tokens, pieces, 0), estimated=True)
+    if whole:
+        return Spent(used)
+    answer, prompt = max(used.completion_tokens, pieces), used.prompt_tokens or prompt_tokens
+    counted = msgspec.structs.replace(used, prompt_tokens=prompt, completion_tokens=answer)
+    return Spent(counted, estimated=True)
+
+
 class CallPrices:
     """Prices of one request. `bills` are of its calls so far."""
 

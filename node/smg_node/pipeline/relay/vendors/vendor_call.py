@@ -14,8 +14,6 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
-import msgspec
-
 from smg_node.core.generation.answer import Collector
 from smg_node.core.generation.events import Begin, Usage
 from smg_node.core.generation.request import ChatPrompt
@@ -34,6 +32,7 @@ from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.pipeline.relay.vendors.asked_api import asked_api
 from smg_node.pipeline.relay.vendors.call_errors import RefusedError, misfit
+from smg_node.pipeline.relay.vendors.call_prices import spent_of
 from smg_node.pipeline.relay.vendors.call_state import CallState
 from smg_node.pipeline.relay.vendors.native_stream import NativeStream
 from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
@@ -114,15 +113,7 @@ class VendorCall:
         used, pieces = self._told()
         if not self._answered or (self._broken and used is None and not pieces):
             return None
-        if used is None:
-            found = Spent(Usage(self._asked.prompt_tokens, pieces, 0), estimated=True)
-        elif self._finished():
-            found = Spent(used)
-        else:
-            answer = max(used.completion_tokens, pieces)
-            prompt = used.prompt_tokens or self._asked.prompt_tokens
-            counted = msgspec.structs.replace(used, prompt_tokens=prompt, completion_tokens=answer)
-            found = Spent(counted, estimated=True)
+        found = spent_of(used, pieces, self._asked.prompt_tokens, whole=self._finished())
         if pieces and not self.usage.prompt_tokens:
             self.book(found.used, estimated=True)
         return found
