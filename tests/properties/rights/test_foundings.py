@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from smg_mesh.escrow.founding_state import Founders
+from smg_mesh.escrow.limit_model import Roster
 from smg_mesh.escrow.messages.founding_messages import FoundVote
 from smg_mesh.escrow.messages.messages import RosterTell, RosterVote, RosterWant
+from smg_mesh.escrow.roster.roster_founding import _Round
 from support.rights.founding_world import FoundingWorld
 from support.tools.long_ranges import first_and_long
 
@@ -119,3 +122,25 @@ def test_no_two_proven_rosters_have_a_name_in_common_and_all_come_to_one(first: 
 def test_so_it_is_with_any_seed(seed: int) -> None:
     world = history(seed)
     world.run_until(world.agreed, within_ms=CALM_MS)
+
+
+def owning(one: _Round) -> Founders | None:
+    """Return a proposer's own founders, whatever those that promised have accepted and promised before."""
+    return one.own if all(name in one.votes for name in one.own.names) else None
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "broken", "seeds"),
+    [
+        (Roster, "counts", property(lambda one: True), range(590, 650)),
+        (Founders, "majority", property(lambda one: 1), range(60, 120)),
+        (_Round, "choice", owning, range(60, 120)),
+    ],
+    ids=["goes by what is not proven", "one that accepts is enough", "takes nothing over"],
+)
+def test_it_is_noticed_that_a_node(
+    monkeypatch: pytest.MonkeyPatch, cls: type, name: str, broken: object, seeds: range
+) -> None:
+    monkeypatch.setattr(cls, name, broken)
+    with pytest.raises(AssertionError, match=r"\) and \("):
+        list(map(history, seeds))
