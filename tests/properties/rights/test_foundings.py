@@ -124,6 +124,25 @@ def test_so_it_is_with_any_seed(seed: int) -> None:
     world.run_until(world.agreed, within_ms=CALM_MS)
 
 
+def test_names_that_need_many_packets_are_told_in_any_order() -> None:
+    world = FoundingWorld(1, [f"n{number:02}" for number in range(40)], expect=30)
+    world.twice, world.loss = 0.2, 0.02
+    for name in world.hosts:
+        world.boot(name)
+    world.look()
+    world.run_until(world.agreed, within_ms=5_000)
+    assert [len(names) for names in world.proven.values()] == [40]
+
+
+def test_in_a_calm_network_all_have_a_first_roster_a_second_after_they_have_listened() -> None:
+    for seed in range(10):
+        world = FoundingWorld(seed, "abcde", expect=3, disk_ms=(5, 40))
+        for name in world.hosts:
+            world.boot(name)
+        world.look()
+        world.run_until(world.agreed, within_ms=1_600)
+
+
 def owning(one: _Round) -> Founders | None:
     """Return a proposer's own founders, whatever those that promised have accepted and promised before."""
     return one.own if all(name in one.votes for name in one.own.names) else None

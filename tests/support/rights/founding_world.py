@@ -5,7 +5,7 @@ Every roster that any life goes by, or is about to, is noted; two with a name in
 
 import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -48,7 +48,9 @@ class Host:
 class FoundingWorld:
     """All of them. What may happen to them is up to the test."""
 
-    def __init__(self, seed: int, names: str, *, expect: int, disk_ms: tuple[int, int] = (1, 60)):
+    def __init__(
+        self, seed: int, names: Sequence[str], *, expect: int, disk_ms: tuple[int, int] = (1, 60)
+    ):
         self.rng = Random(seed)
         self.now_ms = 0
         self.expect = expect
