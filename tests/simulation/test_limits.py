@@ -27,6 +27,10 @@ def test_limits_hold_in_any_weather_and_are_used_again_after_it(first: int) -> N
     assert not broken, "\n".join(broken)
 
 
+def test_two_foundings_with_names_in_common_do_not_wait_for_each_other() -> None:
+    assert _broken("limits", (31102,)) == []
+
+
 @pytest.mark.parametrize("first", first_and_long(range(0, 20, 10), now=1))
 def test_no_more_are_open_at_a_time_than_may_be_in_any_weather(first: int) -> None:
     assert _broken("limit-places", range(first, first + 10)) == []

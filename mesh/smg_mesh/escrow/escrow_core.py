@@ -127,7 +127,7 @@ class Escrow(Parts):
         self._tend_due_ms = now_ms
 
     def persisted(self, token: int, *, now_ms: int, wall_ms: int) -> list[Effect]:
-        """Learn that what `Persist` or `KeepRoster` said is on disk."""
+        """Learn that what `Persist`, `KeepRoster` or `KeepFounding` said is on disk."""
         if self._retired:
             return []
         self._now_ms = now_ms
@@ -138,6 +138,9 @@ class Escrow(Parts):
         if waits is not None and waits.roster is not None:
             self._keeper.kept(waits.roster, wall_ms=wall_ms)
             self._tend_due_ms = now_ms
+        if waits is not None and waits.founding is not None:
+            for to, message in self._keeper.founding_kept(waits.founding):
+                self._say(to, message, now_ms, wall_ms)
         if waits is not None and waits.vote is not None:
             self._voter.persisted(waits.rows)
             self._say(waits.to, waits.vote, now_ms, wall_ms)
@@ -265,7 +268,6 @@ class Escrow(Parts):
         else:
             self._say(sender, vote, now_ms, wall_ms)
         self._leases.promised(ask.slot, now_ms=now_ms)
-        self._keeper.spoke()
 
     def _voted(self, vote: LeaseVote, now_ms: int, wall_ms: int) -> None:
         if self._leases.voted(vote, now_ms=now_ms):
@@ -361,6 +363,8 @@ class Escrow(Parts):
             self._desk.write_down(self._voter.unwritten(), now_ms)
             places = self._lending.permits.places()
             self._desk.keep_roster(msgspec.structs.replace(unkept, places=places), now_ms)
+        if (founding := self._keeper.unkept_founding) is not None:
+            self._desk.keep_founding(founding, now_ms)
         self._lend(now_ms)
         self._desk.write_down(self._ledger.unwritten(now_ms=now_ms), now_ms)
         return self._desk.clear()

@@ -11,6 +11,7 @@ from smg_mesh.escrow.election.owner_directory import OwnerDirectory
 from smg_mesh.escrow.election.peer_view import Sight
 from smg_mesh.escrow.election.slot_leases import Leases
 from smg_mesh.escrow.election.voter import Voter
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Life, Roster
 from smg_mesh.escrow.messages.effects import Rng
 from smg_mesh.escrow.messages.outbox import Outbox
@@ -44,12 +45,10 @@ class Parts:
         released: ReleasedSlices | None = None,
         adopted_ms: int | None = None,
         called: Callable[[], object] | None = None,
+        founding: FoundingState | None = None,
     ) -> None:
         """Begin with what is on disk, going by what is defined since `adopted_ms`; `lived` and `released` are of a life
-        before, here.
-
-        `called` is called when a share has become low, by the caller that charged it; it has to
-        call `hear`.
+        before, here. `called` is called when a share has become low, by who charged it; it has to call `hear`.
         """
         self.me = me
         self._limits = limits
@@ -64,15 +63,19 @@ class Parts:
         )
         self._adopt(limits.basis(), adopted_ms or wall_ms)
         self._keeper = RosterKeeper(
-            me, expect=expect, roster=roster, rng=rng, now_ms=now_ms, wall_ms=wall_ms
+            me,
+            expect=expect,
+            roster=roster,
+            rng=rng,
+            now_ms=now_ms,
+            wall_ms=wall_ms,
+            founding=founding,
         )
         self._lending = Lending(
             me, limits, roster=roster, remembered=remembered, now_ms=now_ms, wall_ms=wall_ms
         )
         self.released = ReleasedSlices(
-            remembered,
-            memory_ms=lambda: self._voter.memory_ms,
-            before=released,
+            remembered, memory_ms=lambda: self._voter.memory_ms, before=released
         )
         self._ledger = Ledger(
             me,
@@ -110,6 +113,11 @@ class Parts:
         return self._keeper.roster
 
     @property
+    def founding(self) -> FoundingState:
+        """What a life after this one begins with if it finds no roster."""
+        return self._keeper.founding
+
+    @property
     def _votes(self) -> bool:
         """Whether this node is told to whom slots are promised."""
         return self.roster is not None and self.me.name in self.roster.names
@@ -118,7 +126,7 @@ class Parts:
         """Let all parts go by the roster that this node goes by."""
         roster, divisor = self._keeper.roster, self._keeper.divisor()
         self._voter.roster, self._voter.founder = roster, self._keeper.founder
-        if self._keeper.founder and roster is not None and roster.proven:
+        if self._keeper.founder:
             self._lending.founded()
         if (roster, divisor) != self._followed:
             self._followed = (roster, divisor)

@@ -157,7 +157,7 @@ class Roster(msgspec.Struct, frozen=True):
     since_ms: int = 0
     """Nobody goes by it before this moment of its wall clock: others may go by an older one in earlier windows."""
     proven: bool = False
-    """Enough names had it on their disks at some time that no other first roster of some of them can say the same."""
+    """No other first roster with a name in common can be proven, too."""
     places: tuple[tuple[int, int], ...] = ()
     """On the disk of one name only: its place, and of how many, in rosters before, as long as that matters (`permits`)."""
 
@@ -165,6 +165,11 @@ class Roster(msgspec.Struct, frozen=True):
     def majority(self) -> int:
         """How many of them are more than half."""
         return len(self.names) // 2 + 1
+
+    @property
+    def counts(self) -> bool:
+        """Whether nodes may go by it: it is proven, or follows one that was."""
+        return self.proven or self.version > 1
 
     def divisor(self, name: str) -> int:
         """Return what `name`, knowing this roster, divides by; 0 if it has no standing right."""

@@ -9,8 +9,17 @@ from dataclasses import dataclass, field
 from smg_mesh.escrow.audit.auditor import Fault, audit, overspent
 from smg_mesh.escrow.book_rows import Held, Row
 from smg_mesh.escrow.escrow_core import Escrow
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Life, Limit, Roster
-from smg_mesh.escrow.messages.effects import Difference, Effect, KeepRoster, Note, Persist, Send
+from smg_mesh.escrow.messages.effects import (
+    Difference,
+    Effect,
+    KeepFounding,
+    KeepRoster,
+    Note,
+    Persist,
+    Send,
+)
 
 BEGIN_WALL_MS = 1_700_000_000_000
 DISK_MS = 3
@@ -36,6 +45,7 @@ class Disk:
 
     minted: dict[tuple[str, int], int] = field(default_factory=dict)
     roster: Roster | None = None
+    founding: FoundingState | None = None
     full: bool = False
 
 
@@ -72,6 +82,7 @@ class Node:
             now_ms=self.now_ms,
             wall_ms=self.wall_ms,
             called=self._called,
+            founding=disk.founding if disk is not None else None,
         )
         self._planned_ms: int | None = None
 
@@ -92,7 +103,7 @@ class Node:
                     self.world.send(self, to, data)
                 case Persist(token=token):
                     self._write(token, effect)
-                case KeepRoster(token=token):
+                case KeepRoster(token=token) | KeepFounding(token=token):
                     self._write(token, effect)
                 case Note(name=name, value=value, detail=detail):
                     key = f"{name}/{detail}" if detail else name
@@ -101,7 +112,7 @@ class Node:
                     self.world.differences.append(effect)
         self.plan()
 
-    def _write(self, token: int, wish: Persist | KeepRoster) -> None:
+    def _write(self, token: int, wish: Persist | KeepRoster | KeepFounding) -> None:
         def written() -> None:
             disk = self.disk
             if disk is not None and disk.full:
@@ -111,7 +122,9 @@ class Node:
                     place = (row.key, row.window)
                     disk.minted[place] = max(disk.minted.get(place, 0), row.total)
             elif disk is not None and isinstance(wish, KeepRoster):
-                disk.roster = wish.roster
+                disk.roster, disk.founding = wish.roster, None
+            elif disk is not None and isinstance(wish, KeepFounding):
+                disk.founding = wish.state
             done = self.core.persisted(token, now_ms=self.now_ms, wall_ms=self.wall_ms)
             self.perform(done)
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from smg_mesh.escrow.election.voter import Voter
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Roster
 
 
@@ -22,3 +24,12 @@ class Disk:
 
     rows: dict[tuple[str, int], int] = field(default_factory=dict)
     roster: Roster | None = None
+    founding: FoundingState | None = None
+
+    def keep(self, kept: Roster | FoundingState, voter: Voter) -> None:
+        """Keep a roster with what a voter has to say beside it, or what was promised before there is one."""
+        if isinstance(kept, FoundingState):
+            self.founding = kept
+            return
+        self.roster, self.founding = kept, None
+        self.rows.update({(row.key, row.window): row.total for row in voter.unwritten()})

@@ -2,11 +2,15 @@
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from smg_mesh.escrow.election.slot_holder import Holder
 from smg_mesh.escrow.election.voter import Voter
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import ROSTER_SLOT, Life, Roster, slot_of, window_of
 from smg_mesh.escrow.messages.messages import (
     LeaseAsk,
@@ -64,18 +68,14 @@ class Node:
         self.up, self.paused_until_ms = True, 0
         disk = self.disk
         kept = disk.roster if disk is not None else None
+        founding = disk.founding if disk is not None else None
         remembered = dict(disk.rows) if disk is not None else None
         now_ms, wall_ms = self.now_ms, self.wall_ms
         self.voter = Voter(
-            self.me,
-            remembered=remembered,
-            fresh=kept is None,
-            now_ms=now_ms,
-            wall_ms=wall_ms,
+            self.me, remembered=remembered, fresh=kept is None, now_ms=now_ms, wall_ms=wall_ms
         )
-        self.keeper = RosterKeeper(
-            self.me, expect=expect, roster=kept, rng=self.world.rng, now_ms=now_ms, wall_ms=wall_ms
-        )
+        make = partial(RosterKeeper, self.me, expect=expect, roster=kept, founding=founding)
+        self.keeper = make(rng=self.world.rng, now_ms=now_ms, wall_ms=wall_ms)
         if roster is not None and kept is None:
             self.keeper.roster = roster
             self.voter.founder = self.keeper.founder = self.boots == 1
@@ -212,10 +212,10 @@ class Node:
             term=term, synced=synced, now_ms=now_ms, wall_ms=wall_ms
         ):
             self.world.send(self.name, to, message)
-        roster = self.keeper.unkept
-        if roster is not None and not self.keeping:
+        kept = self.keeper.unkept or self.keeper.unkept_founding
+        if kept is not None and not self.keeping:
             self.keeping = True
-            self.world.keep(self, roster)
+            self.world.keep(self, kept)
 
 
 class World(Books):
@@ -252,7 +252,7 @@ class World(Books):
 
     def start(self, *, roster: bool = True, expect: int = 1) -> None:
         """Boot all of them; with a roster of all, or without one."""
-        together = first(bytes(range(16)), self.nodes) if roster else None
+        together = replace(first(bytes(range(16)), self.nodes), proven=True) if roster else None
         for node in self.nodes.values():
             node.boot(expect=expect, roster=together)
 
@@ -326,18 +326,21 @@ class World(Books):
 
         self.at(self.now_ms + self.rng.randint(*self.weather.disk_ms), written)
 
-    def keep(self, node: Node, roster: Roster) -> None:
-        """Write a roster to a disk, and say so."""
+    def keep(self, node: Node, kept: Roster | FoundingState) -> None:
+        """Write a roster to a disk, or what a founding needs, and say so."""
         life = node.me
 
         def written() -> None:
-            if node.up and node.me == life:
-                if node.disk is not None:
-                    node.disk.roster = roster
-                    for row in node.voter.unwritten():
-                        node.disk.rows[row.key, row.window] = row.total
-                node.keeping = False
-                node.keeper.kept(roster, wall_ms=node.wall_ms)
+            if not node.up or node.me != life:
+                return
+            node.keeping = False
+            if node.disk is not None:
+                node.disk.keep(kept, node.voter)
+            if isinstance(kept, Roster):
+                node.keeper.kept(kept, wall_ms=node.wall_ms)
+                return
+            for to, message in node.keeper.founding_kept(kept):
+                self.send(node.name, to, message)
 
         self.at(self.now_ms + self.rng.randint(*self.weather.disk_ms), written)
 

@@ -6,6 +6,7 @@ from typing import Self
 from smg_mesh.escrow.audit.report import Report
 from smg_mesh.escrow.book_rows import Held, Row
 from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Life, Roster, window_of
 from smg_mesh.escrow.messages.effects import Effect, Rng
 from smg_mesh.escrow.spendable_share import ASLEEP, Share
@@ -32,6 +33,7 @@ class FixedRights:
         wall_ms: int,
         lived: LivedTime | None = None,
         called: Callable[[], object] | None = None,
+        founding: FoundingState | None = None,
     ) -> None:
         self.me = me
         self.lived = LivedTime(remembered, now_ms=now_ms, wall_ms=wall_ms, before=lived)

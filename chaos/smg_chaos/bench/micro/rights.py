@@ -27,7 +27,7 @@ import typer
 from smg_mesh.escrow.election.slot_leases import WANTED_MS
 from smg_mesh.escrow.escrow_core import Escrow
 from smg_mesh.escrow.limit_model import Life, Limit
-from smg_mesh.escrow.messages.effects import Effect, KeepRoster, Persist, Send
+from smg_mesh.escrow.messages.effects import Effect, KeepFounding, KeepRoster, Persist, Send
 
 KEYS: Final = 10_000
 HOT: Final = (0, 1, 100)
@@ -120,7 +120,7 @@ class _Node:
             if isinstance(effect, Send):
                 self.packets += 1
                 scene.post(self, effect)
-            elif isinstance(effect, Persist | KeepRoster):
+            elif isinstance(effect, Persist | KeepRoster | KeepFounding):
                 scene.write(self, effect.token)
         self._plan()
 

@@ -6,6 +6,7 @@ from typing import Protocol, Self
 from smg_mesh.escrow.audit.report import Report
 from smg_mesh.escrow.book_rows import Row
 from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Life, Roster
 from smg_mesh.escrow.messages.effects import Effect, Rng
 from smg_mesh.escrow.spendable_share import Share
@@ -94,6 +95,7 @@ class RightsFactory(Protocol):
         wall_ms: int,
         lived: LivedTime | None = None,
         called: Callable[[], object] | None = None,
+        founding: FoundingState | None = None,
     ) -> RightsCore:
         """Begin the rights of one life."""
         ...

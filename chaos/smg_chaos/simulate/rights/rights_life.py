@@ -19,8 +19,17 @@ from smg_chaos.simulate.rights.limit_judge import Judge
 from smg_chaos.simulate.rights.open_permits import Openings
 from smg_chaos.simulate.rights.rights_setting import RightsSetting
 from smg_mesh.escrow.book_rows import Minting
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Life, Limit, Roster
-from smg_mesh.escrow.messages.effects import Difference, Effect, KeepRoster, Note, Persist, Send
+from smg_mesh.escrow.messages.effects import (
+    Difference,
+    Effect,
+    KeepFounding,
+    KeepRoster,
+    Note,
+    Persist,
+    Send,
+)
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.escrow.spendable_share import Share
 from smg_mesh.escrow.spending.lived_time import LivedTime
@@ -128,6 +137,7 @@ class Teller:
             wall_ms=self.wall_ms,
             lived=before,
             called=self._called,
+            founding=vault.founding if self.market.setting.disks else None,
         )
         self._remembered = None
         self.members_changed()
@@ -315,6 +325,8 @@ class Teller:
                 case KeepRoster(token, roster):
                     self.market.roster_us = self.now_us
                     self._write(token, (), roster)
+                case KeepFounding(token, state):
+                    self._write(token, (), state)
                 case Note("permits_taken_back", detail=name):
                     self.market.openings.taken_back(name)
                 case Note(name, value):
@@ -334,7 +346,9 @@ class Teller:
 
     # ── Disk ─────────────────────────────────────────────────────────────────
 
-    def _write(self, token: int, rows: tuple[Minted, ...], roster: Roster | None) -> None:
+    def _write(
+        self, token: int, rows: tuple[Minted, ...], kept: Roster | FoundingState | None
+    ) -> None:
         """Write, which takes a while; a node that dies meanwhile may have written it or not."""
         if self._own.random() < self.market.failing_writes:
             return
@@ -345,18 +359,20 @@ class Teller:
         done_us = self.now_us + max(longer_us, int(takes_us * self._own.random()))
         disk = self.node.host.disk
         agenda = self.market.world.agenda
-        agenda.deed(done_us, self._written, disk, rows, roster)
+        agenda.deed(done_us, self._written, disk, rows, kept)
         agenda.plan(self.now_us + takes_us, CALL, self.node, self._persisted, (token, self.core))
 
-    def _written(self, disk: object, rows: tuple[Minted, ...], roster: Roster | None) -> None:
+    def _written(
+        self, disk: object, rows: tuple[Minted, ...], kept: Roster | FoundingState | None
+    ) -> None:
         """Keep it, unless the disk was lost or the process died first."""
         if not self.node.alive or disk is not self.node.host.disk or not self.market.setting.disks:
             return
         vault = self.node.host.disk.vault
         for row in rows:
             vault.write(row)
-        if roster is not None:
-            vault.roster = roster
+        if kept is not None:
+            vault.keep(kept)
 
     def _persisted(self, token: int, core: object) -> None:
         if core is self.core:

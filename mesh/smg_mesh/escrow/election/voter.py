@@ -263,7 +263,7 @@ class Voter:
 
     def _refusal(self, ask: LeaseAsk, now_ms: int) -> str:
         roster = self.roster
-        if roster is None or self._me.name not in roster.names:
+        if roster is None or not roster.counts or self._me.name not in roster.names:
             return "not in a roster"
         if (ask.roster, ask.roster_version) != (roster.id, roster.version):
             return "another roster"

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from smg_mesh.escrow.book_rows import Minting
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Roster
 from smg_mesh.escrow.messages.messages import Minted
 
@@ -48,6 +49,16 @@ class KeepRoster:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepFounding:
+    """Let a later life that finds no roster begin with what this one has promised; say `persisted(token)` as for
+    `Persist`. A roster that is kept takes its place.
+    """
+
+    token: int
+    state: FoundingState
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Count something."""
 
@@ -70,4 +81,4 @@ class Difference:
     """(name, boot, spent, beyond the limit by its mode), as the nodes said last."""
 
 
-Effect: TypeAlias = Send | Persist | KeepRoster | Note | Difference
+Effect: TypeAlias = Send | Persist | KeepRoster | KeepFounding | Note | Difference

@@ -10,10 +10,10 @@ those of one (node, boot, term, key, window).
     RecordsTell  ◀──  this, page by page
     RosterAsk    ──▶  every name of the roster: store this change of it; or, what did others propose?
     RosterVote   ◀──  which change is stored here, under which term
-    RosterTell   ──▶  a node that lacks it: a roster that a majority has stored
+    RosterTell   ──▶  a node that lacks it: a roster that a majority has stored; or one to be accepted as the first
     RosterWant   ──▶  any name: this is the roster I know; is there a better one?
-    FoundAsk     ──▶  those who see each other and have no roster: begin one with me
-    FoundVote    ◀──  yes or no
+    FoundAsk     ──▶  those who see each other and have no roster: begin one with me, under this ballot
+    FoundVote    ◀──  yes, with what was accepted before, or no
     LoanAsk      ──▶  a lender: so many permits of yours I hold, and so many more I could use; LoanGive ◀── so many
                       you hold and may keep
     LoanLook     ──▶  every name, after lives that are not remembered: what do you hold of mine? LoanTell ◀── this
@@ -25,7 +25,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from smg_mesh.escrow.founding_state import NO_BALLOT, Ballot
 from smg_mesh.escrow.limit_model import AMOUNT_MAX, KEY_CHARS_MAX, NAMES_MAX, ROSTER_SLOT
+from smg_mesh.escrow.messages.founding_messages import FoundAsk, FoundVote
 
 PACKET_BYTES_MAX: Final = 1_200
 """So that a sealed packet fits into one datagram."""
@@ -240,10 +242,16 @@ class RosterVote(msgspec.Struct, frozen=True, array_like=True, tag=8):
     since_ms: _U64 = 0
     settled: bool = True
     """No more is open and lent there than its part of this version, and what it holds of others."""
+    founding: Ballot = NO_BALLOT
+    """Of a first roster that is not proven: the ballot under which it was accepted."""
 
 
 class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
-    """A part of a roster: names from the `first` on, of `count` in all; `wall_ms` is the teller's wall clock, 0 unsaid."""
+    """A part of a roster: names from the `first` on, of `count` in all; `wall_ms` is the teller's wall clock, 0 unsaid.
+
+    Of version 0 it is a part of founders, with their lives for divisors. One that is not proven is to be accepted as the
+    first, under `ballot`.
+    """
 
     roster: _RosterId
     version: _U64
@@ -254,6 +262,7 @@ class RosterTell(msgspec.Struct, frozen=True, array_like=True, tag=9):
     names: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=NAMES_MAX)]
     divisors: Annotated[tuple[_U64, ...], Meta(min_length=1, max_length=NAMES_MAX)]
     wall_ms: _U64 = 0
+    ballot: Ballot = NO_BALLOT
 
 
 class RosterWant(msgspec.Struct, frozen=True, array_like=True, tag=10):
@@ -263,23 +272,6 @@ class RosterWant(msgspec.Struct, frozen=True, array_like=True, tag=10):
     roster: _RosterId
     version: _U64
     count: _U64
-
-
-class FoundAsk(msgspec.Struct, frozen=True, array_like=True, tag=11):
-    """The smallest of these names proposes that they begin a roster of their own."""
-
-    roster: _RosterId
-    name: _Name
-    sent_ms: _U64
-
-
-class FoundVote(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Answer to a FoundAsk: whether this name begins that roster too."""
-
-    roster: _RosterId
-    voter: _Name
-    asked_ms: _U64
-    accepted: bool
 
 
 class LoanRow(msgspec.Struct, frozen=True, array_like=True):

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Roster
-from smg_mesh.escrow.messages.effects import Effect, KeepRoster, Note, Persist, Send
+from smg_mesh.escrow.messages.effects import Effect, KeepFounding, KeepRoster, Note, Persist, Send
 from smg_mesh.escrow.messages.messages import LeaseVote, Message, Minted
 from smg_mesh.escrow.messages.packetizer import packets
 
+KEPT_AGAIN_MS: Final = 200
+"""A roster, or what was promised before there is one, is written anew after this: all else waits for it."""
 WAITING_MAX: Final = 1_000
 """Votes of up to 50 rows each; more are not given."""
 WAITING_MS: Final = 5_000
@@ -21,13 +24,14 @@ WAITING_MS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One thing that waits for the disk: a vote with the rows that it is about, or a roster."""
+    """One thing that waits for the disk: a vote with the rows that it is about, a roster, or what a founding needs."""
 
     since_ms: int
     to: str = ""
     vote: LeaseVote | None = None
     rows: tuple[Minted, ...] = ()
     roster: Roster | None = None
+    founding: FoundingState | None = None
 
 
 class Outbox:
@@ -68,9 +72,15 @@ class Outbox:
             self._effects.append(Persist(self._take(wait), wait.rows))
 
     def keep_roster(self, roster: Roster, now_ms: int) -> None:
-        """Have a roster written, unless that is under way."""
-        if all(wait.roster != roster for wait in self._waits.values()):
+        """Have a roster written, unless that is under way; anew if it takes long."""
+        if self._is_due([one for one in self._waits.values() if one.roster == roster], now_ms):
             self._effects.append(KeepRoster(self._take(Wait(now_ms, roster=roster)), roster))
+
+    def keep_founding(self, state: FoundingState, now_ms: int) -> None:
+        """Have written what was promised, unless that is under way; anew if it takes long."""
+        if self._is_due([one for one in self._waits.values() if one.founding == state], now_ms):
+            wait = Wait(now_ms, founding=state)
+            self._effects.append(KeepFounding(self._take(wait), state))
 
     def written(self, token: int) -> Wait | None:
         """Return what waited for that; None if nothing waits any more."""
@@ -92,6 +102,9 @@ class Outbox:
         for to, messages in letters.items():
             effects += [Send(to, packet) for packet in packets(messages, known)]
         return effects
+
+    def _is_due(self, same: Sequence[Wait], now_ms: int) -> bool:
+        return all(now_ms - wait.since_ms >= KEPT_AGAIN_MS for wait in same)
 
     def _take(self, wait: Wait) -> int:
         self._last_token += 1

@@ -1,8 +1,7 @@
 """Speaker of a message: the name it speaks under, which must be that of the member it came from."""
 
+from smg_mesh.escrow.messages.founding_messages import FoundAsk, FoundVote
 from smg_mesh.escrow.messages.messages import (
-    FoundAsk,
-    FoundVote,
     LeaseAsk,
     LeaseVote,
     LoanAsk,

@@ -12,10 +12,8 @@ A name grows into its part of what stands only when all names go by the version 
 it, and none goes by that before the latest of them began to (`since_ms`): windows before it are not
 touched.
 
-A first roster is *proven* once so many of its names have it on their disks, and have said so to
-one, that no other first roster of some of them can get as far; nothing stands by it, and nothing is
-minted, before. A name that has said so goes by no other one that is not proven, whatever became of
-its founding.
+A first roster is *proven* once no other one with a name in common can be (see `roster_founding`). No node goes by it
+before: nothing stands by it, no slot is promised, and nothing is minted.
 
 A node that has just booted goes by the roster on its disk for votes, but nothing stands with it until a majority
 confirms that version: it may have been removed meanwhile. And it decides about nothing until it has learned from the
@@ -25,13 +23,11 @@ others what it may have stored there before.
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
-
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import SILENT_AFTER_BOOT_MS, Life, Roster
 from smg_mesh.escrow.messages.effects import Rng
+from smg_mesh.escrow.messages.founding_messages import FoundAsk, FoundVote
 from smg_mesh.escrow.messages.messages import (
-    FoundAsk,
-    FoundVote,
     RosterAsk,
     RosterMessage,
     RosterTell,
@@ -39,6 +35,7 @@ from smg_mesh.escrow.messages.messages import (
     RosterWant,
 )
 from smg_mesh.escrow.roster import roster_values as rosters
+from smg_mesh.escrow.roster.founding_acceptor import accepted_before
 from smg_mesh.escrow.roster.roster_founding import Founding
 from smg_mesh.escrow.roster.roster_paxos import Acceptor, Change, Proposer
 from smg_mesh.escrow.roster.roster_presence import Presence
@@ -63,9 +60,21 @@ class RosterKeeper:
     """
 
     def __init__(
-        self, me: Life, *, expect: int, roster: Roster | None, rng: Rng, now_ms: int, wall_ms: int
+        self,
+        me: Life,
+        *,
+        expect: int,
+        roster: Roster | None,
+        rng: Rng,
+        now_ms: int,
+        wall_ms: int,
+        founding: FoundingState | None = None,
     ) -> None:
-        """Begin with the roster on the disk, if there is one; `expect` names are enough for a first one."""
+        """Begin with what the disk has: a roster, or what was promised while there was none; `expect` names are enough for
+        a first one. A roster that is not proven is one that a release before ballots accepted.
+        """
+        if roster is not None and not roster.counts:
+            founding, roster = accepted_before(roster, founding), None
         self.roster = roster
         self.unkept: Roster | None = None
         """To be written to disk; then say `kept`."""
@@ -76,12 +85,7 @@ class RosterKeeper:
         self.told_ms = 0
         """The latest wall clock of others that told this life its first roster; 0 if it has it from its disk."""
         self._me = me
-        self._expect = expect
-        self._spoken = roster is not None
-        """Whether others may count on it that this node has its roster on disk."""
-        self._founding = Founding(
-            me.name, expect=expect, new_id=lambda: rng.getrandbits(128).to_bytes(16, "big")
-        )
+        self._founding = Founding(me, expect=expect, rng=rng, state=founding)
         self._presence = Presence(me.name, now_ms=now_ms)
         self._booted_ms = now_ms
         self._adopted_ms = self._wall_ms = wall_ms
@@ -93,13 +97,24 @@ class RosterKeeper:
         self._confirmed = roster is not None and len(roster.names) == 1
         self._whole = self._confirmed
         self._peeks: dict[str, RosterVote] = {}
-        self._holders: dict[str, None] = {}
-        """Who has said that it goes by this version, of its names or not."""
         self._peeked_ms = self._wanted_ms = -WANT_SELDOM_MS
         self._wants = 0
         self._told_ms: dict[str, int] = {}
         self._divides: tuple[Roster | None, int] = (None, 0)
         """By what this node divides under a roster: worked out once for each."""
+
+    @property
+    def unkept_founding(self) -> FoundingState | None:
+        """What is to be written to disk while there is no roster; then say `founding_kept`."""
+        acceptor = self._founding.acceptor
+        if self.roster is not None or acceptor.state == acceptor.kept:
+            return None
+        return acceptor.state
+
+    @property
+    def founding(self) -> FoundingState:
+        """What the disk has of what was promised before there was a roster."""
+        return self._founding.acceptor.kept
 
     @property
     def confirmed(self) -> bool:
@@ -144,8 +159,8 @@ class RosterKeeper:
         if self._waiting is not None and self.unkept is None and wall_ms >= self._waiting.since_ms:
             self.unkept, self._waiting = self._waiting, None
         if self.roster is None and self.unkept is None:
-            out += self._founding.step(self._presence.alive(), now_ms=now_ms)
-            self._found(now_ms)
+            out += self._founding.step(self._presence.lives(self._me), now_ms=now_ms)
+            self.unkept = self._founding.founded()
         if self.roster is not None and self._is_member():
             out += self._peek(self.roster, now_ms)
         if self.roster is not None and self._whole and term and self._is_member():
@@ -159,21 +174,18 @@ class RosterKeeper:
                 return self._asked(message, now_ms)
             case RosterVote():
                 return self._voted(message, now_ms, wall_ms)
+            case RosterTell(version=0):
+                known = self.roster or self.unkept
+                return [] if known else self._founding.told_founders(message, now_ms=now_ms)
             case RosterTell():
-                if self.roster is None:
-                    self._hear_clock(message.wall_ms, wall_ms)
-                told = self._assembly.add(message)
-                if told is not None:
-                    self._told(told, now_ms, wall_ms)
-                return []
+                return self._told(message, now_ms, wall_ms)
             case RosterWant():
                 return self._compared(message.name, message.roster, message.version, message.count)
             case FoundAsk():
                 return self._found_asked(message, now_ms)
             case FoundVote():
-                self._founding.voted(message)
-                self._found(now_ms)
-                return []
+                known = self.roster or self.unkept
+                return [] if known else self._founding.voted(message, now_ms=now_ms)
 
     def noticed(self, name: str, roster_id: bytes, version: int, *, now_ms: int) -> Out:
         """Learn from any other packet by which roster a member goes; tell it ours, or ask for its."""
@@ -187,42 +199,34 @@ class RosterKeeper:
             return self._tell(name, roster)
         return [(name, self._my_want())]
 
-    def spoke(self) -> None:
-        """Learn that another node was told that this one goes by its roster."""
-        self._spoken = True
+    def founding_kept(self, state: FoundingState) -> Out:
+        """Learn that the disk has what was promised; return what waited for that."""
+        return self._founding.acceptor.written(state) if self.roster is None else []
 
     def kept(self, roster: Roster, *, wall_ms: int) -> None:
         """Go by a roster from now on: it is on disk."""
         before = self.roster
         self.unkept = None
-        if not self._is_better(roster, before):
-            return
-        if before is not None and (before.id, before.version) == (roster.id, roster.version):
-            self.roster = roster
+        if not rosters.is_better(roster, before):
             return
         if before is None or before.id != roster.id:
-            self.founder = self._founding.has_accepted(roster.id) and roster.version == 1
+            first = roster.version == 1
+            self.founder = first and self._founding.acceptor.remembers(roster.id)
             self._confirmed, self._whole = False, self.founder
-            self._spoken = False
         if roster.names == (self._me.name,):
             self._confirmed = self._whole = True
         self.roster, self._adopted_ms = roster, wall_ms
-        self._acceptor, self._peeks, self._holders = Acceptor(), {}, {}
+        self._acceptor, self._peeks = Acceptor(), {}
         self._told_ms = {}
         self._proposer.begin_anew()
         if self._waiting is not None and not rosters.is_better(self._waiting, roster):
             self._waiting = None
 
-    def _found(self, now_ms: int) -> None:
-        if self.roster is None and self.unkept is None:
-            self.unkept = self._founding.founded(now_ms=now_ms)
-
     def _found_asked(self, ask: FoundAsk, now_ms: int) -> Out:
         roster = self.roster or self.unkept
         if roster is not None and roster.id != ask.roster:
             return self._tell(ask.name, roster)
-        accepted = self._founding.asked(ask, now_ms=now_ms)
-        return [(ask.name, FoundVote(ask.roster, self._me.name, ask.sent_ms, accepted))]
+        return self._founding.asked(ask, now_ms=now_ms)
 
     def _peek(self, roster: Roster, now_ms: int) -> Out:
         """Ask the others by what they go, and what they have stored of this version."""
@@ -236,22 +240,16 @@ class RosterKeeper:
             return []
         self._peeked_ms = now_ms
         ask = RosterAsk(roster.id, roster.version, 0, self._me.name, now_ms)
-        names = sorted({*roster.names, *(() if roster.proven else self._presence.alive())})
-        return [(name, ask) for name in names if name != self._me.name]
+        return [(name, ask) for name in roster.names if name != self._me.name]
 
     def _peeked(self, roster: Roster, vote: RosterVote) -> None:
-        self._holders[vote.voter] = None
-        if vote.voter in roster.names:
-            self._peeks[vote.voter] = vote
+        self._peeks[vote.voter] = vote
         needed = (len(roster.names) - 1) // 2 + 1
         removed = any(
             vote.kind == "leave" and vote.member == self._me.name for vote in self._peeks.values()
         )
-        proven = roster.proven or len(self._holders) + 1 >= min(self._expect, len(roster.names))
-        if len(self._peeks) >= roster.majority - 1 and proven and not removed:
+        if len(self._peeks) >= roster.majority - 1 and not removed:
             self._confirmed = True
-            if not roster.proven and self.unkept is None:
-                self.unkept = msgspec.structs.replace(roster, proven=True)
         whole = [vote for vote in self._peeks.values() if vote.whole]
         if len(whole) >= needed and not self._whole:
             self._whole = True
@@ -270,21 +268,17 @@ class RosterKeeper:
     def _asked(self, ask: RosterAsk, now_ms: int) -> Out:
         roster = self.roster
         if roster is None:
-            return [(ask.name, self._my_want())]
+            accepted = self._founding.acceptor.vote(ask)
+            return [(ask.name, accepted or self._my_want())]
         if (ask.roster, ask.version) != (roster.id, roster.version):
             return self.noticed(ask.name, ask.roster, ask.version, now_ms=now_ms)
-        if not roster.proven and not ask.term:
-            # Whoever has it on disk counts, also a name that came too late to be in it.
-            self._spoken = True
-            return [(ask.name, self._vote(ask))]
         if not self._is_member() or ask.name not in roster.names:
             return []
         if ask.term and not self._whole:
             return []
-        self._spoken = True
         self._acceptor.asked(ask)
         if ask.kind == "leave" and ask.member == self._me.name:
-            self._confirmed, self._peeks, self._holders = False, {}, {}
+            self._confirmed, self._peeks = False, {}
         return [(ask.name, self._vote(ask))]
 
     def _vote(self, ask: RosterAsk) -> RosterVote:
@@ -293,11 +287,17 @@ class RosterKeeper:
 
     def _voted(self, vote: RosterVote, now_ms: int, wall_ms: int) -> Out:
         roster = self.roster
-        if roster is None or (vote.voter not in roster.names and roster.proven):
+        if roster is None and self.unkept is None:
+            out = self._founding.accepted(vote, now_ms=now_ms, wall_ms=wall_ms)
+            self.unkept = self._founding.founded()
+            return out
+        if roster is None:
+            return []
+        if vote.voter not in roster.names:
             return []
         if (vote.roster, vote.version) != (roster.id, roster.version):
             return self.noticed(vote.voter, vote.roster, vote.version, now_ms=now_ms)
-        if not vote.term or vote.voter not in roster.names:
+        if not vote.term:
             self._peeked(roster, vote)
             return []
         change = self._proposer.voted(roster, vote, now_ms=now_ms)
@@ -318,22 +318,23 @@ class RosterKeeper:
         """Note how late it is for others: what a life before this one had there, is on no disk here."""
         self.told_ms = max(self.told_ms, min(told_ms, wall_ms + CLOCK_OFF_MAX_MS))
 
-    def _told(self, roster: Roster, now_ms: int, wall_ms: int) -> None:
-        promised = self._founding.waits_for_another(roster.id, now_ms=now_ms)
-        if self.roster is not None or roster.proven or not promised:
-            self._consider(roster, wall_ms)
-
-    def _is_better(self, roster: Roster, known: Roster | None) -> bool:
-        other = known is not None and known.id != roster.id
-        if other and known is self.roster and self._spoken and not roster.proven:
-            return False
-        return rosters.is_better(roster, known)
+    def _told(self, tell: RosterTell, now_ms: int, wall_ms: int) -> Out:
+        """Take a part of a roster: a proven one counts, if it is the better one; another one may be accepted as the first."""
+        if self.roster is None:
+            self._hear_clock(tell.wall_ms, wall_ms)
+        told = self._assembly.add(tell)
+        if told is None:
+            return []
+        if told.counts:
+            self._consider(told, wall_ms)
+        elif self.roster is None and self.unkept is None:
+            return self._founding.acceptor.told(told, tell.ballot, now_ms=now_ms)
+        return []
 
     def _consider(self, roster: Roster, wall_ms: int) -> None:
         """Take a roster, if it counts more than what is known here."""
-        if not all(
-            self._is_better(roster, known) for known in (self.roster, self.unkept, self._waiting)
-        ):
+        known = (self.roster, self.unkept, self._waiting)
+        if not all(rosters.is_better(roster, one) for one in known):
             return
         ours = self.roster is not None and self.roster.id == roster.id
         if ours and self._me.name not in roster.names:
@@ -347,7 +348,7 @@ class RosterKeeper:
         """Ask another node for a better roster: often while there is none
         here that counts, else seldom.
         """
-        often = self.roster is None or not self.roster.proven or not self._is_member()
+        often = self.roster is None or not self._is_member()
         if now_ms - self._wanted_ms < (WANT_AGAIN_MS if often else WANT_SELDOM_MS):
             return []
         others = [name for name in self._presence.alive() if name != self._me.name]
@@ -358,7 +359,7 @@ class RosterKeeper:
 
     def _my_want(self) -> RosterWant:
         roster = self.roster
-        if roster is None or not roster.proven:
+        if roster is None:
             return RosterWant(self._me.name, NOBODY, 0, 0)
         return RosterWant(self._me.name, roster.id, roster.version, len(roster.names))
 

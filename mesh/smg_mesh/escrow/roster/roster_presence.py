@@ -19,6 +19,7 @@ class Presence:
     def __init__(self, name: str, *, now_ms: int) -> None:
         self._name = name
         self._alive_since_ms: dict[str, int] = {name: now_ms}
+        self._boots: dict[str, int] = {}
         self._gone_since_ms: dict[str, int] = {}
         self._left: tuple[str, ...] = ()
         self._forgotten: list[str] = []
@@ -29,6 +30,7 @@ class Presence:
         names = [self._name, *(life.name for life in alive if life.name != self._name)]
         since = self._alive_since_ms
         self._alive_since_ms = {name: since.get(name, now_ms) for name in sorted(names)}
+        self._boots = {life.name: life.boot for life in alive}
         self._left = tuple(name for name in sorted(left) if name not in self._alive_since_ms)
         self._forgotten = [name for name in self._forgotten if name not in self._alive_since_ms]
         self._now_ms = now_ms
@@ -36,6 +38,11 @@ class Presence:
     def alive(self) -> Sequence[str]:
         """Return the names of members that are alive, this node among them, sorted."""
         return list(self._alive_since_ms)
+
+    def lives(self, me: Life) -> Sequence[Life]:
+        """Return the lives of members that are alive, this node's among them, sorted by name."""
+        boots = {**self._boots, me.name: me.boot}
+        return [Life(name, boots[name]) for name in self._alive_since_ms]
 
     def forget(self, name: str) -> None:
         """Treat a name that is not alive as one that left."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
+from smg_mesh.escrow.founding_state import NO_BALLOT, Ballot, Founders
 from smg_mesh.escrow.limit_model import Roster
 from smg_mesh.escrow.messages.messages import RosterTell
 
@@ -64,8 +65,8 @@ def counts_more(count: int, roster_id: bytes, other_count: int, other_id: bytes)
     return (-count, roster_id) < (-other_count, other_id)
 
 
-def parts(roster: Roster, *, wall_ms: int = 0) -> list[RosterTell]:
-    """Return the messages that tell a roster at that time of the wall clock."""
+def parts(roster: Roster, *, wall_ms: int = 0, ballot: Ballot = NO_BALLOT) -> list[RosterTell]:
+    """Return the messages that tell a roster at that time of the wall clock; to be accepted under `ballot`."""
     return [
         RosterTell(
             roster.id,
@@ -77,21 +78,27 @@ def parts(roster: Roster, *, wall_ms: int = 0) -> list[RosterTell]:
             roster.names[begin : begin + PART_NAMES],
             roster.divisors[begin : begin + PART_NAMES],
             max(0, wall_ms),
+            ballot,
         )
         for begin in range(0, len(roster.names), PART_NAMES)
     ]
 
 
+def founders_parts(founders: Founders) -> list[RosterTell]:
+    """Return the messages that tell founders: those of a roster of version 0. A release that knows none drops them."""
+    return parts(Roster(founders.id, 0, founders.names, founders.boots))
+
+
 class Assembly:
-    """The parts of one roster that have come in; those of another one begin it anew."""
+    """The parts of one roster (or of founders, as one of version 0) that have come in; those of another one begin anew."""
 
     def __init__(self) -> None:
-        self._of: tuple[bytes, int, int, bool, int] | None = None
+        self._of: tuple[bytes, int, int, bool, int, Ballot] | None = None
         self._names: dict[int, tuple[str, int]] = {}
 
     def add(self, part: RosterTell) -> Roster | None:
         """Take a part; return the roster once all of it is there and makes sense."""
-        of = (part.roster, part.version, part.since_ms, part.proven, part.count)
+        of = (part.roster, part.version, part.since_ms, part.proven, part.count, part.ballot)
         if of != self._of:
             self._of, self._names = of, {}
         if part.first + len(part.names) > part.count or len(part.names) != len(part.divisors):
@@ -103,7 +110,7 @@ class Assembly:
         pairs = [self._names[place] for place in range(part.count)]
         self._of, self._names = None, {}
         names = tuple(name for name, _ in pairs)
-        if not _in_order(names) or part.version < 1:
+        if not _in_order(names):
             return None
         divisors = tuple(divisor for _, divisor in pairs)
         return Roster(part.roster, part.version, names, divisors, part.since_ms, part.proven)

@@ -4,6 +4,7 @@ appended to, begun anew when long.
     rights/minted.log    frames, one for each write that was synced:
                          "MINT" | bytes 4 | BLAKE2b-8 of the rest | msgpack [[key, window, total, kept until], …]
     rights/roster.json   the roster of the last life
+    rights/founding.json what was promised while there was none; gone once there is one
 
 A vote leaves only after its frame is synced, so what was never synced was never said: a torn frame
 at the end is cut off. A broken frame with a good one behind it is damage: then it is unknown what
@@ -22,11 +23,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
 
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Roster
 from smg_mesh.escrow.permits.permit_loans import LENT
 from smg_mesh.io.atomic_files import lock_file, replace_file, sync_folder, write_durably
@@ -39,9 +41,11 @@ FILE_BYTES_MAX: Final = 64 * 1_048_576
 _HEAD_BYTES: Final = 16
 _LOG: Final = "minted.log"
 _ROSTER: Final = "roster.json"
+_FOUNDING: Final = "founding.json"
 _LOCK: Final = "rights.lock"
 _ROSTER_BYTES_MAX: Final = 262_144
 
+Kept = TypeVar("Kept", Roster, FoundingState)
 Total: TypeAlias = tuple[str, int]
 """Of which key and window."""
 
@@ -63,6 +67,7 @@ class Recalled:
     roster: Roster | None
     damage: str = ""
     """What the operator should hear about the files."""
+    founding: FoundingState | None = None
 
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
@@ -133,7 +138,7 @@ class MintLog:
         new = not self._folder.exists()
         self._folder.mkdir(parents=True, exist_ok=True)
         self._take_folder()
-        roster, damage = self._read_roster()
+        roster, damage = self._read_json(_ROSTER, Roster)
         lines, whole, trouble = self._read_log(fresh=new or (roster is None and not damage))
         for line in lines:
             self._take(line)
@@ -141,7 +146,11 @@ class MintLog:
         self._begin_anew(wall_ms)
         totals = {(line.key, line.window): line.total for line in self._totals.values()}
         minted = totals if whole else None
-        return Recalled(minted, roster, "; ".join(filter(None, (damage, trouble))))
+        founding, doubt = self._read_json(_FOUNDING, FoundingState)
+        # Promises say that no life before went by a roster: a roster that cannot be read says otherwise.
+        founding = None if roster is not None or damage or not whole else founding
+        troubles = "; ".join(filter(None, (damage, trouble, doubt)))
+        return Recalled(minted, roster, troubles, founding)
 
     def append(self, lines: Sequence[Line], *, wall_ms: int) -> None:
         """Return once they are on the disk itself. OSError: they are not, and the log is as it was."""
@@ -169,6 +178,12 @@ class MintLog:
         """Return once the roster is on the disk itself; OSError: the one before it still is."""
         self._take_folder()
         write_durably(self._folder / _ROSTER, msgspec.json.encode(roster))
+        (self._folder / _FOUNDING).unlink(missing_ok=True)
+
+    def keep_founding(self, state: FoundingState) -> None:
+        """Return once it is on the disk itself; OSError: what was there before still is."""
+        self._take_folder()
+        write_durably(self._folder / _FOUNDING, msgspec.json.encode(state))
 
     def close(self) -> None:
         """Give the folder to the next."""
@@ -231,10 +246,10 @@ class MintLog:
         )
         return lines, False, text
 
-    def _read_roster(self) -> tuple[Roster | None, str]:
-        path = self._folder / _ROSTER
+    def _read_json(self, name: str, kind: type[Kept]) -> tuple[Kept | None, str]:
+        path = self._folder / name
         try:
-            return msgspec.json.decode(_bounded(path, _ROSTER_BYTES_MAX), type=Roster), ""
+            return msgspec.json.decode(_bounded(path, _ROSTER_BYTES_MAX), type=kind), ""
         except FileNotFoundError:
             return None, ""
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -11,10 +11,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
-from smg_mesh.escrow.limit_model import Roster
-from smg_mesh.escrow.messages.effects import KeepRoster, Persist
+from smg_mesh.escrow.messages.effects import KeepFounding, KeepRoster, Persist
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.escrow.permits.permit_loans import LENT, WHOLE_KEY
 from smg_mesh.io.blocking_threads import Threads, ThreadsBusyError
@@ -34,6 +33,8 @@ FOR_GOOD_MS: Final = 1 << 62
 """What was lent is remembered until it is back."""
 KEPT_MS: Final = 60_000
 """After a window and the one after it, for clocks that differ."""
+
+Wish: TypeAlias = Persist | KeepRoster | KeepFounding
 
 _DISK_ERRORS: Final = (OSError, TimeoutError, ThreadsBusyError)
 _log: Final = logging.getLogger("smg_mesh.rights")
@@ -58,7 +59,7 @@ class MintWriter:
         self._written: Final = written
         self._threads: Final = Threads("rights", threads_max=2)
         self._open = False
-        self._waiting: list[Persist | KeepRoster] = []
+        self._waiting: list[Wish] = []
         self._more: Final = asyncio.Event()
         self._warned = False
 
@@ -80,7 +81,7 @@ class MintWriter:
             _log.warning("%s", recalled.damage, extra={"fields": {"event": "rights_file_damaged"}})
         return recalled
 
-    def write(self, wish: Persist | KeepRoster) -> None:
+    def write(self, wish: Wish) -> None:
         """Write it soon, and say so; or never, if it cannot be."""
         if len(self._waiting) >= WAITING_MAX:
             self._counters.add("rights_file", "dropped")
@@ -109,7 +110,7 @@ class MintWriter:
         except _DISK_ERRORS as error:
             self._failed("cannot be closed", error)
 
-    async def _all_written(self, wishes: Sequence[Persist | KeepRoster]) -> bool:
+    async def _all_written(self, wishes: Sequence[Wish]) -> bool:
         log = self._log
         if log is None:
             return True
@@ -120,10 +121,10 @@ class MintWriter:
             if isinstance(wish, Persist)
             for row in wish.rows
         ]
-        rosters = [wish.roster for wish in wishes if isinstance(wish, KeepRoster)]
+        kept = [wish for wish in wishes if not isinstance(wish, Persist)]
         try:
             await self._threads.call(
-                lambda: _write(log, lines, rosters[-1:], wall_ms), timeout_s=WRITE_TIMEOUT_S
+                lambda: _write(log, lines, kept, wall_ms), timeout_s=WRITE_TIMEOUT_S
             )
         except _DISK_ERRORS as error:
             self._failed("cannot be written, so this node does not vote on what is to be", error)
@@ -157,9 +158,15 @@ def kept_until_ms(row: Minted, wall_ms: int) -> int:
     return (row.window + 2) * window_ms + KEPT_MS
 
 
-def _write(log: MintLog, lines: Sequence[Line], rosters: Sequence[Roster], wall_ms: int) -> None:
+def _write(
+    log: MintLog, lines: Sequence[Line], kept: Sequence[KeepRoster | KeepFounding], wall_ms: int
+) -> None:
     """Rows first: they may say that what lies beside a new roster is not all there was."""
     if lines:
         log.append(lines, wall_ms=wall_ms)
-    for roster in rosters:
+    foundings = [wish.state for wish in kept if isinstance(wish, KeepFounding)]
+    rosters = [wish.roster for wish in kept if isinstance(wish, KeepRoster)]
+    for state in foundings[-1:]:
+        log.keep_founding(state)
+    for roster in rosters[-1:]:
         log.keep_roster(roster)

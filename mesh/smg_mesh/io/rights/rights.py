@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from smg_mesh.escrow.audit.report import Report
 from smg_mesh.escrow.book_rows import Row
 from smg_mesh.escrow.definitions import Limits
+from smg_mesh.escrow.founding_state import FoundingState
 from smg_mesh.escrow.limit_model import Life, Roster
 from smg_mesh.escrow.messages.effects import (
     Difference,
     Effect,
+    KeepFounding,
     KeepRoster,
     Note,
     Persist,
@@ -77,6 +79,7 @@ class _Start(NamedTuple):
     remembered: Mapping[tuple[str, int], int] | None
     now_ms: int
     wall_ms: int
+    founding: FoundingState | None
 
 
 class Rights:
@@ -128,7 +131,12 @@ class Rights:
             # Members may talk already, and the loop must not stand still for it.
             await Threads("rights", threads_max=1).start(lambda: import_module(_CORE))
         self._start = _Start(
-            boot, recalled.roster, recalled.minted, self._now_ms(), self._wall_ms()
+            boot,
+            recalled.roster,
+            recalled.minted,
+            self._now_ms(),
+            self._wall_ms(),
+            recalled.founding,
         )
         if self._post is not None or self._limits.basis() != _NOTHING:
             self._begin(self._start)
@@ -139,7 +147,8 @@ class Rights:
         core = self._core
         if core is not None and core.me.boot != boot:
             now_ms, wall_ms = self._now_ms(), self._wall_ms()
-            self._begin(_Start(boot, core.roster, None, now_ms, wall_ms), before=core)
+            start = _Start(boot, core.roster, None, now_ms, wall_ms, core.founding)
+            self._begin(start, before=core)
             core.retire()
         elif self._start is not None:
             self._start = self._start._replace(boot=boot)
@@ -258,6 +267,7 @@ class Rights:
             released=None if before is None else before.released,
             adopted_ms=self._wall_ms(),
             called=self._called,
+            founding=start.founding,
         )
         if before is not None:
             self._core.inherit(before)
@@ -305,7 +315,7 @@ class Rights:
                     self._counters.add("rights_packets", "out")
                     if self._post is not None:
                         self._post.send_letter(to, content)
-                case Persist() | KeepRoster():
+                case Persist() | KeepRoster() | KeepFounding():
                     self._writer.write(effect)
                 case Note(name=name, value=value, detail=detail):
                     self._counters.add(name, detail, value)

@@ -1,11 +1,13 @@
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from smg_mesh.escrow.election.voter import BLIND_KEY, SIGHT_KEY, Promise, Voter
 from smg_mesh.escrow.limit_model import Life
 from smg_mesh.escrow.messages.messages import LeaseAsk, LeaseVote, Minted, RecordsAsk, Stored
 from smg_mesh.escrow.roster.roster_values import first
 
-ROSTER = first(bytes(16), ["a", "b", "c"])
+ROSTER = replace(first(bytes(16), ["a", "b", "c"]), proven=True)
 WALL_MS = 1_700_000_000_000
 SHORT, LONG = "s#requests/1000", "s#tokens/86400000"
 LEVEL = "s#concurrent/0\x1fa"
@@ -85,6 +87,14 @@ def test_another_roster_is_named_and_strangers_are_refused() -> None:
     assert vote(one, ask(name="x")).why == "not in the roster"
     one.roster = None
     assert vote(one, ask()).roster == bytes(16)
+
+
+def test_nothing_is_promised_nor_stored_under_a_first_roster_that_is_not_proven() -> None:
+    one = voter()
+    one.roster = replace(ROSTER, proven=False)
+    said = vote(one, ask(rows=(Minted(SHORT, window(1_200), 5),)))
+    assert (said.granted, said.why, said.stored) == (False, "not in a roster", ())
+    assert one.promised(3, now_ms=1_200) is None
 
 
 def test_a_release_frees_the_slot_and_one_that_was_never_used_also_the_term() -> None:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_mesh.escrow.limit_model import AMOUNT_MAX, KEY_CHARS_MAX
+from smg_mesh.escrow.messages.founding_messages import FoundVote
 from smg_mesh.escrow.messages.messages import (
     PACKET_BYTES_MAX,
     ROWS_MAX,
     AskRow,
-    FoundVote,
     GiveRow,
     LeaseAsk,
     LeaseVote,

@@ -3,12 +3,13 @@
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from smg_mesh.escrow.limit_model import Life, Roster
 from smg_mesh.escrow.roster.roster_keeper import RosterKeeper
 from smg_mesh.escrow.roster.roster_values import first, parts
 
-ROSTER = first(bytes(range(16)), ["a", "b", "c"])
+ROSTER = replace(first(bytes(range(16)), ["a", "b", "c"]), proven=True)
 WALL_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_mesh.escrow.founding_state import Ballot, Founders, FoundingState
 from smg_mesh.escrow.limit_model import Roster
 from smg_mesh.io.rights import mint_log
 from smg_mesh.io.rights.mint_log import Line, MintLog, Recalled, frame, read_frames
@@ -13,6 +14,9 @@ from smg_mesh.io.rights.mint_log import Line, MintLog, Recalled, frame, read_fra
 LATE_MS = 1 << 50
 """When nothing of these tests is over yet."""
 ROSTER = Roster(b"r" * 16, 3, ("a", "b"), (2, 2))
+FOUNDING = FoundingState(
+    Ballot(3, "a", 1 << 62), (Founders(b"\xff" * 16, ("a", "b"), (1 << 62, 5)),), (b"\xff" * 16,)
+)
 
 
 def line(total: int, *, window: int = 1, key: str = "k#tokens/60000") -> Line:
@@ -49,6 +53,37 @@ def test_the_largest_total_and_the_roster_outlive_a_restart(tmp_path: Path) -> N
     assert recalled.minted == {("k#tokens/60000", 1): 30, ("k#tokens/60000", 2): 5}
     assert recalled.roster == ROSTER
     assert recalled.damage == ""
+
+
+def test_what_was_promised_outlives_a_restart_until_there_is_a_roster(tmp_path: Path) -> None:
+    log = MintLog(tmp_path)
+    log.open(wall_ms=0)
+    log.keep_founding(FOUNDING)
+    log.close()
+    assert reopened(tmp_path) == Recalled({}, None, "", FOUNDING)
+    written(tmp_path, roster=ROSTER)
+    assert reopened(tmp_path) == Recalled({}, ROSTER)
+    assert not (tmp_path / "founding.json").exists()
+
+
+def test_what_was_promised_counts_for_nothing_beside_a_roster_that_cannot_be_read(
+    tmp_path: Path,
+) -> None:
+    log = MintLog(tmp_path)
+    log.open(wall_ms=0)
+    log.keep_founding(FOUNDING)
+    log.close()
+    (tmp_path / "roster.json").write_text('{"id": 7}')
+    assert reopened(tmp_path).founding is None
+
+
+def test_promises_that_cannot_be_read_are_set_aside(tmp_path: Path) -> None:
+    written(tmp_path, [line(10)], roster=None)
+    (tmp_path / "founding.json").write_text('{"ballot": 7}')
+    recalled = reopened(tmp_path)
+    assert (recalled.minted, recalled.founding) == ({("k#tokens/60000", 1): 10}, None)
+    assert "founding.json" in recalled.damage
+    assert (tmp_path / "founding.json.damaged").exists()
 
 
 @pytest.mark.parametrize("cut", range(1, 40))

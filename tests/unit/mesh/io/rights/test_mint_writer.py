@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from smg_mesh.escrow.founding_state import Ballot, FoundingState
 from smg_mesh.escrow.limit_model import Roster
-from smg_mesh.escrow.messages.effects import KeepRoster, Persist
+from smg_mesh.escrow.messages.effects import KeepFounding, KeepRoster, Persist
 from smg_mesh.escrow.messages.messages import Minted
 from smg_mesh.io.counters import Counters
 from smg_mesh.io.rights import mint_writer
@@ -59,6 +60,19 @@ async def test_what_came_together_is_written_and_said_in_order(tmp_path: Path) -
     recalled = await World(tmp_path).writer.open()
     assert recalled.minted == {(KEY, 100): 40}
     assert recalled.roster == ROSTER
+
+
+async def test_of_what_was_promised_the_last_is_kept_as_long_as_no_roster_is(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path)
+    states = [FoundingState(Ballot(counter, "a", 1)) for counter in (1, 2)]
+    async with world.running():
+        for token, state in enumerate(states):
+            world.writer.write(KeepFounding(token, state))
+        await until(lambda: len(world.written) == 2)
+    recalled = await World(tmp_path).writer.open()
+    assert (recalled.roster, recalled.founding) == (None, states[1])
 
 
 async def test_without_a_folder_all_is_written_at_once_and_nothing_remembered() -> None:
