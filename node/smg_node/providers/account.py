@@ -13,6 +13,7 @@ import msgspec
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.ports import Clock
 from smg_node.engines.http.vendor_cache import CachePlace
+from smg_node.providers.access_tokens.token_port import KeepTokens
 from smg_node.providers.account_key import Key, Use
 from smg_node.providers.affinity.cache_rules import scope_of
 from smg_node.providers.failures.failure_class import FailureClass
@@ -20,7 +21,6 @@ from smg_node.providers.provider_call import ApiKey, BearerToken, Credential
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec, write_spec
 from smg_node.providers.rates.rate_limits import KeyLimit, RateLimits
 from smg_node.providers.secret import SecretSources
-from smg_node.providers.token_port import KeepTokens
 from smg_node.providers.vendor_errors import (
     OFF_MIN_S,
     Consequence,

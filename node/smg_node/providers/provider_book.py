@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from smg_node.core.ports import Clock
 from smg_node.core.prices.price_list import PriceBook
 from smg_node.engines.engine_options import EngineOptions
+from smg_node.providers.access_tokens.token_port import KeptTokens
 from smg_node.providers.account import ProviderAccount
 from smg_node.providers.provider_connections import Connections
 from smg_node.providers.provider_spec import ProviderSecrets, ProviderSpec
 from smg_node.providers.secret import SECRET_MAX_CHARACTERS
 from smg_node.providers.target import ProviderTarget
-from smg_node.providers.token_port import KeptTokens
 
 if TYPE_CHECKING:
     import ssl
