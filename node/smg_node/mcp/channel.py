@@ -49,25 +49,26 @@ class ServerChannel:
         async with self._lock:
             if self.opened is not None and self._door is not None and not self._door.closed:
                 return self.opened
-            await self._let_go()
-            opened = False
+            result: Opened | Failure | None = None
             try:
                 result = await self._run()
-                opened = isinstance(result, Opened)
-                return result
             finally:
-                if not opened:
+                # By HTTP, calls of a session before may still be under way.
+                if not isinstance(result, Opened) and not isinstance(self._door, HttpDoor):
                     await self._let_go()
+            return result
 
     async def reopen(self, gone: Session, *, keep_verdict: bool = True) -> Opened | Failure:
         """Return how the server is opened after it forgot a session, or contradicted the verdict on it."""
-        if self.opened is not None and self.opened.session is gone:
+        self.doubt(gone, keep_verdict=keep_verdict)
+        return await self.open()
+
+    def doubt(self, session: Session, *, keep_verdict: bool = False) -> None:
+        """Open the server anew for the next request, if it is opened as that session has it."""
+        if self.opened is not None and self.opened.session is session:
+            self.opened = None
             if not keep_verdict:
                 self._parts.verdicts.drop(self._key)
-            # The server knows of no session that could be ended.
-            gone.session_id = ""
-            await self.close()
-        return await self.open()
 
     async def ask(
         self, session: Session, request: Request, *, idle_s: float, deadline_s: float
@@ -128,6 +129,8 @@ class ServerChannel:
 
     async def _through(self, transport: Transport) -> Failure | None:
         """Make the door of a transport and open it; return why that cannot be."""
+        if transport is Transport.HTTP and isinstance(self._door, HttpDoor):
+            return None
         if self._door is not None:
             await self._door.close(None)
         limits, spawn = self._limits, self._parts.spawn

@@ -11,7 +11,7 @@ from smg_node.mcp.connection_parts import ConnectionParts
 from smg_node.mcp.definition import Credential, ServerDefinition
 from smg_node.mcp.failures import Failure, refused, unreadable
 from smg_node.mcp.limits import PAGES_MAX, TOOLS_MAX
-from smg_node.mcp.session.opening import Opened
+from smg_node.mcp.session.opening import Opened, contradicts
 from smg_node.mcp.session.session import Outcome, Session
 from smg_node.mcp.session.tool_call import (
     Answerer,
@@ -127,6 +127,8 @@ class ServerConnection:
             if call.task_id:
                 self._spawn(self._end_task(session, call.task_id))
             raise
+        if isinstance(outcome, Failure) and contradicts(session, outcome):
+            self.channel.doubt(session)
         if step.method == "tasks/update":
             return call.updated(outcome)
         return call.heard(session, outcome)

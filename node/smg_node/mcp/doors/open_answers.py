@@ -40,10 +40,9 @@ class OpenAnswers:
         self._waiting[request.id] = _Waiting(answer, on_progress)
         return answer
 
-    def forget(self, session: Session, request: Request) -> None:
-        """Wait for a request no more."""
+    def forget(self, request: Request) -> None:
+        """Wait for a request no more; its session may still say that it is cancelled."""
         self._waiting.pop(request.id, None)
-        session.close_request(request.id)
 
     def hear(self, messages: list[Message]) -> None:
         """Take messages of the stream."""

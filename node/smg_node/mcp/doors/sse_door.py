@@ -68,15 +68,17 @@ class SseDoor:
     async def ask(self, session: Session, request: Request, on_progress: OnProgress) -> Exchange:
         """See `Door`."""
         if self.closed:
+            session.close_request(request.id)
             return Exchange(lost(self.closed, sent=False))
         answer = self._open.expect(session, request, on_progress)
         try:
             failure = await self._post(request.body)
             if failure is not None and not answer.done():
+                session.close_request(request.id)
                 return Exchange(failure)
             return Exchange(await answer)
         finally:
-            self._open.forget(session, request)
+            self._open.forget(request)
 
     async def tell(self, notification: Notification) -> Failure | None:
         """See `Door`."""

@@ -48,10 +48,11 @@ class StdioDoor:
         answer = self._open.expect(session, request, on_progress)
         try:
             if why := self._child.write(request.body):
+                session.close_request(request.id)
                 return Exchange(lost(why, sent=False))
             return Exchange(await answer)
         finally:
-            self._open.forget(session, request)
+            self._open.forget(request)
 
     async def tell(self, notification: Notification) -> Failure | None:
         """See `Door`."""

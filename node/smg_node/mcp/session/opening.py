@@ -82,6 +82,8 @@ Step: TypeAlias = Ask | UseSse | Restart | Opened | Failure
 
 _NO_VERDICT: Final = (401, 403, 429)
 _NOT_THERE: Final = (400, 404, 405)
+_OLD_CODES: Final = (-32000, -32001, -32600, -32601)
+"""Of errors with which servers of the handshake era refuse a request without a session."""
 
 
 class _Implementation(msgspec.Struct, frozen=True):
@@ -246,6 +248,13 @@ class Opening:
 
     def _new_session(self, revision: Revision) -> Session:
         return Session(revision, self._ids, by_http=self._transport is Transport.HTTP)
+
+
+def contradicts(session: Session, failure: Failure) -> bool:
+    """Whether an answer to a request says that the server does not speak the modern era, as it was thought to."""
+    if not session.revision.modern or failure.status not in _NOT_THERE:
+        return False
+    return failure.kind is FailureKind.HTTP or failure.code in _OLD_CODES
 
 
 def _says_nothing(failure: Failure) -> bool:
