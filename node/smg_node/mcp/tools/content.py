@@ -1,12 +1,16 @@
 """Content of a tool's result as models and people are shown it: one text, or a list of parts. Pure."""
 
 import binascii
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from smg_node.mcp.tools.tool_result import CallResult
 
 _BINARY: Final = ("image", "audio")
+_ESCAPE: Final = re.compile(
+    r"\\u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|\\u([0-9a-f]{4})|\\.", re.IGNORECASE | re.DOTALL
+)
 
 
 class ContentPart(NamedTuple):
@@ -57,9 +61,25 @@ def cut_text(text: str, bytes_max: int) -> str:
     return f"{shown}\n[… {len(encoded) - len(kept)} of {len(encoded)} bytes left out]"
 
 
+def unescaped(text: str) -> str:
+    """Return JSON text of the same meaning whose characters stand for themselves where they may.
+
+    One server spells what is not ASCII as escapes in one era and not in the other, and a model reads escapes badly.
+    """
+    return _ESCAPE.sub(_character, text) if "\\u" in text else text
+
+
+def _character(escape: re.Match[str]) -> str:
+    high, low, code = escape.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
+    stands = chr(int(code, 16)) if code else ""
+    return stands if stands.isprintable() and stands not in ('"', "\\", "") else escape[0]
+
+
 def _parts(result: CallResult, takes: Collection[str]) -> Iterator[ContentPart]:
     if not result.content and result.structured:
-        yield ContentPart("text", result.structured.decode("utf-8", "replace"))
+        yield ContentPart("text", unescaped(result.structured.decode("utf-8", "replace")))
     for block in result.content:
         yield _part(block, takes)
 

@@ -1,13 +1,14 @@
 """Content of results: as one text, in parts, and cut where it is too much."""
 
 import base64
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.mcp.tools.content import ContentPart, cut_text, parts_of, text_of
+from smg_node.mcp.tools.content import ContentPart, cut_text, parts_of, text_of, unescaped
 from smg_node.mcp.tools.tool_result import CallResult
 
 PNG = base64.b64encode(b"x" * 12_000).decode()
@@ -92,3 +93,26 @@ def test_all_parts_together_have_the_limit() -> None:
     parts = parts_of(result, takes=("image",), bytes_max=100)
     assert parts[0].text == "a" * 80
     assert parts[2].text == "b" * 20 + "\n[… 60 of 80 bytes left out]"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "shown"),
+    [
+        ('{"a":"\\u8a00\\u2014"}', '{"a":"言—"}'),
+        ('"\\ud83d\\ude00"', '"😀"'),
+        ('"\\ud83d x \\ude00"', '"\\ud83d x \\ude00"'),
+        ('"\\u0022\\u005c\\u000a\\u0041"', '"\\u0022\\u005c\\u000aA"'),
+        ('"\\\\u8a00"', '"\\\\u8a00"'),
+        ('"\\n"', '"\\n"'),
+    ],
+)
+def test_escapes_of_structured_content_stand_for_themselves_where_they_may(
+    spelled: str, shown: str
+) -> None:
+    assert text(structured=spelled.encode()) == shown
+    assert json.loads(shown) == json.loads(spelled)
+
+
+@given(st.text())
+def test_any_string_keeps_its_meaning_without_escapes(value: str) -> None:
+    assert json.loads(unescaped(json.dumps(value))) == value
