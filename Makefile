@@ -45,7 +45,7 @@ compile: setup ## Compile what is worth it anew, after a change of a module with
 
 mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)
 
-mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (300 MB)
+mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (330 MB)
 
 # ── The two commands of the README ───────────────────────────────────────────
 
@@ -114,7 +114,7 @@ engines: setup ## Install vLLM and SGLang for the CPU under .cache/engines (5.5 
 test-engines: setup ## Real vLLM and SGLang behind both transports; after `make engines`, ARGS="-k vllm" for one
 	@$(PYTEST) -q --timeout 900 tests/engines $(ARGS)
 
-performance: setup ## Is it still fast?
+performance: setup mcp ## Is it still fast?
 	@$(PYTEST) -q tests/performance
 
 rewrite: setup ## Let the transcripts say what the code says now; then read the difference

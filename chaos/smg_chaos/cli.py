@@ -20,6 +20,7 @@ _COMMANDS: Final = {
         "smg_chaos.mcp.cli",
         "Serve an MCP server with faults, which counts what it runs.",
     ),
+    "mcp-cost": ("smg_chaos.mcp.cost_cli", "Measure what a call of a tool costs a node."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
     "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
     "crowd": ("smg_chaos.bench.crowd_cli", "Put thousands of streams on one gateway at once."),

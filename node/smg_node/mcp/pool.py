@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ssl import SSLContext
 from typing import Any, Final
 
@@ -38,11 +38,12 @@ class Target:
     definition: ServerDefinition
     credential: Credential = NO_CREDENTIAL
     tenant: str = ""
+    key: tuple[str, str, str] = field(init=False, compare=False)
+    """By which connections are kept: digests of definition and credential, and the tenant."""
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        """By which connections are kept."""
-        return self.definition.digest, self.credential.digest, self.tenant
+    def __post_init__(self) -> None:
+        key = (self.definition.digest, self.credential.digest, self.tenant)
+        object.__setattr__(self, "key", key)
 
 
 class _Slots:
@@ -99,7 +100,10 @@ class ServerPool:
         most_s = self._parts.limits.call_total_s
         until_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
         definition = target.definition
-        slots = self._slots.setdefault(definition.digest, _Slots(definition.concurrency))
+        digest = target.key[0]
+        slots = self._slots.get(digest)
+        if slots is None:
+            slots = self._slots[digest] = _Slots(definition.concurrency)
         if slots.users >= slots.users_max:
             return refused(f"{definition.name} has too many calls waiting ({_limit(definition)})")
         slots.users += 1
@@ -120,7 +124,7 @@ class ServerPool:
         finally:
             slots.users -= 1
             if not slots.users:
-                self._slots.pop(definition.digest, None)
+                self._slots.pop(digest, None)
 
     async def close_idle(self) -> float:
         """Close the connections that nobody has used for too long; return seconds until the next one is."""
@@ -189,6 +193,8 @@ async def server_pool(
 
 async def _taken(free: asyncio.Semaphore, until_s: float) -> bool:
     """Take one of the free calls, once there is one; return whether there was one in time."""
+    if not free.locked():
+        return await free.acquire()
     try:
         async with asyncio.timeout_at(until_s):
             await free.acquire()

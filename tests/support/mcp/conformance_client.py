@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from smg_node.mcp.definition import ServerDefinition, checked
 from smg_node.mcp.failures import Failure
+from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import ServerPool, Target, server_pool
 from smg_node.mcp.revisions import NEWEST_MODERN
 from smg_node.mcp.tools.tool import Tool
@@ -33,7 +34,9 @@ async def main(url: str, revision: str, context: Mapping[str, Any]) -> int:
     """Return 0 if the server was opened and listed."""
     modern = revision == NEWEST_MODERN.name
     definition = ServerDefinition("judge", url=url, protocol="auto" if modern else revision)
-    async with server_pool(id_prefix="judged.1") as pool:
+    # The suite runs dozens of these at once, on whatever cores there are.
+    limits = McpLimits(connect_s=60.0, list_s=60.0)
+    async with server_pool(id_prefix="judged.1", limits=limits) as pool:
         target = Target(checked(definition))
         listed = await pool.list_tools(target, fresh=True)
         if isinstance(listed, Failure):

@@ -94,13 +94,14 @@ def process(*command: str | Path) -> Target:
 def conformance(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the official suite against our client."""
     client = f"{sys.executable} -m support.mcp.conformance_client"
-    command: Command = [node(), package("conformance"), "client", "--command", client, *words]
+    command: Command = [node(), package("conformance"), "client", "--command", client]
+    command = [*command, "--timeout", "120000", *words]
     return subprocess.run(
         command,
         cwd=folder,
         env={"PYTHONPATH": str(ROOT / "tests"), "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=900,
         check=False,
     )

@@ -113,6 +113,14 @@ class _Progress(msgspec.Struct, rename="camel"):
 _decode_progress: Final = msgspec.json.Decoder(_Progress).decode
 
 
+def _said_in(revision: Revision) -> Mapping[str, Any]:
+    return {
+        _META + "protocolVersion": revision.name,
+        _META + "clientInfo": CLIENT,
+        _META + "clientCapabilities": {"extensions": {TASKS: {}}},
+    }
+
+
 class Session:
     """One session of a revision. `by_http`: requests have headers, and closing an answer means something."""
 
@@ -123,6 +131,8 @@ class Session:
         """The server's id of it, "" where it gave none."""
         self.facts = ServerFacts()
         self._ids = ids
+        self._said: Mapping[str, Any] = _said_in(revision) if revision.modern else {}
+        """What each request of the modern era says of us."""
         self._open: dict[str, str] = {}
         """Requests that are not answered, with their methods."""
 
@@ -145,13 +155,9 @@ class Session:
         """
         assert self.revision.holds(method), f"{method} is not in {self.revision.name}"
         id_ = self._ids.next()
-        meta: dict[str, Any] = {**(trace or {})}
+        meta: dict[str, Any] = {**self._said, **(trace or {})}
         if method not in _OPENERS:
             meta["progressToken"] = id_
-        if self.revision.modern:
-            meta[_META + "protocolVersion"] = self.revision.name
-            meta[_META + "clientInfo"] = CLIENT
-            meta[_META + "clientCapabilities"] = {"extensions": {TASKS: {}}}
         whole = {**params, "_meta": meta} if meta else dict(params)
         headers = (
             {**self._headers(method, params, mirrored), **(trace or {})} if self.by_http else {}

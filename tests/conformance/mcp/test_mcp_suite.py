@@ -20,7 +20,7 @@ SCENARIOS = [
     ("2025-11-25", "sse-retry"),
     ("2025-11-25", "json-schema-2020-12-preservation"),
 ]
-BASELINE = Path(__file__).parent / "mcp_expected_failures.yml"
+BASELINE = Path(__file__).parent / "expected_failures.yml"
 
 
 @pytest.mark.conformance
