@@ -1,6 +1,7 @@
 """Book of an MCP server on purpose: sessions, and counts of what was asked, run, cancelled and hit."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -19,6 +20,8 @@ class Book:
         self.streams = 0
         """Streams by GET."""
         self.request_ids: list[str] = []
+        self.answers: list[Mapping[str, Any]] = []
+        """What clients answered to requests of the server."""
         self.sessions: dict[str, str] = {}
         """Session ids and their revisions."""
 

@@ -58,8 +58,10 @@ def measure(
     rounds: int,
     tell: Callable[[str], None],
     ways: Sequence[Way] = WAYS,
+    *,
+    loop: str = "uvloop",
 ) -> list[Row]:
-    """Return a row for each way; `python` is an interpreter that has the SDK."""
+    """Return a row for each way; `python` is an interpreter that has the SDK, `loop` the event loop of our client."""
     rows = []
     for way in ways:
         ours: list[float] = []
@@ -67,9 +69,11 @@ def measure(
         with _place(way) as place:
             for _ in range(rounds):
                 ours.append(
-                    _one(Path(sys.executable), own_calls.__file__, calls, way.protocol, place)
+                    _one(
+                        Path(sys.executable), own_calls.__file__, calls, (way.protocol, loop), place
+                    )
                 )
-                theirs.append(_one(python, sdk_calls.__file__, calls, way.mode, place))
+                theirs.append(_one(python, sdk_calls.__file__, calls, (way.mode,), place))
         rows.append(Row(way, ours, theirs))
         tell(f"{way.name}: measured")
     return rows
@@ -90,8 +94,10 @@ def _spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.3f} ({min(values):.3f}..{max(values):.3f})"
 
 
-def _one(python: Path, program: str, calls: int, mode: str, place: Sequence[str]) -> float:
-    command = [str(python), program, str(calls), str(WARM), mode, *place]
+def _one(
+    python: Path, program: str, calls: int, mode: Sequence[str], place: Sequence[str]
+) -> float:
+    command = [str(python), program, str(calls), str(WARM), *mode, *place]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_RUN_S_MAX, check=False)
     if done.returncode:
         raise OSError(f"{Path(program).stem} failed: {done.stderr.strip().splitlines()[-1:]}")

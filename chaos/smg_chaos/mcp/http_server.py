@@ -78,6 +78,10 @@ class HttpServer:
         """Speak as a server of that era from now on, as after an update."""
         self._conversation = Conversation(era, self.book)
 
+    async def say(self, **body: Any) -> None:
+        """Say something that no client asked for, in the streams by GET."""
+        await self._log.say(body)
+
     def end_streams(self) -> None:
         """End all streams of the old transport."""
         self._old.close()
@@ -138,6 +142,8 @@ class HttpServer:
         return await self._answer(request, message, fault)
 
     def _noted(self, message: Mapping[str, Any]) -> web.Response:
+        if "method" not in message:
+            self.book.answers.append(message)
         if message.get("method") == "notifications/cancelled":
             self.book.methods["notifications/cancelled"] += 1
             running = self._running.get(str((message.get("params") or {}).get("requestId")))

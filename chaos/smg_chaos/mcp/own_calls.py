@@ -1,8 +1,13 @@
-"""Own calls: this project's client calls a tool many times, and says what that cost it; the twin of `sdk_calls`."""
+"""Own calls: this project's client calls a tool many times, and says what that cost it; the twin of `sdk_calls`.
+
+Arguments: calls, first calls that do not count, revision, event loop (`uvloop`, as nodes have it, or `asyncio`), place.
+"""
 
 import asyncio
 import sys
 import time
+
+import uvloop
 
 from smg_node.mcp.definition import ServerDefinition, checked
 from smg_node.mcp.pool import Target, server_pool
@@ -31,5 +36,7 @@ async def main(calls: int, warm: int, protocol: str, where: list[str]) -> float:
 
 
 if __name__ == "__main__":
-    number, warming, era, *place = sys.argv[1:]
-    print(asyncio.run(main(int(number), int(warming), era, place)))
+    number, warming, era, loop, *place = sys.argv[1:]
+    made = uvloop.new_event_loop if loop == "uvloop" else asyncio.new_event_loop
+    with asyncio.Runner(loop_factory=made) as runner:
+        print(runner.run(main(int(number), int(warming), era, place)))

@@ -18,6 +18,8 @@ class StreamLog:
 
     def __init__(self) -> None:
         self._streams: dict[str, list[bytes]] = {}
+        self._unasked: list[bytes] = []
+        """What is said in streams that belong to no request."""
         self._changed = asyncio.Condition()
 
     def new(self) -> str:
@@ -40,17 +42,24 @@ class StreamLog:
             self._changed.notify_all()
         return event
 
+    async def say(self, body: Mapping[str, Any]) -> None:
+        """Say something in every stream that belongs to no request."""
+        data = json.dumps({"jsonrpc": "2.0", **body}).encode()
+        self._unasked.append(b"data: %s\n\n" % data)
+        async with self._changed:
+            self._changed.notify_all()
+
     async def replay(self, request: web.Request) -> web.StreamResponse:
-        """Answer a GET: the events after the one it names, as they come; without one, nothing comes."""
+        """Answer a GET: the events after the one it names, as they come; without one, what is said from now on."""
         response = web.StreamResponse(headers=_HEADERS)
         await response.prepare(request)
         name, _, place = request.headers.get("last-event-id", "").rpartition("-")
-        events = self._streams.get(name)
-        at = int(place) + 1 if events is not None and place.isdigit() else 0
+        events = self._streams.get(name, self._unasked)
+        at = int(place) + 1 if name in self._streams and place.isdigit() else len(events)
         while True:
-            while events is not None and at < len(events):
+            while at < len(events):
                 await response.write(events[at])
-                is_result = b'"id"' in events[at].partition(b"data: ")[2]
+                is_result = b'"result"' in events[at] or b'"error"' in events[at]
                 at += 1
                 if is_result:
                     return response
