@@ -1,7 +1,7 @@
 """Connection to one server with one credential: its tools, kept for as long as they are good, and calls of them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -9,7 +9,7 @@ import msgspec
 from smg_node.mcp.channel import ServerChannel
 from smg_node.mcp.connection_parts import ConnectionParts
 from smg_node.mcp.definition import Credential, ServerDefinition
-from smg_node.mcp.failures import Failure, refused, unreadable
+from smg_node.mcp.failures import Failure, refused, timed_out, unreadable
 from smg_node.mcp.limits import PAGES_MAX, TOOLS_MAX
 from smg_node.mcp.session.opening import Opened, contradicts
 from smg_node.mcp.session.session import Outcome, Session
@@ -87,7 +87,7 @@ class ServerConnection:
         most_s = self._limits.call_total_s
         deadline_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
         call = ToolCall(tool, read, answerer)
-        opened = await self.channel.open()
+        opened = await _in_time(self.channel.open(), deadline_s)
         step = call.again(opened) if isinstance(opened, Failure) else call.first()
         while not isinstance(step, Ended):
             assert isinstance(opened, Opened), "a call goes on in a session"
@@ -96,10 +96,11 @@ class ServerConnection:
                     mirrored = self._mirrored(tool, read.values) if step.is_call else ()
                     step = await self._send(opened.session, call, step, mirrored, trace, deadline_s)
                 case Relist():
-                    listed = await self.list_tools(fresh=True)
+                    listed = await _in_time(self.list_tools(fresh=True), deadline_s)
                     step = call.again(listed if isinstance(listed, Failure) else None)
                 case Reopen(keep_verdict=keeps):
-                    opened = await self.channel.reopen(opened.session, keep_verdict=keeps)
+                    reopened = self.channel.reopen(opened.session, keep_verdict=keeps)
+                    opened = await _in_time(reopened, deadline_s)
                     step = call.again(opened if isinstance(opened, Failure) else None)
         return self._said(step.outcome)
 
@@ -210,6 +211,15 @@ class ServerConnection:
         for secret in self._credential.secrets:
             message = message.replace(secret, "…")
         return msgspec.structs.replace(outcome, message=message)
+
+
+async def _in_time(work: Awaitable[_Said], deadline_s: float) -> _Said | Failure:
+    """Return what comes of work before a call, a failure if the call's time ends with it: then nothing was run."""
+    try:
+        async with asyncio.timeout_at(deadline_s):
+            return await work
+    except TimeoutError:
+        return timed_out("the server was not opened in the time of the call", sent=False)
 
 
 def _now_s() -> float:

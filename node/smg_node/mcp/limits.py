@@ -25,6 +25,8 @@ class McpLimits:
     list_ttl_s: float = 300.0
     """So long is a list of tools used, where the server does not say how long."""
     session_idle_s: float = 300.0
+    connections_max: int = 1000
+    """Servers, by credential and tenant, that are connected with at once; beyond it the longest idle one is closed."""
 
 
 LIST_TTL_MAX_S: Final = 86_400.0

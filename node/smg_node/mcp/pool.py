@@ -7,11 +7,11 @@ the pool's group of tasks, for as long as it is entered; nothing of it can fail 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ssl import SSLContext
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from smg_node.engines.http.aiohttp_client import trusting
 from smg_node.mcp.connection import ServerConnection
@@ -28,6 +28,7 @@ from smg_node.mcp.tools.tool_result import CallResult
 WAITING_PER_SLOT: Final = 32
 """So many calls may wait for each that may be open, before further ones are refused."""
 _LOOKS_MAX_S: Final = 30.0
+_Outcome = TypeVar("_Outcome")
 _log: Final = logging.getLogger("smg_node.mcp")
 
 
@@ -78,13 +79,11 @@ class ServerPool:
 
     async def open(self, target: Target) -> Opened | Failure:
         """Return how a server is opened, after opening it if need be."""
-        async with self._used(target) as connection:
-            return await connection.open()
+        return await self._with(target, lambda connection: connection.open())
 
     async def list_tools(self, target: Target, *, fresh: bool = False) -> ToolList | Failure:
         """Return a server's tools; see `ServerConnection.list_tools`."""
-        async with self._used(target) as connection:
-            return await connection.list_tools(fresh=fresh)
+        return await self._with(target, lambda connection: connection.list_tools(fresh=fresh))
 
     async def call(
         self,
@@ -111,14 +110,16 @@ class ServerPool:
             if not await _taken(slots.free, until_s):
                 return refused(f"{definition.name} has no free call ({_limit(definition)})")
             try:
-                async with self._used(target) as connection:
-                    return await connection.call(
+                return await self._with(
+                    target,
+                    lambda connection: connection.call(
                         tool,
                         arguments,
                         trace=trace,
                         answerer=answerer,
                         total_s=max(0.0, until_s - _now_s()),
-                    )
+                    ),
+                )
             finally:
                 slots.free.release()
         finally:
@@ -149,18 +150,30 @@ class ServerPool:
             for one in kept:
                 group.create_task(one.connection.close())
 
-    @asynccontextmanager
-    async def _used(self, target: Target) -> AsyncIterator[ServerConnection]:
+    async def _with(
+        self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
+    ) -> _Outcome | Failure:
         kept = self._kept.get(target.key)
         if kept is None:
+            if len(self._kept) >= self._parts.limits.connections_max and not self._make_room():
+                most = self._parts.limits.connections_max
+                return refused(f"{most} servers are in use at once, and no more can be")
             connection = ServerConnection(target.definition, target.credential, self._parts)
             kept = self._kept[target.key] = _Kept(connection, _now_s())
         kept.users += 1
         try:
-            yield kept.connection
+            return await work(kept.connection)
         finally:
             kept.users -= 1
             kept.used_s = _now_s()
+
+    def _make_room(self) -> bool:
+        """Close the connection that was idle longest; return whether there was one."""
+        idle = [(kept.used_s, key) for key, kept in self._kept.items() if not kept.users]
+        if not idle:
+            return False
+        self._parts.spawn(self._kept.pop(min(idle)[1]).connection.close())
+        return True
 
 
 @asynccontextmanager

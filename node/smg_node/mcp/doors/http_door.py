@@ -37,6 +37,8 @@ RESUMES_MAX: Final = 10
 _DRAIN_S: Final = 1.0
 _TELL_S: Final = 5.0
 _LISTEN_RETRY_S_MAX: Final = 60.0
+_HARMLESS: Final = ("server/discover", "initialize", "tools/list", "tasks/get")
+"""Requests that may be sent again where no answer came: they do nothing."""
 _BROKE: Final = "the connection broke before the answer came; what was asked may have run"
 
 
@@ -55,6 +57,9 @@ class HttpDoor:
     async def ask(self, session: Session, request: Request, on_progress: OnProgress) -> Exchange:
         """See `Door`."""
         answer = await self._calls.send("POST", request.headers, request.body)
+        if isinstance(answer, Failure) and answer.sent and request.method in _HARMLESS:
+            # A kept connection may be closed by the server in the moment it is used again.
+            answer = await self._calls.send("POST", request.headers, request.body)
         if isinstance(answer, Failure):
             session.close_request(request.id)
             return Exchange(answer)
@@ -213,7 +218,7 @@ class _Reading:
         self, answer: HttpAnswer, stream: SseEvents, silence_s: float | None
     ) -> Outcome | None:
         """Return the outcome in a stream by GET, None if it ends, breaks, or is silent for so long."""
-        reader = AnswerReader(answer.status, dict(answer.headers), 0)
+        reader = AnswerReader(answer.status, dict(answer.headers), stream.event_bytes_max)
         reader.stream = stream
         self.silent = False
         try:

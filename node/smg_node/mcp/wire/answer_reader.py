@@ -13,7 +13,7 @@ from smg_node.mcp.wire.sse_events import SseEvents, TooLargeError
 
 _ERROR_BYTES_MAX: Final = 1 << 20
 """Of the body of a 4xx or 5xx: an error message, or somebody's page, which is not read."""
-_FIRST_ERROR: Final = 300
+_SUCCESS: Final = range(200, 300)
 _NO_BODY: Final = (202, 204)
 _RETRY_AFTER_MAX_S: Final = 86_400
 
@@ -29,7 +29,7 @@ class AnswerReader:
         self.stream = SseEvents(answer_bytes_max) if kind == "text/event-stream" else None
         """The parser of a stream of events, None for a body in one piece."""
         self._max = answer_bytes_max
-        self._is_error = status >= _FIRST_ERROR
+        self._is_error = status not in _SUCCESS
         self._retry_after_s = _seconds(headers.get("retry-after", ""))
         self._held: list[bytes] = []
         self._size = 0

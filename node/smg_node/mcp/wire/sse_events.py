@@ -32,7 +32,7 @@ class SseEvents:
         """The id of the last event that had one, "" before."""
         self.retry_ms: int | None = None
         """How long to wait before the stream is asked for again, as the server last said."""
-        self._max = event_bytes_max
+        self.event_bytes_max = event_bytes_max
         self._held: list[bytes] = []
         self._size = 0
         self._data: list[bytes] = []
@@ -85,7 +85,7 @@ class SseEvents:
             self.last_id = self._id
         if self._data:
             data = b"\n".join(self._data)
-            if len(data) > self._max:
+            if len(data) > self.event_bytes_max:
                 raise TooLargeError
             if data:
                 events.append(SseEvent(self._name.decode("utf-8", "replace") or "message", data))
@@ -93,5 +93,5 @@ class SseEvents:
 
     def _check(self) -> None:
         # A line may carry the name of its field besides.
-        if self._size > self._max + _ID_BYTES_MAX:
+        if self._size > self.event_bytes_max + _ID_BYTES_MAX:
             raise TooLargeError

@@ -72,7 +72,7 @@ async def test_one_broken_connection_loses_one_of_fifty_calls(era: str) -> None:
         assert [one.code for one in failures] == [502]
         assert "may have run" in failures[0].message
         assert failures[0].sent
-        assert server.book.runs["slow"] == 50
+        assert server.book.runs["slow"] == server.book.methods["tools/call"] == 50
         assert len(outcomes) - len(failures) == 49
 
 
@@ -181,6 +181,18 @@ async def test_a_broken_stream_of_the_modern_era_has_lost_the_call() -> None:
         failed = failure(await pool.call(target(server), "write", "{}"))
         assert (failed.code, failed.sent) == (502, True)
         assert "may have run" in failed.message
+
+
+@ERAS
+async def test_what_does_nothing_is_sent_again_where_no_answer_came(era: str) -> None:
+    opener = "server/discover" if era == "modern" else "initialize"
+    faults = [f"reset:method={method},times=1" for method in (opener, "tools/list", "tools/call")]
+    async with served(era, *faults) as server, pooled() as pool:
+        at = target(server)
+        assert isinstance(await pool.list_tools(at), ToolList)
+        assert failure(await pool.call(at, "write", "{}")).code == 502
+        counted = server.book.methods
+        assert [counted[one] for one in (opener, "tools/list", "tools/call")] == [2, 2, 1]
 
 
 async def test_a_server_that_cannot_be_reached_has_run_nothing() -> None:

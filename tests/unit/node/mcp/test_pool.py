@@ -1,6 +1,7 @@
 """Pool: what is shared and what is not, lists that are kept, limits, and idle connections."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from smg_node.mcp.definition import bearer
 from smg_node.mcp.failures import Failure, FailureKind
@@ -8,7 +9,7 @@ from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import WAITING_PER_SLOT, Target
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
-from support.mcp.faulty_server import pooled, served, target
+from support.mcp.faulty_server import pooled, served, target, until
 
 
 async def test_connections_are_by_server_credential_and_tenant() -> None:
@@ -117,3 +118,22 @@ async def test_the_end_of_the_pool_ends_every_session() -> None:
             await pool.open(target(server))
             await pool.open(Target(target(server).definition, tenant="b"))
         assert server.book.deleted == 2
+
+
+async def test_beyond_its_limit_the_longest_idle_connection_gives_way() -> None:
+    async with served("handshake") as server, pooled(McpLimits(connections_max=2)) as pool:
+        a, b, c = (Target(target(server).definition, tenant=tenant) for tenant in "abc")
+        for one in (a, b, a, c):
+            assert isinstance(await pool.call(one, "echo", "{}"), CallResult)
+        assert len(pool) == 2
+        await until(lambda: server.book.deleted == 1)
+        assert server.book.opened == 3
+        busy = [pool.call(one, "slow", '{"seconds": 0.5}') for one in (a, c)]
+        late = asyncio.sleep(0.2, pool.call(b, "echo", "{}"))
+        *_, refused = await asyncio.gather(*busy, _of(late))
+        assert isinstance(refused, Failure)
+        assert "2 servers" in refused.message
+
+
+async def _of(late: Awaitable[Awaitable[CallResult | Failure]]) -> CallResult | Failure:
+    return await (await late)

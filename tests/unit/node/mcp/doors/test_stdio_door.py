@@ -4,10 +4,13 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable, Coroutine
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from smg_node.mcp.definition import ServerDefinition, checked
 from smg_node.mcp.doors.child_process import environment_of
@@ -150,6 +153,21 @@ async def test_neither_a_stubborn_process_nor_what_it_started_is_left(tmp_path: 
         assert all(map(alive, family))
         assert os.getpgid(family[1]) == family[0] != os.getpgid(0)
     assert not any(map(alive, family))
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        test_a_process_is_opened_listed_and_called,
+        test_neither_a_stubborn_process_nor_what_it_started_is_left,
+    ],
+)
+def test_the_loop_of_nodes_does_the_same(
+    history: Callable[..., Coroutine[Any, Any, None]], tmp_path: Path
+) -> None:
+    given = {"era": "modern"} if "era" in signature(history).parameters else {}
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(history(**given, tmp_path=tmp_path))
 
 
 def test_a_process_is_given_little_of_our_environment() -> None:
