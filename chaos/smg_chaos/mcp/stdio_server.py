@@ -26,13 +26,11 @@ class StdioServer:
 
     async def serve(self) -> None:
         """Serve until the input ends."""
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=64 << 20)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         sys.stderr.write("an MCP server on purpose is ready\n")
         sys.stderr.flush()
         async with asyncio.TaskGroup() as group:
-            while line := await reader.readline():
+            # In a thread, because an input that is a file or nothing cannot be waited for.
+            while line := await asyncio.to_thread(sys.stdin.buffer.readline):
                 message = json.loads(line)
                 if message.get("id") is None or "method" not in message:
                     self._noted(message)
