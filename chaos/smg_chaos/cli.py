@@ -16,6 +16,11 @@ from typer.main import get_command
 _COMMANDS: Final = {
     "engine": ("smg_chaos.engine.cli", "Serve a simulated inference engine."),
     "vendor": ("smg_chaos.vendor.cli", "Serve a stand-in of a vendor of models."),
+    "mcp-server": (
+        "smg_chaos.mcp.cli",
+        "Serve an MCP server with faults, which counts what it runs.",
+    ),
+    "mcp-cost": ("smg_chaos.mcp.cost_cli", "Measure what a call of a tool costs a node."),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
     "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
     "crowd": ("smg_chaos.bench.crowd_cli", "Put thousands of streams on one gateway at once."),

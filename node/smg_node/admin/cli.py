@@ -24,6 +24,7 @@ from smg_node.admin.commands.db import db_app
 from smg_node.admin.commands.explain import explain
 from smg_node.admin.commands.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
+from smg_node.admin.commands.mcp import mcp_app
 from smg_node.admin.commands.overview import loads, models_app, status
 from smg_node.admin.commands.providers.prices import prices_app
 from smg_node.admin.commands.providers.providers import providers_app
@@ -117,6 +118,7 @@ def build_app() -> typer.Typer:
     app.add_typer(db_app, name="db")
     app.add_typer(keys_app, name="keys")
     app.add_typer(limits_app, name="limits")
+    app.add_typer(mcp_app, name="mcp")
     app.add_typer(models_app, name="models")
     app.add_typer(providers_app, name="providers")
     app.add_typer(routes_app, name="routes")

@@ -29,6 +29,7 @@ _READINGS: Final = {
                 "operating.md",
                 "disaggregation.md",
                 "providers.md",
+                "tools.md",
             )
         ),
     ),

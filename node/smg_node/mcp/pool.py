@@ -1,0 +1,237 @@
+"""Pool of connections to MCP servers: one per server, credential and tenant, with limits and an end for idle ones.
+
+A connection is made at the first use. A request whose connection breaks loses only itself, because by HTTP each has an
+answer of its own. What runs beside requests (streams, notices of cancelled calls, the look for idle connections) runs in
+the pool's group of tasks, for as long as it is entered; nothing of it can fail the pool.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ssl import SSLContext
+from typing import Any, Final, TypeVar
+
+from smg_node.engines.http.aiohttp_client import trusting
+from smg_node.mcp.connection import ServerConnection
+from smg_node.mcp.connection_parts import ConnectionParts
+from smg_node.mcp.definition import NO_CREDENTIAL, Credential, ServerDefinition
+from smg_node.mcp.failures import Failure, refused
+from smg_node.mcp.limits import McpLimits
+from smg_node.mcp.session.opening import Opened
+from smg_node.mcp.session.session import RequestIds
+from smg_node.mcp.session.tool_call import Answerer, declined
+from smg_node.mcp.tools.tool import ToolList
+from smg_node.mcp.tools.tool_result import CallResult
+
+WAITING_PER_SLOT: Final = 32
+"""So many calls may wait for each that may be open, before further ones are refused."""
+_LOOKS_MAX_S: Final = 30.0
+_Outcome = TypeVar("_Outcome")
+_log: Final = logging.getLogger("smg_node.mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One server as one tenant uses it; nothing is shared between two of these."""
+
+    definition: ServerDefinition
+    credential: Credential = NO_CREDENTIAL
+    tenant: str = ""
+    key: tuple[str, str, str] = field(init=False, compare=False)
+    """By which connections are kept: digests of definition and credential, and the tenant."""
+
+    def __post_init__(self) -> None:
+        key = (self.definition.digest, self.credential.digest, self.tenant)
+        object.__setattr__(self, "key", key)
+
+
+class _Slots:
+    """How many calls to one server are open, and how many wait."""
+
+    def __init__(self, open_max: int) -> None:
+        self.free = asyncio.Semaphore(open_max)
+        self.users = 0
+        self.users_max = open_max * (1 + WAITING_PER_SLOT)
+
+
+class _Kept:
+    """One connection of the pool, and how it is used."""
+
+    def __init__(self, connection: ServerConnection, now_s: float) -> None:
+        self.connection = connection
+        self.users = 0
+        self.used_s = now_s
+
+
+class ServerPool:
+    """Connections by server, credential and tenant. Made by `server_pool`."""
+
+    def __init__(self, parts: ConnectionParts) -> None:
+        self._parts = parts
+        self._kept: dict[tuple[str, str, str], _Kept] = {}
+        self._slots: dict[str, _Slots] = {}
+
+    def __len__(self) -> int:
+        """Return how many connections there are."""
+        return len(self._kept)
+
+    async def open(self, target: Target) -> Opened | Failure:
+        """Return how a server is opened, after opening it if need be."""
+        return await self._with(target, lambda connection: connection.open())
+
+    async def list_tools(self, target: Target, *, fresh: bool = False) -> ToolList | Failure:
+        """Return a server's tools; see `ServerConnection.list_tools`."""
+        return await self._with(target, lambda connection: connection.list_tools(fresh=fresh))
+
+    async def call(
+        self,
+        target: Target,
+        tool: str,
+        arguments: str | bytes,
+        *,
+        trace: Mapping[str, str] | None = None,
+        answerer: Answerer = declined,
+        total_s: float | None = None,
+    ) -> CallResult | Failure:
+        """Call a tool; see `ServerConnection.call`. Waits where the server has as many calls open as it may."""
+        most_s = self._parts.limits.call_total_s
+        until_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
+        definition = target.definition
+        digest = target.key[0]
+        slots = self._slots.get(digest)
+        if slots is None:
+            slots = self._slots[digest] = _Slots(definition.concurrency)
+        if slots.users >= slots.users_max:
+            return refused(f"{definition.name} has too many calls waiting ({_limit(definition)})")
+        slots.users += 1
+        try:
+            if not await _taken(slots.free, until_s):
+                return refused(f"{definition.name} has no free call ({_limit(definition)})")
+            try:
+                return await self._with(
+                    target,
+                    lambda connection: connection.call(
+                        tool,
+                        arguments,
+                        trace=trace,
+                        answerer=answerer,
+                        total_s=max(0.0, until_s - _now_s()),
+                    ),
+                )
+            finally:
+                slots.free.release()
+        finally:
+            slots.users -= 1
+            if not slots.users:
+                self._slots.pop(digest, None)
+
+    async def close_idle(self) -> float:
+        """Close the connections that nobody has used for too long; return seconds until the next one is."""
+        idle_s = self._parts.limits.session_idle_s
+        now_s = _now_s()
+        idle = [
+            key
+            for key, kept in self._kept.items()
+            if not kept.users and now_s - kept.used_s >= idle_s
+        ]
+        for key in idle:
+            # Taken out first: whoever needs the server meanwhile makes a new connection.
+            await self._kept.pop(key).connection.close()
+        ages = [now_s - kept.used_s for kept in self._kept.values()]
+        return max(0.0, idle_s - max(ages, default=0.0))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        kept = list(self._kept.values())
+        self._kept.clear()
+        async with asyncio.TaskGroup() as group:
+            for one in kept:
+                group.create_task(one.connection.close())
+
+    async def _with(
+        self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
+    ) -> _Outcome | Failure:
+        kept = self._kept.get(target.key)
+        if kept is None:
+            if len(self._kept) >= self._parts.limits.connections_max and not self._make_room():
+                most = self._parts.limits.connections_max
+                return refused(f"{most} servers are in use at once, and no more can be")
+            connection = ServerConnection(target.definition, target.credential, self._parts)
+            kept = self._kept[target.key] = _Kept(connection, _now_s())
+        kept.users += 1
+        try:
+            return await work(kept.connection)
+        finally:
+            kept.users -= 1
+            kept.used_s = _now_s()
+
+    def _make_room(self) -> bool:
+        """Close the connection that was idle longest; return whether there was one."""
+        idle = [(kept.used_s, key) for key, kept in self._kept.items() if not kept.users]
+        if not idle:
+            return False
+        self._parts.spawn(self._kept.pop(min(idle)[1]).connection.close())
+        return True
+
+
+@asynccontextmanager
+async def server_pool(
+    *,
+    id_prefix: str,
+    limits: McpLimits = McpLimits(),  # noqa: B008  # frozen: one for all
+    trust: Callable[[], SSLContext] = trusting,
+    proxy: str = "",
+) -> AsyncIterator[ServerPool]:
+    """Yield a pool whose connections live until the end of the context. `id_prefix` begins the ids of its requests."""
+    async with asyncio.TaskGroup() as group:
+
+        def spawn(work: Coroutine[Any, Any, None]) -> None:
+            task = group.create_task(_guarded(work))
+            beside.add(task)
+            task.add_done_callback(beside.discard)
+
+        beside: set[asyncio.Task[None]] = set()
+        parts = ConnectionParts(limits, RequestIds(id_prefix), spawn, trust=trust, proxy=proxy)
+        pool = ServerPool(parts)
+        spawn(_close_idle(pool))
+        try:
+            yield pool
+        finally:
+            await pool.close()
+            for task in tuple(beside):
+                task.cancel()
+
+
+async def _taken(free: asyncio.Semaphore, until_s: float) -> bool:
+    """Take one of the free calls, once there is one; return whether there was one in time."""
+    if not free.locked():
+        return await free.acquire()
+    try:
+        async with asyncio.timeout_at(until_s):
+            await free.acquire()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _limit(definition: ServerDefinition) -> str:
+    return f"concurrency {definition.concurrency}"
+
+
+async def _close_idle(pool: ServerPool) -> None:
+    while True:
+        left_s = await pool.close_idle()
+        await asyncio.sleep(min(max(left_s, 1.0), _LOOKS_MAX_S))
+
+
+async def _guarded(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Exception:  # a stream of one server must not end the connections of all others
+        _log.exception("work beside calls of MCP servers failed")
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,1 @@
+"""Tools as MCP servers list and answer them: definitions, mirrored arguments, results, their content; pure."""

@@ -1,0 +1,1 @@
+"""Wire forms of MCP: JSON-RPC messages, request headers, server-sent events, lines, HTTP answers; pure."""
