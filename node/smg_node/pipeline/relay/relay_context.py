@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from smg_node.admission.admission import Admission
@@ -26,10 +25,8 @@ from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.observability.journey_log import Journal
-from smg_node.pipeline.placement.own_models import is_server, is_target
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.relay.relay_call import Head
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
 from smg_node.routing.retry_budget import RetryBudgets
@@ -118,24 +115,6 @@ class RelayParts:
     """What is expected of vendors' prompt caches; None where no route can be."""
     prices: PriceBook = field(default_factory=PriceBook)
     post: ShadowPost = field(default_factory=ShadowPost)
-
-    def filtered(
-        self,
-        model: RelayedModel,
-        asked: Relayable,
-        context: RequestContext,
-        key: str,
-        public: str,
-        *,
-        servers: bool = False,
-    ) -> TargetFilter:
-        """Return what says which workers of a model may be given a request for `public`: its `servers`, or all of them;
-        its targets only, where one of them stands for servers.
-        """
-        kind = is_server if servers else is_target if self.placer.own.names(model) else None
-        serving = partial(self.fleet.serving, model)
-        place, room = (context, public, key, self.prices), self.placer.has_room
-        return TargetFilter(asked, self.clock, serving, *place, has_room=room, kind=kind)
 
 
 class Listener(Protocol):

@@ -12,9 +12,9 @@ from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import RelayParts, Spent
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import Relayable, answer_length
 from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.routes.target_filter import TargetFilter
 
 if TYPE_CHECKING:
     from smg_node.pipeline.relay.vendors.call_prices import CallPrices

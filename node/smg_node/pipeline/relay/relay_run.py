@@ -47,6 +47,7 @@ from smg_node.pipeline.relay.relay_eligibility import (
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.response_filter import ResponseFilter, UsageReader
+from smg_node.pipeline.relay.routes.target_filter import filtered
 from smg_node.pipeline.relay.run_report import RunEnd, is_clients, note_broken, report
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts, Broken, GiveUp
@@ -176,7 +177,7 @@ class RelayRun:
             found = known
         self._model = found.name
         place = self._context, checked_key(self._key), found.name
-        self._targets = parts.filtered(found, asked, *place)
+        self._targets = filtered(parts, found, asked, *place)
         self._split = self._targets.split
         parts.retries.of(found.name).asked(parts.clock.monotonic_s())
         await self.meter.enter(found.name, self._targets)

@@ -17,6 +17,7 @@ from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.routes.target_filter import filtered
 
 
 class OwnRelays(Relays):
@@ -87,7 +88,7 @@ class OwnRelayRun(RelayRun):
         parts, model = self._parts, self._of.model
         self._model = self._of.public
         place = self._context, checked_key(self._key), self._model
-        self._targets = parts.filtered(model, self._asked, *place, servers=True)
+        self._targets = filtered(parts, model, self._asked, *place, servers=True)
         parts.retries.of(model.name).asked(parts.clock.monotonic_s())
         return model
 

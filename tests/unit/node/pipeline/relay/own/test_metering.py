@@ -7,10 +7,10 @@ from smg_node.admission.admission import Admission
 from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.relay.relay_context import RelayParts
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_metering import RelayMeter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.response_filter import UsageReader
+from smg_node.pipeline.relay.routes.target_filter import TargetFilter
 from smg_node.system_clock import SystemClock
 from support.rights.fake_rights import LimitWorld, door_of, limit, whole
 

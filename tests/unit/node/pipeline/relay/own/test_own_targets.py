@@ -19,8 +19,8 @@ from smg_node.engines.http.vendor_side import VendorSide
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_spec import ON_LABEL, DeclaredWorker
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE, OWN, Relayable, relayable
+from smg_node.pipeline.relay.routes.target_filter import TargetFilter
 from support.engines.fake_engine import card
 from support.fleet.breakers import breaker, fail
 

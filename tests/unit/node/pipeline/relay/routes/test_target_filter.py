@@ -12,9 +12,9 @@ from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.fleet.health.circuit_breaker import State
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.relay.relay_eligibility import PATIENCE_S, TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
 from smg_node.pipeline.relay.routes.request_split import RequestSplit
+from smg_node.pipeline.relay.routes.target_filter import PATIENCE_S, TargetFilter
 from smg_node.providers.routes.split_rule import SplitRule
 from smg_node.system_clock import SystemClock
 

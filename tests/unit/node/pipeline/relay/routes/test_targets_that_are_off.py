@@ -13,8 +13,8 @@ from smg_node.core.prices.price_list import PriceBook
 from smg_node.core.request_context import RequestContext
 from smg_node.engines.http.http_engine import HttpEngine
 from smg_node.fleet.workers.worker import Worker
-from smg_node.pipeline.relay.relay_eligibility import TargetFilter
 from smg_node.pipeline.relay.relay_request import APIS, relayable
+from smg_node.pipeline.relay.routes.target_filter import TargetFilter
 from smg_node.system_clock import SystemClock
 from support.fleet.breakers import breaker, fail
 
