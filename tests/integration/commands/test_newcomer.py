@@ -52,6 +52,7 @@ _NOT_RUN: Final[dict[str, int]] = {
     "README.md": 1,
     "docs/coding-agents.md": 2,
     "docs/interactions.md": 2,
+    "docs/providers.md": 1,
 }
 
 
