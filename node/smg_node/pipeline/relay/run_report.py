@@ -63,8 +63,10 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
 
 
 def is_clients(error: SmgError) -> bool:
-    """Whether an error says something of the request, or of its client, and nothing of who was asked."""
-    return error.kind in _CLIENTS or isinstance(error, LimitedError)
+    """Whether an error says something of the request, or of its client, and nothing of who was asked: a provider's own
+    limit says that.
+    """
+    return error.kind in _CLIENTS or (isinstance(error, LimitedError) and not error.provider)
 
 
 def note_broken(

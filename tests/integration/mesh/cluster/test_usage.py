@@ -127,13 +127,10 @@ def test_usage_is_summed_up_at_either_node_and_outlives_every_end(pair: Pair) ->
     a, b = pair.nodes["a"], pair.nodes["b"]
     made = json.loads(a.admin("keys", "create", "--tenant", "acme", "--json").out)
     key, key_id = made["key"], made["id"]
-    until(lambda: said(b, key).status == 200, "known at b")
+    # While data is open to everybody, a request with a key that is not known yet is nobody's.
+    until(lambda: key_id in b.admin("keys", "list", "--json").out, "known at b")
     used = plus(talk(a, key, 3), talk(b, key, 4))
     one = talk(b, "", 1)
-    # Those that asked whether the key is known count as well, as far as they were answered.
-    extra = sums(a, "?tenant=acme")["total"]["requests"] - used["requests"]
-    assert extra >= 1
-    used = plus(used, {name: count * extra for name, count in one.items()})
     assert said(a, key, "no-such-model").status == 404
     for node in (a, b):
         assert total(node, "?tenant=acme") == used
