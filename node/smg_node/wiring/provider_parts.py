@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
 from smg_node.cluster.providers.provider_metrics import watch_providers
-from smg_node.config.settings import Settings
+from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock
 from smg_node.fleet.fleet import Fleet
 from smg_node.wiring.base import Base
