@@ -81,16 +81,17 @@ def test_what_is_left_after_a_kill_is_what_can_be_got_in_this_window_and_the_nex
     world.run(4_000)
     world.restart(killed)
     world.run(3_000)
+    # What an owner that died had released is lost: then some of the rest comes bit by bit, or to nobody, and who is asked
+    # first may not have heard of it.
+    doubt = 3 if lent else 0
     for _ in range(3):
         said = told(world, asked)
         shown = remaining(world)
-        assert said == shown
+        assert abs(said - shown) <= doubt
         got = ask(world, asked, 100)
         left = remaining(world)
         assert told(world, asked) == left
-        # What an owner that died had released is lost: then some of the rest comes bit by bit, or to nobody.
-        lost = shown - got - left
-        assert 0 <= lost <= (3 if lent else 0)
+        assert 0 <= shown - got - left <= doubt
         assert ask(world, asked, 100, within_ms=world.to_border(60_000) - 600) == left
         window = world.window(60_000)
         assert [one for one in world.faults() if one.place.window == window] == []
