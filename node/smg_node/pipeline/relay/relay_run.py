@@ -259,9 +259,10 @@ class RelayRun:
         """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
-        if isinstance(error, LimitedError) and self._context.target_worker is None:
-            # Nothing was sent: the provider's own limit has too little left, and others are asked.
-            hold.ended(now_s)
+        if isinstance(error, LimitedError) and error.provider and not said:
+            # Nothing was sent: the provider's own limit has too little left. It says nothing of the vendor, and others are asked.
+            if self._context.target_worker is not None:
+                raise error
             self._targets.spent(error)
             note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
             return 0.0

@@ -63,8 +63,13 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
 
 
 def is_clients(error: SmgError) -> bool:
-    """Whether an error says something of the request, or of its client, and nothing of who was asked."""
-    return error.kind in _CLIENTS or isinstance(error, LimitedError)
+    """Whether an error says something of the request, or of its client, and nothing of who was asked.
+
+    What a provider's own limit refuses is no such error: another target may have more.
+    """
+    if isinstance(error, LimitedError):
+        return not error.provider
+    return error.kind in _CLIENTS
 
 
 def note_broken(

@@ -250,7 +250,7 @@ class TargetFilter:
             if side is None:
                 return
             pause_s, error = self._pause_s(side), partial(self._off_error, side)
-            if pause_s <= self._patience_s:
+            if not self._is_off(side):
                 pause_s = _shut_s(worker, self._clock.monotonic_s())
                 error = partial(_shut, side, pause_s)
             if not pause_s:
@@ -277,7 +277,8 @@ class TargetFilter:
         return side is None or not self._is_off(side)
 
     def _is_off(self, side: VendorSide) -> bool:
-        return self._pause_s(side) > self._patience_s
+        # A limit that is spent is not waited for: it would be asked again and again.
+        return self._pause_s(side) > self._patience_s or side.provider in self._spent
 
     def _pause_s(self, side: VendorSide) -> float:
         """Return for how long a vendor's model cannot be given this request, 0.0 if it can now."""
