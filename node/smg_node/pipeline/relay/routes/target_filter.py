@@ -266,7 +266,8 @@ class TargetFilter:
     def _is_foreign(self, worker: Worker) -> bool:
         """Whether it is there for a split or a shadow alone, and not for this request."""
         inside = self.split is not None and self.split.side == "in" and SPLIT_LABEL in worker.labels
-        return ONLY_LABEL in worker.labels and not inside and vendor_of(worker) is not None
+        target = vendor_of(worker) is not None or worker.own_model
+        return ONLY_LABEL in worker.labels and not inside and bool(target)
 
     def _is_open(self, worker: Worker) -> bool:
         """Whether a target would be called at once, as far as its account or its own workers go."""

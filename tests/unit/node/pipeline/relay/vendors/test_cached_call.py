@@ -198,7 +198,11 @@ async def test_who_waits_for_a_cache_is_charged_when_the_wait_is_over() -> None:
     side, cached = Side(), Cached()
     cached.wait_s = 5.0
     call = call_of(side, cached, streamed=True, admission=door_of(limits))
-    waiting = asyncio.ensure_future(anext(call.answer(REQUEST)))
+
+    async def first() -> None:
+        await anext(call.answer(REQUEST))
+
+    waiting = asyncio.create_task(first())
     for _ in range(5):
         await asyncio.sleep(0)
     assert not waiting.done()
