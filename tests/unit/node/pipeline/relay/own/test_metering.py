@@ -45,7 +45,7 @@ class Targets:
 def parts(admission: Admission | None, prices: PriceBook | None = None) -> RelayParts:
     """Return what a meter needs of them."""
     book = PriceBook() if prices is None else prices
-    found = SimpleNamespace(admission=admission, prices=book, clock=SystemClock())
+    found = SimpleNamespace(admission=admission, prices=book, clock=SystemClock(), copies=False)
     return cast("RelayParts", found)
 
 

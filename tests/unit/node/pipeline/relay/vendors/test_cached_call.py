@@ -202,13 +202,13 @@ async def test_who_waits_for_a_cache_is_charged_when_the_wait_is_over() -> None:
     async def first() -> None:
         await anext(call.answer(REQUEST))
 
-    waiting = asyncio.create_task(first())
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert not waiting.done()
-    assert whole(share) == (5, 0)
-    waiting.cancel()
-    await asyncio.wait([waiting])
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(first())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        assert whole(share) == (5, 0)
+        waiting.cancel()
     assert side.asked == []
     cached.wait_s = 0.001
     async for _ in call_of(side, cached, streamed=True, admission=door_of(limits)).answer(REQUEST):
