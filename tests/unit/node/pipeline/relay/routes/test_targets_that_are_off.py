@@ -157,3 +157,21 @@ def test_a_spent_provider_is_not_waited_for_where_a_rest_would_be() -> None:
     assert not targets.fits(second)
     with pytest.raises(LimitedError):
         targets.check()
+
+
+def test_only_a_call_that_would_have_been_made_is_missed() -> None:
+    resting, fallback, shadow = Side("a", off_s=1.0), Side("b", off_s=9.0), Side("c", off_s=9.0)
+    workers = [
+        cast("Worker", Target(resting, {"choose": "affinity"})),
+        target(fallback, on="rate"),
+        cast("Worker", Target(shadow, {"only": "shadow"})),
+    ]
+    targets = filter_of(*workers)
+    targets.check()
+    # The first is waited for, and asked then; the others are for other requests.
+    assert [targets.fits(one) for one in workers] == [True, False, False]
+    assert [side.missed_tokens for side in (resting, fallback, shadow)] == [[], [], []]
+    targets.spent(spent("a", 9.0))
+    with pytest.raises(SmgError):
+        targets.check()
+    assert [len(side.missed_tokens) for side in (resting, fallback, shadow)] == [1, 1, 0]
