@@ -323,7 +323,7 @@ class VendorTarget:
 
     def cache_places(self, tokens: float) -> Sequence[CachePlace]:
         """See `VendorSide`."""
-        return self.account.cache_places(self._model, {"requests": 1.0, "tokens": tokens})
+        return self.account.cache_places(self._model, _need(tokens))
 
     def cache_key_of(self, dressed: Dressed) -> str:
         """See `VendorSide`."""
@@ -364,7 +364,7 @@ class VendorTarget:
         return failure.error
 
 
-def _need(prompt_tokens: int) -> Mapping[str, float]:
+def _need(prompt_tokens: float) -> Mapping[str, float]:
     """Return what one call spends of an account, by the names that vendors give it."""
     return {"requests": 1.0, "tokens": prompt_tokens, "input-tokens": prompt_tokens}
 

@@ -138,6 +138,9 @@ class OpaqueStateCache:
         outcome, answer = "cancelled", None
         try:
             store = self._store or await self._started()
+            if store is None:
+                outcome = "away"
+                return None
             async with asyncio.timeout(self._call_s):
                 answer = await ask(store)
             outcome = "ok"
@@ -151,9 +154,12 @@ class OpaqueStateCache:
             self._observe(operation, outcome, self._now_s() - began_s)
         return answer
 
-    async def _started(self) -> "HistoryStore":
+    async def _started(self) -> "HistoryStore | None":
+        """Return the open store; None where somebody who came before found that it cannot be opened."""
         async with self._opening:
             if self._store is None:
+                if self._now_s() < self._rests_until_s:
+                    return None
                 async with asyncio.timeout(OPEN_S):
                     store = await asyncio.to_thread(self._open_store)
                     await store.start()

@@ -115,6 +115,8 @@ class RelayParts:
     """What is expected of vendors' prompt caches; None where no route can be."""
     prices: PriceBook = field(default_factory=PriceBook)
     post: ShadowPost = field(default_factory=ShadowPost)
+    copies: bool = False
+    """Whether these are copies of requests: no client's limits are charged, only those of providers."""
 
 
 class Listener(Protocol):

@@ -30,7 +30,7 @@ class RelayMeter:
     def __init__(self, parts: RelayParts, asked: Relayable, context: RequestContext) -> None:
         self.ticket: Ticket | None = None
         self._parts = parts
-        self._admission = parts.admission
+        self._admission = None if parts.copies else parts.admission
         self._prices: CallPrices | None = None
         """Prices of its targets, where they matter: it may be answered by vendors."""
         self._asked = asked
@@ -45,7 +45,7 @@ class RelayMeter:
         self._at_vendors().called(side, spent)
 
     def own_called(self, model: str, usage: UsageReader) -> None:
-        """Take in that own engines were called; what they took is part of the cost where vendors were called before."""
+        """Take in that own engines were called; what they took is priced where vendors could be called instead."""
         if self._prices is not None:
             self._prices.own_called(model, usage)
 
@@ -144,9 +144,7 @@ class RelayMeter:
     ) -> None:
         """Give back the unused charge; `failed` is whether a worker or its node gave no answer."""
         ticket, asked = self.ticket, self._asked
-        # What own engines answered costs what the price of the public name says.
-        foreign = self._prices is not None and not self._handed
-        cost_micro = self._prices.cost_micro if foreign and self._prices is not None else None
+        cost_micro = None if self._prices is None else self._prices.cost_micro
         if ticket is None:
             return
         if not called:

@@ -128,7 +128,8 @@ class RelayRun:
             failed, called = self._failure is not None, self.attempts > 0
             self.meter.settle(self._usage, called=called, failed=failed, complete=self._over)
             self._report(journey)
-        if tap is not None:
+        # What own engines tell past the bytes of an answer is not here to be compared.
+        if tap is not None and not (self._own is not None and self._own.said):
             used = self.meter.used(self._usage, called=True, failed=False)
             tap.over(self.worker, self._first_s, used, self.meter.bills)
 
@@ -259,9 +260,10 @@ class RelayRun:
         """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
-        if isinstance(error, LimitedError) and self._context.target_worker is None:
-            # Nothing was sent: the provider's own limit has too little left, and others are asked.
-            hold.ended(now_s)
+        if isinstance(error, LimitedError) and error.provider and not said:
+            # Nothing was sent: the provider's own limit has too little left. It says nothing of the vendor, and others are asked.
+            if self._context.target_worker is not None:
+                raise error
             self._targets.spent(error)
             note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
             return 0.0

@@ -63,10 +63,13 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
 
 
 def is_clients(error: SmgError) -> bool:
-    """Whether an error says something of the request, or of its client, and nothing of who was asked: a provider's own
-    limit says that.
+    """Whether an error says something of the request, or of its client, and nothing of who was asked.
+
+    What a provider's own limit refuses is no such error: another target may have more.
     """
-    return error.kind in _CLIENTS or (isinstance(error, LimitedError) and not error.provider)
+    if isinstance(error, LimitedError):
+        return not error.provider
+    return error.kind in _CLIENTS
 
 
 def note_broken(

@@ -79,6 +79,16 @@ async def test_only_what_no_request_needs_is_left_out_from_then_on(
     assert again.anew is False
 
 
+async def test_a_place_rests_as_long_as_its_account_is_off() -> None:
+    """Whoever waits for a prompt's cache waits for all buckets that the call itself is to find enough in."""
+    one = target("anthropic")
+    told = {"limit": "1000", "remaining": "400", "reset": "2026-09-21T14:14:00Z"}
+    headers = {f"anthropic-ratelimit-input-tokens-{part}": value for part, value in told.items()}
+    one.account.answered((await one.account.use({}))[1], headers)
+    [place] = one.cache_places(700.0)
+    assert place.wait_s == one.off_s(700) > 0
+
+
 async def test_a_clients_own_key_goes_only_where_it_is_taken() -> None:
     own = {CLIENT_KEY_HEADER: "sk-client"}
     assert (await sent(target(), own)).headers["authorization"] == "Bearer sk-node"

@@ -189,12 +189,15 @@ class TargetFilter:
             return ""
         if not self.priced(worker):
             return "its price is not known, and a limit on cost applies"
+        elsewhere = self._elsewhere(worker)
         if side is not None and self._is_off(side):
+            if not elsewhere:
+                self._miss(side)
             spent = self._spent.get(side.provider)
             return f"off: {(spent or side.off_error(self._asked.prompt_tokens)).code}"
         if worker.own_model and not self._is_open(worker) and not self.is_last(worker):
             return "none of its servers has room"
-        return self._elsewhere(worker)
+        return elsewhere
 
     def is_last(self, worker: Worker) -> bool:
         """Whether no other one could be given the request now, so that it may as well wait there."""
@@ -241,6 +244,7 @@ class TargetFilter:
         failed too often to be asked at this moment.
         """
         soonest: tuple[float, Callable[[], SmgError]] | None = None
+        off: list[VendorSide] = []
         for worker in self.serving():
             if not can_take(worker, self._asked) or self._is_foreign(worker):
                 continue
@@ -250,14 +254,18 @@ class TargetFilter:
             if side is None:
                 return
             pause_s, error = self._pause_s(side), partial(self._off_error, side)
-            if pause_s <= self._patience_s:
+            if not self._is_off(side):
                 pause_s = _shut_s(worker, self._clock.monotonic_s())
                 error = partial(_shut, side, pause_s)
+            else:
+                off.append(side)
             if not pause_s:
                 return
             if soonest is None or pause_s < soonest[0]:
                 soonest = pause_s, error
         if soonest is not None:
+            for side in off:
+                self._miss(side)
             raise soonest[1]()
 
     def _off_error(self, side: VendorSide) -> SmgError:
@@ -266,7 +274,8 @@ class TargetFilter:
     def _is_foreign(self, worker: Worker) -> bool:
         """Whether it is there for a split or a shadow alone, and not for this request."""
         inside = self.split is not None and self.split.side == "in" and SPLIT_LABEL in worker.labels
-        return ONLY_LABEL in worker.labels and not inside and vendor_of(worker) is not None
+        target = vendor_of(worker) is not None or worker.own_model
+        return ONLY_LABEL in worker.labels and not inside and bool(target)
 
     def _is_open(self, worker: Worker) -> bool:
         """Whether a target would be called at once, as far as its account or its own workers go."""
@@ -277,21 +286,22 @@ class TargetFilter:
         return side is None or not self._is_off(side)
 
     def _is_off(self, side: VendorSide) -> bool:
-        return self._pause_s(side) > self._patience_s
+        # A limit that is spent is not waited for: it would be asked again and again.
+        return self._pause_s(side) > self._patience_s or side.provider in self._spent
 
     def _pause_s(self, side: VendorSide) -> float:
         """Return for how long a vendor's model cannot be given this request, 0.0 if it can now."""
         spent = self._spent.get(side.provider)
         pause_s = side.off_s(self._asked.prompt_tokens)
-        if pause_s > 0:
-            self._miss(side)
         return pause_s if spent is None else max(pause_s, spent.retry_after_s or SPENT_S)
 
     def _miss(self, side: VendorSide) -> None:
         """Tell a vendor's side that is off that it would have been given this request, once."""
-        if side.provider not in self._missed:
+        tokens = self._asked.prompt_tokens
+        # What only a limit of the cluster holds back is not wanted of the vendor.
+        if side.provider not in self._missed and side.off_s(tokens) > 0:
             self._missed.add(side.provider)
-            side.missed(self._asked.prompt_tokens)
+            side.missed(tokens)
 
     def _joins(self, worker: Worker) -> bool:
         """Whether a target is one of those that are always there, or is needed now."""

@@ -1,7 +1,7 @@
 """Shadow runs: sends copies of answered requests to another target, and compares the two answers.
 
-A copy begins when its original's client has the whole answer, four at a time. It is tried once, charged to no limit, and
-told to nobody. What does not fit (64 waiting, 32 MiB of them, the day's budget) is counted and forgotten. The budget of
+A copy begins when its original's client has the whole answer, four at a time. It is tried once, charged to no limit of a
+client but to those of its provider, and told to nobody. What does not fit (64 waiting, 32 MiB of them, the day's budget) is counted and forgotten. The budget of
 a day is shared out: each process may send its part of it, rounded up, so that the cluster sends at most one more for
 each process. At the end of a process, copies that wait or run are cut.
 """
@@ -9,7 +9,7 @@ each process. At the end of a process, copies that wait or run are cut.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
@@ -28,7 +28,7 @@ from smg_node.dialects.provider_dialect import AnswerListener
 from smg_node.dialects.worker_errors import WorkerError
 from smg_node.fleet.models.served_model import RelayedModel
 from smg_node.pipeline.relay.answer_collector import AnswerCollector, ListenAs, begin_of
-from smg_node.pipeline.relay.relay_context import Asks, RelayParts, ShadowPost, Tap
+from smg_node.pipeline.relay.relay_context import Asks, RelayParts, ShadowPost, StateCache, Tap
 from smg_node.pipeline.relay.relay_request import Relayable
 from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.shadows.shadow_records import (
@@ -183,7 +183,7 @@ async def _compared(one: Shadowed, clock: Clock) -> ShadowRecord:
         keep_text=rule.keep_text,
     )
     record = ShadowRecord(clock.now_ms(), one.context.request_id, one.worker, one.target, own, None)
-    call = _CopyCall(one, wish, clock)
+    call = CopyCall(one, wish, clock)
     try:
         theirs = await call.answer()
     except SmgError as error:
@@ -206,8 +206,8 @@ async def _compared(one: Shadowed, clock: Clock) -> ShadowRecord:
     )
 
 
-class _CopyCall:
-    """The call of one copy: once, at its target, charged to nobody."""
+class CopyCall:
+    """The call of one copy: once, at its target, charged to no client."""
 
     def __init__(self, one: Shadowed, wish: GenerateRequest, clock: Clock) -> None:
         self.outcomes: list[Outcome] = []
@@ -221,8 +221,13 @@ class _CopyCall:
             target_worker=one.target,
             priority="bulk",
         )
-        parts = replace(
-            one.parts, admission=None, on_outcome=self.outcomes.append, post=ShadowPost()
+        cache = one.parts.state_cache
+        self.parts = replace(
+            one.parts,
+            copies=True,
+            on_outcome=self.outcomes.append,
+            post=ShadowPost(),
+            state_cache=None if cache is None else _KeepsNothing(cache),
         )
         self._wish = wish
         self._begin = begin_of(wish, "", clock.now_ms())
@@ -230,7 +235,7 @@ class _CopyCall:
         self._collector: AnswerCollector | None = None
         # Without the client's headers: what it says to one vendor is not for another.
         asks = Asks(one.asks.dialect, True, "", self._listen, one.asks.translate)
-        self._run = RelayRun(parts, one.asked, {}, context, "", asks)
+        self._run = RelayRun(self.parts, one.asked, {}, context, "", asks)
 
     async def answer(self) -> Answer:
         """Return the answer; SmgError if there is none."""
@@ -249,6 +254,20 @@ class _CopyCall:
         reader = listen_as(self._begin, self._tokens, _taken(self._wish))
         self._collector = AnswerCollector(reader, seen=False)
         return self._collector
+
+
+class _KeepsNothing:
+    """The state cache as a copy uses it: its own answer is nobody's, and no later turn may find it; see `StateCache`."""
+
+    def __init__(self, cache: StateCache) -> None:
+        self._cache = cache
+
+    async def keep(self, tenant: str, key: str, row: bytes) -> None:
+        """Keep nothing."""
+
+    async def find(self, tenant: str, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """Return the rows that are there, by key."""
+        return await self._cache.find(tenant, keys)
 
 
 async def _read(one: Shadowed, wish: GenerateRequest) -> Answer:

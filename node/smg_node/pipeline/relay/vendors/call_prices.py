@@ -47,7 +47,8 @@ class CallPrices:
         self._book = book
         self._asked = asked
         self._now_ms = now_ms
-        self._at_vendors = False
+        self._answered = False
+        """Whether a vendor was called, or own engines said what they used."""
         self._own_pico = 0
 
     # ── Before a call ────────────────────────────────────────────────────────
@@ -109,7 +110,7 @@ class CallPrices:
 
     def called(self, side: VendorSide, spent: Spent | None) -> None:
         """Take in that a vendor was called; `spent` is None if it did not begin to answer, and takes nothing."""
-        self._at_vendors, self.last_micro = True, 0
+        self._answered, self.last_micro = True, 0
         if spent is None:
             return
         pico = call_pico(side.price, spent.used, tier=self._tier, day=self._day)
@@ -120,12 +121,16 @@ class CallPrices:
         """Take in that own engines were called: a token there costs what the price of the public name says."""
         self.last_micro = 0
         usage = Usage(used.prompt_tokens, used.completion_tokens, used.cached_tokens)
+        # What was reserved is by the dearest of all targets, and says nothing of them.
+        self._answered |= usage.prompt_tokens + usage.completion_tokens > 0
         self._own_pico += call_pico(self._book.now.of(model), usage, day=self._day) or 0
 
     @property
     def cost_micro(self) -> int | None:
-        """What all calls cost, in millionths of the currency, rounded up; None where no vendor was called."""
-        if not self._at_vendors:
+        """What all calls cost, in millionths of the currency, rounded up; None where no vendor was called, and own engines
+        did not say what they used.
+        """
+        if not self._answered:
             return None
         return micro_up(self._own_pico + sum(bill.cost_pico or 0 for bill in self.bills))
 

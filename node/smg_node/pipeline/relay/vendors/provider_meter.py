@@ -59,8 +59,10 @@ class ProviderMeter:
         try:
             await ticket.enter()
             await ticket.reserve(asked.prompt_tokens, most, answers=asked.answers)
-        except LimitedError as error:
-            error.provider = self._side.provider
+        except BaseException as error:
+            ticket.void()
+            if isinstance(error, LimitedError):
+                error.provider = self._side.provider
             raise
         self._ticket = ticket
 
@@ -90,4 +92,4 @@ class ProviderMeter:
         elif complete or self._spoke:
             ticket.settle_reserved(cost_micro)
         else:
-            ticket.settle(0, 0, 0)
+            ticket.settle(0, 0, 0, cost_micro=cost_micro)

@@ -175,15 +175,16 @@ class VendorCall:
         self, request: RelayRequest, *, native: bool, listened: bool
     ) -> AsyncGenerator[Head | bytes, None]:
         side = self._side
-        await self._meter.begin()
         if not native:
             translate = self._asks.translate
             assert translate is not None, "only what can be translated is placed there"
             self._api, asked = self._preferred(), translate()
             stated = await self._state.restored(asked.wish, self._api, side.quirks())
             self._translation = replace(asked, wish=stated)
-        if self._cached.wait_s:
+        if self._cached.wait_s and not self._again:
             await asyncio.sleep(min(self._cached.wait_s, request.timeout_s))
+        # Right before it is sent: what waits is charged to no window, and no other call is kept from what is left.
+        await self._meter.begin()
         dressed = await self._dressed(native=native)
         self._sent = dressed
         self._meter.sent()

@@ -240,6 +240,18 @@ async def test_many_who_come_first_open_one_store(world: World) -> None:
         assert len(await cache.find("", [f"{n:040x}" for n in range(20)])) == 20
 
 
+async def test_many_who_wait_for_a_store_that_cannot_be_opened_wait_once() -> None:
+    def closed(now_us: Callable[[], int]) -> HistoryStore:
+        raise StoreError(StoreErrorKind.UNAVAILABLE, "it is not there")
+
+    world = World(closed)
+    async with cache_of(world) as cache:
+        found = await asyncio.gather(*(cache.find("t", [KEY]) for _ in range(5)))
+        assert found == [{}] * 5
+        assert world.opened == 1
+        assert world.counted.count(("find_state", "away")) == 4
+
+
 async def test_a_full_cache_takes_nothing_until_the_oldest_hour_is_over(
     failing: tuple[World, Shared],
 ) -> None:

@@ -67,7 +67,9 @@ class Target:
 
     @property
     def engine(self) -> HttpEngine:
-        return VendorEngine(self.side)
+        engine = VendorEngine(self.side)
+        engine.vendor = None if self.own_model else engine.vendor
+        return engine
 
 
 def filter_of(*targets: Target, **body: Any) -> TargetFilter:
@@ -153,6 +155,16 @@ def test_all_off_is_told_without_waiting_for_a_target_of_shadows() -> None:
         filter_of(off, shadow).check()
     assert caught.value.code == "upstream_rate_limited"
     filter_of(Target("a"), shadow).check()
+
+
+def test_all_off_is_told_without_waiting_for_own_engines_of_a_split_that_is_anothers() -> None:
+    engines = Target("b", {"only": "split", "split": NONE}, own_model="m")
+    with pytest.raises(SmgError) as caught:
+        filter_of(Target("a", side=Side(9.0)), engines).check()
+    assert caught.value.code == "upstream_rate_limited"
+    # Who is on its side may wait for them.
+    engines.labels = {"only": "split", "split": ALL}
+    filter_of(Target("a", side=Side(9.0)), engines).check()
 
 
 @pytest.mark.parametrize(

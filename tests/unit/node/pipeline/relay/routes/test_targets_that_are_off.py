@@ -141,3 +141,37 @@ def test_where_all_failed_too_often_nobody_waits_and_the_provider_is_named() -> 
     assert 0 < found.value.retry_after_s <= 1.0
     # One that is well is waited for.
     filter_of(first, target(Side("c"))).check()
+
+
+def test_a_spent_provider_is_not_waited_for_where_a_rest_would_be() -> None:
+    labels = {"choose": "affinity"}
+    first = cast("Worker", Target(Side("a", off_s=1.0), labels))
+    second = cast("Worker", Target(Side("b", off_s=1.0), labels))
+    targets = filter_of(first, second)
+    assert [targets.fits(one) for one in (first, second)] == [True, True]
+    targets.spent(spent("a", 0.5))
+    targets.check()
+    assert [targets.fits(one) for one in (first, second)] == [False, True]
+    refused = spent("b", 0.4)
+    targets.spent(refused)
+    assert not targets.fits(second)
+    with pytest.raises(LimitedError):
+        targets.check()
+
+
+def test_only_a_call_that_would_have_been_made_is_missed() -> None:
+    resting, fallback, shadow = Side("a", off_s=1.0), Side("b", off_s=9.0), Side("c", off_s=9.0)
+    workers = [
+        cast("Worker", Target(resting, {"choose": "affinity"})),
+        target(fallback, on="rate"),
+        cast("Worker", Target(shadow, {"only": "shadow"})),
+    ]
+    targets = filter_of(*workers)
+    targets.check()
+    # The first is waited for, and asked then; the others are for other requests.
+    assert [targets.fits(one) for one in workers] == [True, False, False]
+    assert [side.missed_tokens for side in (resting, fallback, shadow)] == [[], [], []]
+    targets.spent(spent("a", 9.0))
+    with pytest.raises(SmgError):
+        targets.check()
+    assert [len(side.missed_tokens) for side in (resting, fallback, shadow)] == [1, 1, 0]

@@ -1,5 +1,6 @@
 """A vendor call takes along what its prompt's cache needs, and tells what came of it."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -7,6 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from smg_node.admission.admission import Admission
 from smg_node.core.generation.events import Usage
 from smg_node.core.prices.price_list import PriceBook
 from smg_node.dialects.chat.dialect import ChatDialect
@@ -21,6 +23,7 @@ from smg_node.pipeline.relay.vendors.call_state import CallState
 from smg_node.pipeline.relay.vendors.provider_meter import ProviderMeter
 from smg_node.pipeline.relay.vendors.vendor_call import VendorCall
 from smg_node.providers.provider_dialects import provider_dialect
+from support.rights.fake_rights import LimitWorld, door_of, limit, whole
 
 USAGE = {
     "prompt_tokens": 50,
@@ -133,7 +136,14 @@ class Engine:
         """Do nothing."""
 
 
-def call_of(side: Side, cached: Cached, *, streamed: bool, api: str = "chat") -> VendorCall:
+def call_of(
+    side: Side,
+    cached: Cached,
+    *,
+    streamed: bool,
+    api: str = "chat",
+    admission: Admission | None = None,
+) -> VendorCall:
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": streamed}
     asked = relayable(
         msgspec.structs.replace(APIS["chat"], name=api), msgspec.json.encode(body), body
@@ -153,7 +163,7 @@ def call_of(side: Side, cached: Cached, *, streamed: bool, api: str = "chat") ->
     engine: Any = Engine(pieces, kind)
     prices = partial(CallPrices, PriceBook(), asked, lambda: 0)
     own = (
-        ProviderMeter(None, prices, asked, cast("VendorSide", side), "m"),
+        ProviderMeter(admission, prices, asked, cast("VendorSide", side), "m"),
         CallState(None, "", "chat"),
     )
     return VendorCall(engine, side, asked, asks, "m", lambda: 1, lambda: None, *own, cached)  # type: ignore[arg-type]  # as far as it is asked
@@ -179,3 +189,28 @@ async def test_a_translated_call_is_written_with_what_the_cache_needs() -> None:
     assert msgspec.json.decode(body)["marked"] is True
     assert prefer == "k1"
     assert cached.told == ["k2", "spoke", 40]
+
+
+async def test_who_waits_for_a_cache_is_charged_when_the_wait_is_over() -> None:
+    limits = LimitWorld()
+    share = limits.add(limit(scope="provider=p"), 5)
+    limits.rules.providers["p"] = [limits.rules.matches.pop()]
+    side, cached = Side(), Cached()
+    cached.wait_s = 5.0
+    call = call_of(side, cached, streamed=True, admission=door_of(limits))
+
+    async def first() -> None:
+        await anext(call.answer(REQUEST))
+
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(first())
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        assert whole(share) == (5, 0)
+        waiting.cancel()
+    assert side.asked == []
+    cached.wait_s = 0.001
+    async for _ in call_of(side, cached, streamed=True, admission=door_of(limits)).answer(REQUEST):
+        assert whole(share) == (4, 1)
+    assert len(side.asked) == 1

@@ -147,6 +147,7 @@ async def test_what_finds_too_little_is_refused_and_charged_nothing(
     assert error.retry_after_s is not None
     assert error.retry_after_s > 0
     assert world.left == before
+    assert world.door.tallies.open == 0
 
 
 async def test_other_providers_and_clients_own_accounts_are_free() -> None:
