@@ -107,6 +107,8 @@ class RelayParts:
     journal: Journal
     on_outcome: Callable[[Outcome], None]
     admission: Admission | None = None
+    charged: bool = True
+    """Whether requests are charged to the limits of their tenants; calls of a provider are charged to its own anyway."""
     state_cache: StateCache | None = None
     """Where state of vendors is kept that clients drop; None where it is not."""
     own_calls: "MakeOwnCall | None" = None

@@ -30,7 +30,7 @@ class RelayMeter:
     def __init__(self, parts: RelayParts, asked: Relayable, context: RequestContext) -> None:
         self.ticket: Ticket | None = None
         self._parts = parts
-        self._admission = parts.admission
+        self._admission = parts.admission if parts.charged else None
         self._prices: CallPrices | None = None
         """Prices of its targets, where they matter: it may be answered by vendors."""
         self._asked = asked

@@ -259,11 +259,14 @@ class RelayRun:
         """Return the pause before the next attempt; raises the error where there is none."""
         parts = self._parts
         now_s = parts.clock.monotonic_s()
-        if isinstance(error, LimitedError) and self._context.target_worker is None:
+        if isinstance(error, LimitedError):
             # Nothing was sent: the provider's own limit has too little left, and others are asked.
             hold.ended(now_s)
             self._targets.spent(error)
-            note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
+            other = None if self._context.target_worker is None else ""
+            note_broken(journey, hold.culprit.id, error, other, parts.clock.now_ms())
+            if other is not None:
+                raise error
             return 0.0
         alone = hold.lonely
         # Own workers were judged where they were called.

@@ -63,8 +63,13 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
 
 
 def is_clients(error: SmgError) -> bool:
-    """Whether an error says something of the request, or of its client, and nothing of who was asked."""
-    return error.kind in _CLIENTS or isinstance(error, LimitedError)
+    """Whether an error says something of the request, or of its client, and nothing of who was asked.
+
+    A provider's own limit is none of the client's: other targets may take the request.
+    """
+    if isinstance(error, LimitedError):
+        return not error.provider
+    return error.kind in _CLIENTS
 
 
 def note_broken(

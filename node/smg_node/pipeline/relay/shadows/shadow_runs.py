@@ -1,7 +1,7 @@
 """Shadow runs: sends copies of answered requests to another target, and compares the two answers.
 
-A copy begins when its original's client has the whole answer, four at a time. It is tried once, charged to no limit, and
-told to nobody. What does not fit (64 waiting, 32 MiB of them, the day's budget) is counted and forgotten. The budget of
+A copy begins when its original's client has the whole answer, four at a time. It is tried once, charged to no limit but
+that of its provider's calls, and told to nobody. What does not fit (64 waiting, 32 MiB of them, the day's budget) is counted and forgotten. The budget of
 a day is shared out: each process may send its part of it, rounded up, so that the cluster sends at most one more for
 each process. At the end of a process, copies that wait or run are cut.
 """
@@ -207,7 +207,7 @@ async def _compared(one: Shadowed, clock: Clock) -> ShadowRecord:
 
 
 class _CopyCall:
-    """The call of one copy: once, at its target, charged to nobody."""
+    """The call of one copy: once, at its target, charged to no tenant."""
 
     def __init__(self, one: Shadowed, wish: GenerateRequest, clock: Clock) -> None:
         self.outcomes: list[Outcome] = []
@@ -222,7 +222,7 @@ class _CopyCall:
             priority="bulk",
         )
         parts = replace(
-            one.parts, admission=None, on_outcome=self.outcomes.append, post=ShadowPost()
+            one.parts, charged=False, on_outcome=self.outcomes.append, post=ShadowPost()
         )
         self._wish = wish
         self._begin = begin_of(wish, "", clock.now_ms())
