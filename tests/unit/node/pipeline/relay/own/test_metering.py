@@ -22,7 +22,9 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_toke
 
 def parts(admission: Admission | None) -> RelayParts:
     """Return what a meter needs of them."""
-    found = SimpleNamespace(admission=admission, charged=True, prices=PriceBook(), clock=SystemClock())
+    found = SimpleNamespace(
+        admission=admission, charged=True, prices=PriceBook(), clock=SystemClock()
+    )
     return cast("RelayParts", found)
 
 
