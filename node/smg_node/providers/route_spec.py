@@ -86,7 +86,7 @@ def read_route(name: str, said: object) -> RouteSpec:
     if found and all(target.on for target in found):
         cursor.problem("targets", "at least one target must be there without `on`")
     choose = cursor.word("choose", CHOICES) or WEIGHTED
-    split, shadow = read_split(cursor, found), read_shadow(cursor)
+    split, shadow = read_split(cursor, found), read_shadow(cursor, ENGINES)
     problems.check()
     return RouteSpec(name, tuple(found), choose, split, shadow)
 

@@ -29,6 +29,9 @@ _WHYS: Final = {
 }
 _PARTS: Final = {"prefill": " to work the prompt off", "decode": " to draw the answer"}
 _COLUMNS: Final = ("", "WORKER", "COST", "WAITING", "CACHED", "URL")
+_DOLLARS: Final = "DOLLARS"
+"""A further column where a route weighs prices, before the address."""
+_CHEAPEST: Final = f"{CHOICE}cheapest"
 _PROBE: Final = "probe"
 """In place of a policy: a breaker that is half open lets one request through."""
 _HALF_A_MS_S: Final = 0.0005
@@ -164,6 +167,7 @@ def _candidates(step: Mapping[str, Any], urls: Mapping[str, str]) -> list[str]:
     rated = step["rated"]
     if not rated:
         return []
+    priced = any(one.get("dollars") is not None for one in rated)  # earlier releases say none
     rows = [
         (
             ">" if one["worker"] == step["worker"] else " ",
@@ -171,11 +175,13 @@ def _candidates(step: Mapping[str, Any], urls: Mapping[str, str]) -> list[str]:
             _cost(one["cost_s"]),
             _cost(one["wait_s"]),
             round(one["overlap"] or 0),
+            *([_dollars(one.get("dollars"))] if priced else []),
             urls.get(one["worker"], ""),
         )
         for one in rated
     ]
-    table = draw_table(_COLUMNS, rows, empty="").splitlines()
+    columns = (*_COLUMNS[:-1], _DOLLARS, _COLUMNS[-1]) if priced else _COLUMNS
+    table = draw_table(columns, rows, empty="").splitlines()
     unseen = step["of"] - len(rated)
     return [*table, *([f"and {unseen} more that cost more"] if unseen > 0 else [])]
 
@@ -197,12 +203,25 @@ def _reason(step: Mapping[str, Any]) -> str:
         return f"Its route says choose: {word}, among {step['of']} candidates."
     ours = next((one for one in step["rated"] if one["worker"] == step["worker"]), None)
     others = [one for one in step["rated"] if one is not ours and one["cost_s"] is not None]
+    if step["policy"] == _CHEAPEST and ours is not None and ours.get("dollars") is not None:
+        return _cheapest(ours, [one for one in step["rated"] if one is not ours])
     picked = f"{step['policy']} picked it among {step['of']} candidates"
     if ours is None and others:
         return f"{picked}, beyond the {len(others)} that cost least."
     if ours is None or ours["cost_s"] is None or not others:
         return f"{picked}; it computes no costs."
     return _comparison(ours, min(others, key=lambda one: float(one["cost_s"])), step["policy"])
+
+
+def _cheapest(ours: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> str:
+    priced = [one for one in others if one.get("dollars") is not None]
+    if not priced:
+        return "It is the only one with a known price."
+    other = min(priced, key=lambda one: float(one["dollars"]))
+    less = other["dollars"] - ours["dollars"]
+    if less <= 0:
+        return f"It costs no more dollars than {other['worker']}; of equals the soonest is taken."
+    return f"It costs {_dollars(less)} dollars less than {other['worker']}."
 
 
 def _comparison(ours: Mapping[str, Any], other: Mapping[str, Any], policy: str) -> str:
@@ -234,6 +253,10 @@ def _advantages(ours: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     if said and but:
         return f"{' and '.join(said)}, though {' and '.join(but)}"
     return " and ".join(said)
+
+
+def _dollars(dollars: float | None) -> str:
+    return "-" if dollars is None else f"{dollars:.3g}" if dollars >= 1 else f"{dollars:.6f}"
 
 
 def _cost(seconds: float | None) -> str:

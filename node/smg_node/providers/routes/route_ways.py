@@ -107,8 +107,10 @@ def read_split(cursor: Cursor, targets: Sequence[Placed]) -> Split | None:
     return Split(to, share, key, until, name or SPLIT_NAME)
 
 
-def read_shadow(cursor: Cursor) -> Shadow | None:
-    """Return the shadow that a route's definition says; mistakes are noted."""
+def read_shadow(cursor: Cursor, own: str) -> Shadow | None:
+    """Return the shadow that a route's definition says; mistakes are noted. `own` is what own engines are called there:
+    copies go to vendors only.
+    """
     inside = cursor.object("shadow")
     if inside is None:
         return None
@@ -118,6 +120,8 @@ def read_shadow(cursor: Cursor) -> Shadow | None:
     keep_text = inside.flag("keep_text")
     if to is not None and not all(target_of(to)):
         inside.problem("to", SPELLING)
+    elif to is not None and target_of(to)[0] == own:
+        inside.problem("to", "copies go to vendors, not to own engines")
     said = None if budget is None else _BUDGET.fullmatch(budget)
     if budget is not None and (said is None or not 1 <= int(said[1]) <= SHADOWS_MAX):
         inside.problem(

@@ -129,6 +129,7 @@ def test_a_split_ends_with_its_day_or_at_its_moment(until: str, end: datetime | 
                 ("split", SPLIT, {"name": "Bad name"}, "split.name", "lower-case letters"),
                 ("split", SPLIT, {"weight": 1}, "split.weight", "no parameter of this name"),
                 ("shadow", SHADOW, {"to": "c"}, "shadow.to", "a provider's name, a slash"),
+                ("shadow", SHADOW, {"to": "engines/m"}, "shadow.to", "not to own engines"),
                 ("shadow", SHADOW, {"budget": "20"}, "shadow.budget", "so many requests a day"),
                 ("shadow", SHADOW, {"budget": "0/day"}, "shadow.budget", "so many requests a day"),
                 ("shadow", SHADOW, {"budget": "1000001/day"}, "shadow.budget", "1000000"),

@@ -235,8 +235,12 @@ class TargetFilter:
         self._failed.add(FAILURES.get(error.code) or _BY_KIND.get(error.kind, "broken"))
 
     def spent(self, error: LimitedError) -> None:
-        """Take in that a provider's own limit has too little left for this request: no target of it is asked any more."""
+        """Take in that a provider's own limit has too little left for this request: no target of it is asked any more.
+
+        Targets that are there for too many requests join, whatever the limit's window.
+        """
         self._spent[error.provider] = error
+        self._failed.add("rate")
         self.failed(error, "")
 
     def check(self) -> None:

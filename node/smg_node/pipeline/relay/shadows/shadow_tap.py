@@ -79,10 +79,14 @@ class ShadowTap:
         self._body: list[bytes] = []
         self._size_bytes = 0
         self._streamed = False
+        self._past = False
+        """Whether its client was told the answer past this tap."""
 
     def hear(self, piece: Head | bytes) -> None:
         """Keep a piece of what the client is told, unless the vendor's own bytes are kept."""
-        if self._listen_as is None:
+        if isinstance(piece, Head) and piece.told:
+            self._past = True
+        elif self._listen_as is None:
             self.keep(piece)
 
     def keep(self, piece: Head | bytes) -> None:
@@ -109,7 +113,7 @@ class ShadowTap:
     ) -> None:
         """Hand the request over: its answer is complete, and its client has it."""
         parts, context, target = self._origin[0], self._origin[3], self._origin[5]
-        if worker == target or self._size_bytes > ANSWER_MAX_BYTES:
+        if worker == target or self._past or self._size_bytes > ANSWER_MAX_BYTES:
             return
         began_s, costs = context.received_s, [one.cost_pico for one in bills]
         measured = Measured(

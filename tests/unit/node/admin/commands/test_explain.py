@@ -114,6 +114,28 @@ async def test_every_decision_has_its_reason(run: RunAdmin, step: Chosen, reason
     assert (await story(run, step)).splitlines()[-1].strip() == reason
 
 
+@pytest.mark.parametrize(
+    ("other", "policy", "reason"),
+    [
+        (0.000582, "choose=cheapest", "It costs 0.000268 dollars less than w-2."),
+        (0.000314, "choose=cheapest", "It costs no more dollars than w-2; of equals the soonest"),
+        (None, "choose=cheapest", "It is the only one with a known price."),
+        (0.000582, "choose=fastest", "It costs 494 ms less than w-2"),
+    ],
+)
+async def test_where_prices_are_weighed_they_are_shown(
+    run: RunAdmin, other: float | None, policy: str, reason: str
+) -> None:
+    costs = [Rated("w-1", 0.081, 0.0, 0.0, 0.000314), Rated("w-2", 0.575, 0.0, 0.0, other)]
+    lines = (await story(run, chosen(policy=policy, rated=costs, dropped=()))).splitlines()
+    [head] = [at for at, line in enumerate(lines) if "WORKER" in line]
+    assert lines[head].split() == ["WORKER", "COST", "WAITING", "CACHED", "DOLLARS", "URL"]
+    shown = "-" if other is None else f"{other:.6f}"
+    assert "0.000314" in lines[head + 1].split()
+    assert shown in lines[head + 2].split()
+    assert lines[head + 3].strip().startswith(reason)
+
+
 async def test_a_request_under_way_is_told_as_far_as_it_is(run: RunAdmin) -> None:
     out = await story(run, chosen(waited_ms=120, of=64), broke(emitted=0, then=""), ended=False)
     assert "end      is under way\ntokens   -\ncalls    1\n" in out

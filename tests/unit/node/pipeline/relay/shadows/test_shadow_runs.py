@@ -240,6 +240,10 @@ def test_a_sampled_request_is_handed_over_with_its_whole_answer() -> None:
     assert one.measured.first_s == 1.0
 
 
+def test_an_answer_that_its_client_was_told_past_the_tap_is_not_copied() -> None:
+    assert taken(Parts(), asks(), Head(200, "text/event-stream", {}, events=True, told=True)) == []
+
+
 def test_what_is_not_to_be_copied_is_not() -> None:
     assert taken(Parts(drawn=0.5), asks(), *ANSWER) == []
     assert taken(Parts(), asks(client_key="sk-own"), *ANSWER) == []
