@@ -346,6 +346,11 @@ class VendorTarget:
         """See `VendorSide`."""
         return self.account.refusal(self.model, _need(prompt_tokens))
 
+    @property
+    def keys(self) -> int:
+        """See `VendorSide`."""
+        return max(1, len(self.account.rests()))
+
     def own_account(self, headers: Mapping[str, str]) -> bool:
         """See `VendorSide`."""
         return not (self.account.spec.client_keys and headers.get(CLIENT_KEY_HEADER))

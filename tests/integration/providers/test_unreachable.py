@@ -1,4 +1,6 @@
-"""A provider where nobody listens: its clients are told soon, with its name, and another target answers in its place."""
+"""A provider where nobody listens is told soon, with its name, and another target answers in its place; so does another key
+in the place of one that is to rest.
+"""
 
 import json
 import time
@@ -16,7 +18,9 @@ from support.providers.stand_ins import KEY, running_stand_ins
 
 pytestmark = pytest.mark.integration
 
-MODEL = "gpt-4.1-mini"
+RESTS = "sk-rests"
+"""A key that its vendor asks to rest for `REST_S` each time."""
+REST_S = 60
 SOON_S = 3.0
 """Far below two waits of 2 s each for an engine to come back, and far above what it takes."""
 
@@ -48,7 +52,9 @@ def ask(node: RunningNode, model: str) -> Said:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
     scratch = tmp_path_factory.mktemp("unreachable")
     with (
-        running_stand_ins(scratch, "--kind", "openai", "--model", "*") as ((well,), _),
+        running_stand_ins(
+            scratch, "--kind", "openai", "--model", "*", "--key", KEY, "--key", RESTS
+        ) as ((well,), _),
         reserved_port() as port,
     ):
         away = {"kind": "openai", "base": f"http://127.0.0.1:{port}/v1", "keys": [KEY]}
@@ -57,12 +63,19 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
             "providers": {
                 "away": away,
                 "well": {"kind": "openai", "base": well.base, "keys": [KEY]},
+                "pool": {"kind": "openai", "base": well.base, "keys": [RESTS, KEY]},
             },
-            "routes": {"alone": {"targets": ["away/gpt-4.1-mini"]}, "both": {"targets": both}},
+            "routes": {
+                "alone": {"targets": ["away/gpt-4.1-mini"]},
+                "both": {"targets": both},
+                "pooled": {"targets": ["pool/gpt-4.1-mini"]},
+            },
         }
         file = scratch / "providers.json"
         file.write_text(json.dumps(said))
-        flags = ("--providers", str(file), "--readiness.min-workers", "3")
+        rests = f"status:reason=rate,retry_after={REST_S},key={RESTS}"
+        well.admin("/faults", {"faults": [rests]}, "PUT")
+        flags = ("--providers", str(file), "--readiness.min-workers", "4")
         with running_node(scratch / "node", flags=flags) as node:
             node.process.wait_until(lambda: node.status("/readiness") == 200, "ready", 60)
             yield node
@@ -83,5 +96,13 @@ def test_its_clients_are_told_soon_with_its_name(node: RunningNode) -> None:
 def test_another_target_answers_in_its_place(node: RunningNode) -> None:
     for _ in range(12):
         said = ask(node, "both")
+        assert said.status == 200, said
+        assert said.took_s < SOON_S
+
+
+def test_another_key_goes_on_in_the_place_of_one_that_is_to_rest(node: RunningNode) -> None:
+    """The vendor is as well as before: its target is neither left alone nor waited for."""
+    for _ in range(12):
+        said = ask(node, "pooled")
         assert said.status == 200, said
         assert said.took_s < SOON_S

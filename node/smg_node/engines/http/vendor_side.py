@@ -161,6 +161,11 @@ class VendorSide(Protocol):
         """Return the same for a client that is refused now; of several not all are told to come back at one moment."""
         ...
 
+    @property
+    def keys(self) -> int:
+        """How many keys its account has; 1 where it has none, or none was read yet."""
+        ...
+
     def own_account(self, headers: Mapping[str, str]) -> bool:
         """Whether calls for a client that sent these headers are made by the provider's account, and not by its own key."""
         ...

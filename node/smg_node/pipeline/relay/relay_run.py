@@ -107,9 +107,7 @@ class RelayRun:
         return self._worker if own is None else own.worker or self._worker
 
     async def answer(self) -> AsyncGenerator[Head | bytes, None]:
-        """Yield the answer's head, then its body; closing it stops the worker. SmgError if it
-        fails.
-        """
+        """Yield the answer's head, then its body; closing it stops the worker. SmgError if it fails."""
         self._story = journey = self._journey()
         try:
             model = self._admitted or await self._admit()
@@ -265,6 +263,9 @@ class RelayRun:
             if self._context.target_worker is not None:
                 raise error
             self._targets.spent(error)
+            note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
+            return 0.0
+        if not said and self._targets.has_other_key(hold.worker, error, self._asks.headers):
             note_broken(journey, hold.culprit.id, error, None, parts.clock.now_ms())
             return 0.0
         alone = hold.lonely

@@ -94,6 +94,8 @@ class TargetFilter:
         """Providers that it was not given to because they were off."""
         self._spent: dict[str, LimitedError] = {}
         """Providers whose own limits have nothing left for it."""
+        self._keys_used: dict[str, int] = {}
+        """With how many keys of a provider the request was tried in vain."""
         self._broke: set[str] = set()
         """Workers that its calls broke at."""
         self._passed: set[str] = set()
@@ -242,6 +244,20 @@ class TargetFilter:
         self._spent[error.provider] = error
         self._failed.add("rate")
         self.failed(error, "")
+
+    def has_other_key(self, worker: Worker, error: SmgError, headers: Mapping[str, str]) -> bool:
+        """Whether a call broke because one of a provider's keys is to rest, and another one may be used now.
+
+        Then the vendor is as well as before, and the same target may be asked again, once with each of its keys.
+        `headers` are the client's: with its own key, the provider's keys have no part in it.
+        """
+        side = vendor_of(worker)
+        if side is None or error.kind is not ErrorKind.RATE_LIMITED:
+            return False
+        if not side.own_account(headers) or self._pause_s(side) > 0:
+            return False
+        used = self._keys_used[side.provider] = self._keys_used.get(side.provider, 0) + 1
+        return used < side.keys
 
     def check(self) -> None:
         """Raise the error of the target that is back first, where every one that can take the request is off for now, or
