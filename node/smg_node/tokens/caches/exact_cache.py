@@ -109,10 +109,11 @@ class ExactCache:
         self._newcomer_entries: Final = limits.entries // NEWCOMERS
         self._newcomer_bytes: Final = limits.bytes // NEWCOMERS
         places = min(1 << (2 * limits.entries).bit_length(), LEFT_MAX)
-        self._left = array("Q", bytes(8 * places))
+        self._left = array("Q")
+        """Made with the first entry: a node without requests has none."""
         self._left_mask: Final = places - 1
-        self._room_bytes = self._room_entries = 0
-        self._measure()
+        self._room_bytes, self._room_entries = -1, 0
+        """Room for nothing, so that the first entry is left to `put`."""
         self.evictions = 0
         """Entries that were given up for others, since the start."""
 
@@ -176,6 +177,8 @@ class ExactCache:
         weight = _weight(encoded)
         if weight > limits.bytes or not limits.entries:
             return
+        if not self._left:
+            self._left = array("Q", bytes(8 * (self._left_mask + 1)))
         if key in proven.entries or key in newcomers.entries:
             proven.take(key)
             newcomers.take(key)
