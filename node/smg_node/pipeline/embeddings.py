@@ -27,7 +27,7 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.generation.leg_runner import given_up
 from smg_node.pipeline.placement.placer import PlacementRequest
 from smg_node.pipeline.prompt.preparation import Prepared, Preparer, token_count
-from smg_node.pipeline.relay.relay_run import RelayParts
+from smg_node.pipeline.relay.relay_context import RelayParts
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Again, Attempts, Broken, GiveUp
 

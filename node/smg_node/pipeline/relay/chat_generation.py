@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -35,9 +35,11 @@ from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.answer_collector import AnswerCollector, ListenAs, begin_of
 from smg_node.pipeline.relay.relay_context import Asks, Translation, first_known
 from smg_node.pipeline.relay.relay_request import APIS, OWN, Relayable, relayable
-from smg_node.pipeline.relay.relay_run import RelayRun
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.pipeline.stream.call_constraint import forms_of
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.relay_run import RelayRun
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -259,7 +261,7 @@ class ChatRun:
         told = heard.ending(failure)
         return told if cached < 0 else [_recounted(event, cached) for event in told]
 
-    async def _written(self) -> RelayRun:
+    async def _written(self) -> "RelayRun":
         """Return the call, written when it is first needed; INVALID_REQUEST for what no chat can
         carry.
         """

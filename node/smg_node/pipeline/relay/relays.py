@@ -1,6 +1,7 @@
 """Relays: which models and APIs are relayed to HTTP workers, and the start of a run."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.placement.own_models import is_target
@@ -8,7 +9,9 @@ from smg_node.pipeline.relay.relay_call import may_have
 from smg_node.pipeline.relay.relay_context import Asks, RelayParts
 from smg_node.pipeline.relay.relay_eligibility import vendor_of
 from smg_node.pipeline.relay.relay_request import Api, Relayable
-from smg_node.pipeline.relay.relay_run import RelayRun
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.relay_run import RelayRun
 
 
 class Relays:
@@ -70,6 +73,9 @@ class Relays:
         context: RequestContext,
         key: str,
         asks: Asks | None = None,
-    ) -> RelayRun:
+    ) -> "RelayRun":
         """Return a run that has not begun; `headers` are those that go along, `key` is its routing key."""
+        # Imported with the first one: a node in front of gRPC engines relays nothing.
+        from smg_node.pipeline.relay.relay_run import RelayRun
+
         return RelayRun(self.parts, asked, headers, context, key, asks)

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.errors import SmgError
 from smg_node.dialects.dialect import COMMENT
@@ -29,7 +29,9 @@ from smg_node.pipeline.relay.relay_call import Head
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 from smg_node.pipeline.relay.relay_headers import to_worker
 from smg_node.pipeline.relay.relay_request import Relayable
-from smg_node.pipeline.relay.relay_run import RelayRun
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.relay.relay_run import RelayRun
 
 _ERROR_EVENTS: Final[Mapping[str, tuple[bytes, bytes]]] = {
     "messages": (b"event: error\ndata: ", b"\n\n"),
@@ -61,7 +63,7 @@ class RelayedStream(EventStream, eq=False):
 class _Relaying:
     """One relayed request, and its answer headers."""
 
-    run: RelayRun
+    run: "RelayRun"
     """Set before anything is asked of it."""
 
     def __init__(self, parts: HttpParts, request: HttpRequest, asks: Asks | None) -> None:
