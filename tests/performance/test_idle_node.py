@@ -29,7 +29,7 @@ from support.processes.process import Process, running
 
 pytestmark = pytest.mark.integration
 
-RESIDENT_MAX_KB: Final = 42 * 1024
+RESIDENT_MAX_KB: Final = 41 * 1024
 WAKE_UPS_MAX_PER_S: Final = 4
 FIRST_PROVIDER_MAX_MB: Final = 12.0
 FIFTY_PROVIDERS_MAX_MB: Final = 10.0
