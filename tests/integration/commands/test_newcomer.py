@@ -52,7 +52,6 @@ _NOT_RUN: Final[dict[str, int]] = {
     "README.md": 1,
     "docs/coding-agents.md": 2,
     "docs/interactions.md": 2,
-    "docs/providers.md": 1,
 }
 
 
