@@ -101,6 +101,7 @@ class HintSessions:
         came = {name: boot for name, boot in living.items() if name not in self._peers}
         for name, boot in came.items():
             self._peers[name] = _Peer(boot)
+            self.stream.meet(name)
         if came and self._joined is not None:
             self._joined(came)
 

@@ -132,6 +132,8 @@ class HintStream:
         """Of all digests; another one whenever one of them changes."""
         self._quiet = False
         self._peers: dict[str, _Peer] = {}
+        self._met: dict[str, int] = {}
+        """Peers that nothing was due for yet, and the number as of which they are told."""
         self._served: dict[str, dict[str, _Served]] = {}
         """By peer and subject."""
         self.dropped = 0
@@ -143,6 +145,7 @@ class HintStream:
         """Go on as that life: all peers are told anew."""
         self._stream = stream
         self._peers.clear()
+        self._met.clear()
         self._served.clear()
 
     # ── What changes ─────────────────────────────────────────────────────────
@@ -199,6 +202,11 @@ class HintStream:
 
     # ── What peers are told ──────────────────────────────────────────────────
 
+    def meet(self, peer: str) -> None:
+        """Learn of a peer: it is told what changes from now on, however late the first look for what is due to it."""
+        if peer not in self._peers:
+            self._met.setdefault(peer, self._next)
+
     def due(self, peer: str, now_ms: int) -> Sequence[bytes]:
         """Return what to send to a peer now, in order. Call it for each peer, ten times a second or so."""
         known = self._known(peer, now_ms)
@@ -247,13 +255,14 @@ class HintStream:
     def forget(self, peer: str) -> None:
         """Forget a peer that is gone."""
         self._peers.pop(peer, None)
+        self._met.pop(peer, None)
         self._served.pop(peer, None)
 
     def _known(self, peer: str, now_ms: int) -> _Peer:
         known = self._peers.get(peer)
         if known is None:
-            room_bytes = float(self._bytes_per_s)
-            known = self._peers[peer] = _Peer(self._next, room_bytes, now_ms, now_ms)
+            first, room_bytes = self._met.pop(peer, self._next), float(self._bytes_per_s)
+            known = self._peers[peer] = _Peer(first, room_bytes, now_ms, now_ms)
         return known
 
     def _skip_to(self, known: _Peer, number: int) -> None:

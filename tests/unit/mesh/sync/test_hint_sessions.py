@@ -74,6 +74,14 @@ def test_what_is_only_mentioned_reaches_everybody() -> None:
         assert net.nodes[name].store.mentioned == [("a", "w1", (7, 8))]
 
 
+def test_what_is_mentioned_before_the_first_call_to_a_peer_reaches_it() -> None:
+    net = HintNet("a", "b", "c")
+    net.nodes["a"].talk.stream.mention("w1", [7, 8])
+    net.run(300)
+    for name in "bc":
+        assert net.nodes[name].store.mentioned == [("a", "w1", (7, 8))]
+
+
 # ── Comings and goings ───────────────────────────────────────────────────────
 
 
