@@ -124,7 +124,9 @@ class Lender:
             return False
         if not one.told or one.boot != ask.boot or row.number != one.number:
             return False
-        more = min(self._spare(row.key, share, now_ms), row.wants)
+        watch = self._watches[row.key]
+        watch.look(share, now_ms=now_ms)
+        more = min(self._spare(row.key, share, watch, now_ms), row.wants)
         if more <= 0:
             return False
         loans = self._permits.loans
@@ -135,16 +137,17 @@ class Lender:
         self._rows.append(row_of(row.key, ask.name, one))
         return True
 
-    def _spare(self, key: str, share: Share, now_ms: int) -> int:
-        permits = self._permits
-        watch = self._watches[key]
-        watch.look(share, now_ms=now_ms)
-        own = permits.part(key) - permits.loans.lent_of(key)
-        free = min(share.left, own) - share.wanted
-        if free <= 0:
-            return 0
+    def _spare(self, key: str, share: Share, watch: Watch, now_ms: int) -> int:
+        """Return how many it would lend now."""
+        free = self._free(key, share)
         wanted_here = now_ms - watch.demand_ms < OWN_MS
         return free // 2 if wanted_here else (free + 1) // 2
+
+    def _free(self, key: str, share: Share) -> int:
+        """Return how many of its own part are neither open, lent nor waited for; what it holds of others is not lent on."""
+        permits = self._permits
+        own = permits.part(key) - permits.loans.lent_of(key)
+        return max(0, min(share.left, own) - share.wanted)
 
     def _answer(self, key: str, name: str, one: Lent) -> None:
         """Say how it stands, or as soon as the disk has it."""
@@ -160,7 +163,7 @@ class Lender:
         for key in keys:
             one = self._permits.loans.lent.get(key, {}).get(name)
             share = self._permits.peek(key)
-            free = 0 if share is None else max(0, share.left - share.wanted)
+            free = 0 if share is None else self._free(key, share)
             watch = self._watches.get(key)
             if one is None or not one.told:
                 row = LentRow(key, 0, 0, 0, free)

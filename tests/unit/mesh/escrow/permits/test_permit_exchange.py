@@ -220,6 +220,18 @@ def test_half_of_what_is_free_is_lent_once_it_is_on_disk() -> None:
     assert one.clear() == ([("b", give)], [], [])
 
 
+def test_what_is_held_of_others_is_not_said_to_be_free_since_it_is_not_lent_on() -> None:
+    one = lending(names="abc")
+    one.permits.loans.held_from(KEY, "c").take(1, 2)
+    for number in range(2):
+        lent(one, number=number, level=(0, 2)[number])
+        one.written(one.clear()[1])
+    assert one.clear()[0] == [("b", LoanGive("a", 5, 7, (LentRow(KEY, 2, 3, 3, 0),)))]
+    found = one.permits.here(KEY)
+    assert found is not None
+    assert (found.left, one.permits.part(KEY)) == (2, 3)
+
+
 def test_nothing_is_lent_to_who_is_not_in_the_roster_or_of_a_life_that_is_over() -> None:
     one = lending()
     one.heard(LoanAsk("x", 3, 5, (LoanRow(KEY, 0, 0, 4),)), now_ms=10)
