@@ -152,7 +152,7 @@ def test_a_stream_that_breaks_anywhere_keeps_the_grammar(
     # The last event needs no blank line behind it.
     if not one.finished and cut < len(raw) - 2:
         with pytest.raises(SmgError):
-            one.end(list(out))
+            one.end(out)
     one.fail(SmgError(ErrorKind.UPSTREAM_FAILED, "it broke"), out)
     grammar = Grammar(1)
     grammar.feed(out)
