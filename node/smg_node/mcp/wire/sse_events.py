@@ -1,14 +1,13 @@
 """SSE events with name, id and retry time: incremental parser of a stream that can be resumed. Pure.
 
-Lines end with a line feed, a carriage return, or both, also where a piece ends between them. An id holds from the event
-that has it, also one without data, as a server sends to mark where a stream began. A field whose event never ended
-counts for nothing.
+An id holds from the event that has it, also one without data, as a server sends to mark where a stream began. A field
+whose event never ended counts for nothing.
 """
 
-import re
 from typing import Final, NamedTuple
 
-_ENDS: Final = re.compile(rb"\r\n|\n|\r")
+from smg_node.core.sse_lines import SseLines
+
 _ID_BYTES_MAX: Final = 4096
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -24,48 +23,23 @@ class TooLargeError(Exception):
     """An event has more bytes than are taken."""
 
 
-class SseEvents:
-    """Parser of one stream, fed piece by piece; no event may be larger than `event_bytes_max`."""
+class SseEvents(SseLines[SseEvent]):
+    """Parser of one stream, fed piece by piece; TooLargeError for an event larger than `event_bytes_max`."""
 
     def __init__(self, event_bytes_max: int) -> None:
+        super().__init__()
         self.last_id = ""
         """The id of the last event that had one, "" before."""
         self.retry_ms: int | None = None
         """How long to wait before the stream is asked for again, as the server last said."""
         self.event_bytes_max = event_bytes_max
-        self._held: list[bytes] = []
-        self._size = 0
-        self._data: list[bytes] = []
         self._name = b""
         self._id: str | None = None
-        self._after_return = False
         self._first = True
 
-    def feed(self, piece: bytes) -> list[SseEvent]:
-        """Return the events that are whole now; TooLargeError for one above the limit."""
-        if self._after_return and piece:
-            piece = piece.removeprefix(b"\n")
-            self._after_return = False
-        if not piece:
-            return []
-        self._size += len(piece)
-        if b"\n" not in piece and b"\r" not in piece:
-            self._held.append(piece)
-            self._check()
-            return []
-        self._after_return = piece.endswith(b"\r")
-        *lines, rest = _ENDS.split(b"".join((*self._held, piece)))
-        self._held = [rest] if rest else []
-        events: list[SseEvent] = []
-        for line in lines:
-            if self._first:
-                line, self._first = line.removeprefix(_BOM), False
-            self._take(line, events)
-        self._size = len(rest) + sum(map(len, self._data))
-        self._check()
-        return events
-
     def _take(self, line: bytes, events: list[SseEvent]) -> None:
+        if self._first:
+            line, self._first = line.removeprefix(_BOM), False
         if not line:
             self._end(events)
             return
