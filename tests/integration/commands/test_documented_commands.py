@@ -43,6 +43,7 @@ _OTHERS = frozenset(
         "pg_restore",
         "tar",
         "mkdir",
+        "cat",
         "cp",
         "sleep",
         "awk",

@@ -12,6 +12,8 @@ _ENDS = frozenset({"&", "&&", ";", "|", "||"})
 # Words of the shell in front of a command.
 _KEYWORDS = frozenset({"export", "until", "do", "done"})
 _ASSIGNED = re.compile(r"^[A-Za-z_]+=")
+# The lines of a file that a block writes, up to the word alone that ends them.
+_HERE_DOCUMENT = re.compile(r"<<'?(\w+)'?\n.*?^\1$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ def shown_commands(text: str) -> list[Shown]:
 def _commands(script: str) -> Iterator[tuple[str, ...]]:
     for inner in _SUBSTITUTED.findall(script):
         yield from _commands(inner)
-    plain = _SUBSTITUTED.sub("SUBSTITUTED", script)
+    plain = _SUBSTITUTED.sub("SUBSTITUTED", _HERE_DOCUMENT.sub("", script))
     for line in plain.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="&|;")
         lexer.whitespace_split = True
