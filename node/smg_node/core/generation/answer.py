@@ -16,7 +16,11 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     TokenLogprob,
     Usage,
 )
@@ -25,7 +29,8 @@ from smg_node.core.generation.events import (
 class Choice(msgspec.Struct):
     """One finished choice: its blocks in order and how it ended.
 
-    `row_blocks` tells of each log probability the number of the block that its token belongs to.
+    `row_blocks` tells of each log probability the number of the block that its token belongs to. `runs` are those of
+    tools on this node's side, by the number of the call's block.
     """
 
     blocks: list[BlockEnd] = []
@@ -34,6 +39,7 @@ class Choice(msgspec.Struct):
     echo: PromptEcho | None = None
     finish: Finish | None = None
     row_blocks: list[int] = []
+    runs: dict[int, RunEnd] = {}
 
     def text(self) -> str:
         """Return the text blocks, joined."""
@@ -56,6 +62,7 @@ class Answer(msgspec.Struct):
     begin: Begin
     choices: list[Choice]
     usage: Usage
+    listed: list[Listed] = []
 
 
 class Collector:
@@ -64,7 +71,7 @@ class Collector:
     `choices` is how many the request has; a choice that printed nothing is there, with no blocks.
     """
 
-    __slots__ = ("_begin", "_choices", "_ended", "_usage", "failed")
+    __slots__ = ("_begin", "_choices", "_ended", "_listed", "_usage", "failed")
 
     def __init__(self, choices: int) -> None:
         assert choices >= 1
@@ -72,6 +79,7 @@ class Collector:
         self._choices = [Choice()] if choices == 1 else [Choice() for _ in range(choices)]
         self._usage: Usage | None = None
         self._ended = False
+        self._listed: list[Listed] = []
         self.failed: SmgError | None = None
 
     def feed(self, events: Iterable[Event]) -> None:
@@ -101,8 +109,17 @@ class Collector:
             elif kind is PromptEcho:
                 choices[event.choice].echo = event
             elif kind is not BlockStart:
-                assert kind is Fail, "there is nothing else that a generation says"
-                self.failed = event.error
+                self._rare(event)
+
+    def _rare(self, event: Event) -> None:
+        """Take what few generations say."""
+        if isinstance(event, RunEnd):
+            self._choices[event.choice].runs[event.block] = event
+        elif isinstance(event, Listed):
+            self._listed.append(event)
+        elif not isinstance(event, RunStart | RunNote):
+            assert isinstance(event, Fail), "there is nothing else that a generation says"
+            self.failed = event.error
 
     def answer(self) -> Answer:
         """Return the answer; the stream must have ended with End. Raises what a Fail carried."""
@@ -111,4 +128,4 @@ class Collector:
         assert self._ended, "the stream has not ended"
         assert self._begin is not None
         assert self._usage is not None
-        return Answer(self._begin, self._choices, self._usage)
+        return Answer(self._begin, self._choices, self._usage, self._listed)

@@ -1,10 +1,12 @@
 """Event grammar: state machine that checks an event stream; tests lay it over every stream.
 
-    stream = Begin { PromptEcho } { block } ( { Finish } Usage End | Fail )
+    stream = Begin { PromptEcho } { Listed } { block | run } ( { Finish } Usage End | Fail )
     block  = BlockStart { Delta } BlockEnd
+    run    = RunStart { RunNote } RunEnd
 
 A Fail may also come before Begin: a generation can break before it starts. Nothing of a choice
-follows its Finish; on a good end every block is closed and every choice has finished.
+follows its Finish; on a good end every block is closed and every choice has finished. A run belongs to a call that has
+ended and that has an owner; it happens at most once, and is over before its choice finishes.
 """
 
 from collections.abc import Iterable
@@ -18,9 +20,14 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     Usage,
 )
+from smg_node.core.generation.tool_owner import ToolOwner
 
 
 class GrammarError(AssertionError):
@@ -31,7 +38,9 @@ class Grammar:
     """Checks one stream as it passes. `choices` is how many the request has."""
 
     def __init__(self, choices: int) -> None:
-        self._open: dict[int, tuple[int, str, list[str]]] = {}
+        self._open: dict[int, tuple[int, str, list[str], ToolOwner | None]] = {}
+        self._runnable: set[tuple[int, int]] = set()
+        self._running: set[tuple[int, int]] = set()
         self._next_block = [0] * choices
         self._finished = [False] * choices
         self._begun = False
@@ -51,6 +60,7 @@ class Grammar:
         self._require(not self.over, event, "nothing may follow the end")
         if isinstance(event, Fail):
             self._require(not self._open, event, "a block is still open")
+            self._require(not self._running, event, "a run is still open")
             self.over = True
             return
         if isinstance(event, Begin):
@@ -62,6 +72,8 @@ class Grammar:
         match event:
             case PromptEcho():
                 self._require(self._next_block[event.choice] == 0, event, "an echo comes first")
+            case Listed():
+                self._require(not any(self._next_block), event, "lists come before blocks")
             case BlockStart():
                 self._start(event)
             case Delta():
@@ -73,9 +85,13 @@ class Grammar:
                 self._open[event.choice][2].append(event.text)
             case BlockEnd():
                 self._end(event)
+            case RunStart() | RunNote() | RunEnd():
+                self._run(event)
             case Finish():
                 self._require(not self._finished[event.choice], event, "a choice finishes once")
                 self._require(event.choice not in self._open, event, "a block is still open")
+                running = any(choice == event.choice for choice, _ in self._running)
+                self._require(not running, event, "a run is still open")
                 self._finished[event.choice] = True
             case Usage():
                 self._require(all(self._finished), event, "a choice has not finished")
@@ -88,11 +104,26 @@ class Grammar:
         self._require(not self._finished[event.choice], event, "the choice has finished")
         self._require(event.choice not in self._open, event, "a block is still open")
         self._require(self._next_block[event.choice] == event.block, event, "blocks count up")
-        self._open[event.choice] = (event.block, event.kind, [])
+        self._require(event.owner is None or event.kind == "call", event, "calls have owners")
+        self._open[event.choice] = (event.block, event.kind, [], event.owner)
         self._next_block[event.choice] += 1
 
     def _end(self, event: BlockEnd) -> None:
-        block, kind, texts = self._open.pop(event.choice, (-1, "", []))
+        block, kind, texts, owner = self._open.pop(event.choice, (-1, "", [], None))
         self._require(block == event.block, event, "no such open block")
         self._require(kind == event.kind, event, "the kind changed")
         self._require("".join(texts) == event.text, event, "the whole is not its parts")
+        self._require(owner == event.owner, event, "the owner changed")
+        if owner is not None and not owner.asks:
+            self._runnable.add((event.choice, event.block))
+
+    def _run(self, event: RunStart | RunNote | RunEnd) -> None:
+        run = (event.choice, event.block)
+        if isinstance(event, RunStart):
+            self._require(run in self._runnable, event, "no call of ours that may be run")
+            self._runnable.remove(run)
+            self._running.add(run)
+            return
+        self._require(run in self._running, event, "no such run is open")
+        if isinstance(event, RunEnd):
+            self._running.remove(run)

@@ -1,28 +1,37 @@
-"""Events of a generation, independent of dialects: begin, blocks, deltas, finish, usage, end, fail.
+"""Events of a generation, independent of dialects: begin, blocks, deltas, runs of tools, finish, usage, end, fail.
 
-    stream = Begin { block } ( { Finish } Usage End | Fail )
+    stream = Begin { Listed } { block | run } ( { Finish } Usage End | Fail )
     block  = BlockStart { Delta } BlockEnd
+    run    = RunStart { RunNote } RunEnd, of a call that has ended
 
 Blocks of different choices interleave; within one choice they follow each other. Every block that
-starts is ended, also on failure. `Delta` is the hot one: as a struct it costs 0.06 us to make, where a
+starts is ended, also on failure. Runs are those of tools on this node's side: each belongs to one block, the call,
+whose `owner` says so from its start; runs overlap with each other and with later blocks of the same pass, and every
+one that starts is ended before the choice finishes, also on failure. `Delta` is the hot one: as a struct it costs 0.06 us to make, where a
 slotted dataclass costs 0.12, or 0.5 if it is frozen; and each such class takes 12 KB less. What cannot be part of
 a cycle is not looked after by the collector of garbage, which otherwise wakes up for every 700 tokens.
 """
 
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.opaque import Opaque
+from smg_node.core.generation.tool_owner import ToolOwner
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ListedTool, RunResult
 
 BlockKind: TypeAlias = Literal["text", "reasoning", "call", "refusal"]
 """A refusal is text in which a model of a vendor declines to answer, and which its API keeps apart."""
 FinishReason: TypeAlias = Literal[
     "stop", "length", "tool_calls", "content_filter", "refusal", "pause", "context_window"
 ]
-"""Only vendors' models end by the last three: they refused; their server's tools have not ended, and the answer is
-to be sent again; the context was full before `max_tokens`.
+"""Only vendors' models end by `refusal` and `context_window`: they refused; the context was full before `max_tokens`.
+By `pause`: tools on the vendor's or this node's side have had as many rounds as one answer may, and it is to be sent
+again.
 """
 
 UNSAID: Final = 1.0
@@ -73,7 +82,8 @@ class Begin(msgspec.Struct, frozen=True, gc=False):
 class BlockStart(msgspec.Struct, frozen=True, gc=False):
     """A block of one kind starts in a choice; `block` counts up from 0 within the choice.
 
-    `opaque` is what its vendor wants back with it, as far as that is known already.
+    `opaque` is what its vendor wants back with it, as far as that is known already. `owner` is whose tool a call is;
+    None for the client's own. `name` is the name that the model sees.
     """
 
     choice: int
@@ -82,6 +92,7 @@ class BlockStart(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     call_id: str = ""
     opaque: tuple[Opaque, ...] = ()
+    owner: ToolOwner | None = None
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
@@ -108,6 +119,40 @@ class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
     call_id: str = ""
     opaque: tuple[Opaque, ...] = ()
+    owner: ToolOwner | None = None
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """The tools of a server that the request names, or why they cannot be had. Sent after Begin, before any block."""
+
+    server: str
+    tools: "tuple[ListedTool, ...]" = ()
+    error: str = ""
+
+
+class RunStart(msgspec.Struct, frozen=True, gc=False):
+    """The run of a call of ours starts; `block` is that of the call, which has ended."""
+
+    choice: int
+    block: int
+
+
+class RunNote(msgspec.Struct, frozen=True, gc=False):
+    """A run goes on: what its server says of its progress, and how much of it is done, None where that is not known."""
+
+    choice: int
+    block: int
+    message: str = ""
+    progress: float | None = None
+    total: float | None = None
+
+
+class RunEnd(msgspec.Struct, frozen=True):
+    """A run is over."""
+
+    choice: int
+    block: int
+    result: "RunResult"
 
 
 class Finish(msgspec.Struct, frozen=True, gc=False):
@@ -160,4 +205,18 @@ class PromptEcho(msgspec.Struct, frozen=True, gc=False):
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
-Event: TypeAlias = Begin | PromptEcho | BlockStart | Delta | BlockEnd | Finish | Usage | End | Fail
+Event: TypeAlias = (
+    Begin
+    | PromptEcho
+    | Listed
+    | BlockStart
+    | Delta
+    | BlockEnd
+    | RunStart
+    | RunNote
+    | RunEnd
+    | Finish
+    | Usage
+    | End
+    | Fail
+)

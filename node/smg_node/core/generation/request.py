@@ -11,11 +11,16 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from smg_node.core.generation.opaque import Opaque
+from smg_node.core.generation.tool_owner import ToolOwner
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
 
 # Token ids are kept as unsigned 32-bit integers end to end (`array("I")`): four bytes a token, no
 # Python object per id, and a buffer that can be hashed or packed without a copy.
@@ -54,11 +59,15 @@ Part: TypeAlias = TextPart | MediaPart
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False):
-    """A call the assistant made in an earlier turn; `arguments` is the JSON text it printed."""
+    """A call the assistant made in an earlier turn; `arguments` is the JSON text it printed.
+
+    `owner` is set where the tool was one of ours: `name` then becomes the name under which the model knows it now.
+    """
 
     call_id: str
     name: str
     arguments: str
+    owner: ToolOwner | None = None
 
 
 class TurnBlock(msgspec.Struct, frozen=True, gc=False):
@@ -312,6 +321,8 @@ class GenerateRequest(msgspec.Struct, frozen=True, gc=False):
     """
     polled: bool = False
     """Whether its client may look at the answer before it is whole, though it does not stream."""
+    serving: "ToolServing | None" = None
+    """What it asks of tools on this node's side; None for nothing, as most requests do."""
 
     @property
     def choices(self) -> int:
