@@ -172,7 +172,7 @@ class ToolLoopRun:
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = parts.options().rounds_max
         while True:
-            stream = PassStream(ledger.judge, block)
+            stream = PassStream(ledger.judge, block, runs.annotations)
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
                 self._failed(outlet, stream.failure)

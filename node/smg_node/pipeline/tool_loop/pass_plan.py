@@ -7,11 +7,11 @@ import msgspec
 
 from smg_node.core.generation.events import End, Event, Finish, FinishReason
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolChoice, ToolMode
-from smg_node.core.generation.tool_serving import ListedTool, RunResult, ToolServing
+from smg_node.core.generation.tool_serving import ChosenTool, ListedTool, RunResult, ToolServing
 from smg_node.mcp.catalog.catalog import Catalog
 from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.pass_stream import PassStream
-from smg_node.pipeline.tool_loop.pass_turns import result_turn, assistant_turn
+from smg_node.pipeline.tool_loop.pass_turns import assistant_turn, result_turn
 from smg_node.pipeline.tool_loop.ports import SearchedTool
 from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
 from smg_node.pipeline.tool_loop.total_usage import TotalUsage
@@ -54,7 +54,8 @@ class PassPlan:
         """Return the client's functions that the prompt does not show."""
         return tuple(
             SearchedTool(
-                "", ListedTool(tool.name, tool.description or "", dict(tool.parameters or {}))
+                tool.name,
+                ListedTool(tool.name, tool.description or "", dict(tool.parameters or {})),
             )
             for tool in self._client_tools
             if tool.deferred
@@ -144,8 +145,39 @@ class PassPlan:
 
 
 def _served_choice(prompt: ChatPrompt, serving: ToolServing, catalog: Catalog) -> ToolChoice:
-    """Return the choice of the first pass: of a built-in tool that is insisted on, the function that stands for it."""
-    for name, tool in catalog.offered.items():
-        if tool.builtin is not None and tool.builtin.insisted:
-            return dataclasses.replace(prompt.choice, mode="named", name=name)
-    return prompt.choice
+    """Return the choice of the first pass, in which tools of ours have the names that the model knows them by."""
+    choice, served = prompt.choice, serving.choice
+    if served is not None:
+        # Whoever asks is not asked for what it cannot call: a server may be away.
+        ours = [name for chosen in served.tools for name in _chosen(chosen, catalog)]
+        choice = dataclasses.replace(
+            choice, allowed=tuple(dict.fromkeys((*(choice.allowed or ()), *ours)))
+        )
+    insisted = [
+        name
+        for name, tool in catalog.offered.items()
+        if tool.builtin is not None and tool.builtin.insisted
+    ]
+    if insisted:
+        choice = dataclasses.replace(choice, mode="named", name=insisted[0])
+    callable_names = {*catalog.offered, *(tool.name for tool in prompt.tools)}
+    if choice.allowed is not None:
+        callable_names &= set(choice.allowed)
+    if choice.mode == "required" and not callable_names:
+        return dataclasses.replace(choice, mode="none")
+    return choice
+
+
+def _chosen(chosen: ChosenTool, catalog: Catalog) -> list[str]:
+    """Return the names of the tools that an entry of a choice means."""
+    return [
+        name
+        for name, tool in catalog.offered.items()
+        if (
+            tool.builtin is not None and tool.builtin.kind == chosen.builtin
+            if chosen.builtin is not None
+            else tool.asked is not None
+            and tool.owner.server == chosen.server
+            and chosen.tool in ("", tool.owner.tool)
+        )
+    ]

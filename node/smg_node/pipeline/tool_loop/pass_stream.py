@@ -4,7 +4,8 @@ Blocks are counted on from those of earlier passes, calls get their owners when 
 left out. What a pass says of itself (Begin, Finish, Usage, its failure) is kept for whoever puts the answer together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -34,10 +35,19 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class PassStream:
-    """Events of one pass. `judge` is asked once for each call, by its name, when it begins."""
+    """Events of one pass. `judge` is asked once for each call, by its name, when it begins.
 
-    def __init__(self, judge: Callable[[str], Judged], first_block: int) -> None:
+    `annotate` is asked for the annotations of each text that is over.
+    """
+
+    def __init__(
+        self,
+        judge: Callable[[str], Judged],
+        first_block: int,
+        annotate: Callable[[str], tuple[Mapping[str, Any], ...]] = lambda _: (),
+    ) -> None:
         self._judge = judge
+        self._annotate = annotate
         self._judged = CLIENTS
         self._place: int | None = None
         self.next_block = first_block
@@ -85,6 +95,8 @@ class PassStream:
             called = Called(place, event.name, event.call_id, event.text, judged)
             self.calls.append(called)
         if place is not None:
+            if event.kind == "text" and (annotations := self._annotate(event.text)):
+                event = msgspec.structs.replace(event, annotations=annotations)
             if place != event.block or judged.owner is not None:
                 event = msgspec.structs.replace(event, block=place, owner=judged.owner)
             out.append(event)

@@ -12,6 +12,7 @@ from smg_node.core.generation.tool_serving import (
     BuiltinKind,
     ListedTool,
     RunResult,
+    Source,
 )
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.failures import Failure
@@ -34,12 +35,21 @@ class LoopOptions(msgspec.Struct, frozen=True):
 class Builtins(Protocol):
     """Built-in tools on any server: what a model is offered for them, what the server is told, what its answer means."""
 
-    def offered(self, kind: BuiltinKind, settings: Mapping[str, Any]) -> Tool:
-        """Return the function that a model is offered; `settings` are the tool object's own."""
+    def offered(self, asked: AskedBuiltin) -> Tool:
+        """Return the function that a model is offered."""
         ...
 
-    def arguments(self, kind: BuiltinKind, settings: Mapping[str, Any], arguments: str) -> str:
-        """Return the arguments for the server's tool, JSON text: a model's, with the settings, which win."""
+    def arguments(
+        self,
+        kind: BuiltinKind,
+        settings: Mapping[str, Any],
+        arguments: str,
+        schema: Mapping[str, Any] | None,
+    ) -> str | Failure:
+        """Return the arguments for the server's tool, JSON text: a model's, with the settings, which win.
+
+        `schema` is that of the server's tool, None where it is not known. A failure for what is no object.
+        """
         ...
 
     def read(
@@ -48,16 +58,27 @@ class Builtins(Protocol):
         settings: Mapping[str, Any],
         arguments: str,
         outcome: CallResult | Failure,
+        *,
+        first: int,
+        bytes_max: int,
     ) -> RunResult:
-        """Return what came of a run, as APIs show it."""
+        """Return what came of a run; `arguments` are the model's own, and its sources are numbered from `first`."""
+        ...
+
+    def annotations(self, text: str, sources: Sequence[Source]) -> tuple[Mapping[str, Any], ...]:
+        """Return the citations in a model's text of sources that it was shown, in the form of Responses."""
         ...
 
 
 class SearchedTool(NamedTuple):
-    """A tool that may be found: by the name that the model calls it by, and the label of its server, "" for a client's."""
+    """A tool that may be found: `called` is the name by which a model calls it, `server` the label of its server.
 
-    label: str
-    listed: ListedTool
+    Tools of the client itself have no server.
+    """
+
+    called: str
+    tool: ListedTool
+    server: str = ""
 
 
 class ToolSearch(Protocol):

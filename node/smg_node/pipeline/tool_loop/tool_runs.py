@@ -6,15 +6,15 @@ open when everything ends is cancelled with its task group, and `cut` says so.
 
 import asyncio
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Event, RunEnd, RunNote, RunStart
-from smg_node.core.generation.tool_serving import RunResult
+from smg_node.core.generation.tool_serving import RunResult, Source
 from smg_node.core.request_context import RequestContext
-from smg_node.mcp.catalog.arguments import server_arguments
+from smg_node.mcp.catalog.arguments import server_arguments, shown_schema
 from smg_node.mcp.catalog.catalog import OfferedTool
 from smg_node.mcp.failures import Failure, plain_text, refused
 from smg_node.mcp.run_record import RunRecord, may_repeat
@@ -76,6 +76,8 @@ class ToolRuns:
         self._open: dict[int, _OpenRun] = {}
         self.results: dict[str, RunResult] = {}
         """What came of calls of ours, by the call's id."""
+        self.sources: list[Source] = []
+        """What searches found, in the order of the numbers that the model was shown."""
 
     def begin(self, called: Called, group: asyncio.TaskGroup) -> list[Event]:
         """Begin what is to be done about a call of ours, in a task of `group`; return what is to be said of it now."""
@@ -101,6 +103,13 @@ class ToolRuns:
             self.results[called.call_id] = not_run(why)
             return []
         return self._refused(called, why)
+
+    def annotations(self, text: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the citations in a text of the model's."""
+        builtins = self._parts.builtins
+        if builtins is None or not self.sources:
+            return ()
+        return builtins.annotations(text, self.sources)
 
     def cancel(self) -> None:
         """Cancel the runs that are open: the pass whose calls they are has failed."""
@@ -172,24 +181,39 @@ class ToolRuns:
             return await search.search(builtin, called.arguments, self._searched())
         journal = self._parts.journal
         key = f"{self._answer_id}/{called.call_id}"
-        arguments = called.arguments
-        if builtin is not None:
-            assert self._parts.builtins is not None, "what is offered is there"
-            arguments = self._parts.builtins.arguments(builtin.kind, builtin.settings, arguments)
         if journal is not None:
-            await journal.meant(key, tool.owner, arguments)
-        outcome = await self._called(key, arguments, block, tool)
-        result = self._read(tool, arguments, outcome)
+            await journal.meant(key, called.judged.owner or tool.owner, called.arguments)
+        arguments = await self._arguments(called, tool)
+        if isinstance(arguments, Failure):
+            outcome: CallResult | Failure = arguments
+        else:
+            outcome = await self._called(key, arguments, block, tool)
+        result = self._read(tool, called.arguments, outcome)
+        self.sources += result.sources
         if journal is not None:
             await journal.done(key, result)
         return result
 
+    async def _arguments(self, called: Called, tool: OfferedTool) -> str | Failure:
+        """Return the arguments for the server; a failure where those of a built-in tool are none."""
+        arguments, builtin = called.arguments, tool.builtin
+        if builtin is not None:
+            builtins, servers = self._parts.builtins, self._servers
+            assert builtins is not None, "what is offered is there"
+            assert servers is not None, "what is offered is there"
+            listed = await servers.list_tools(self._toolbox.servers[tool.owner.server])
+            known = None if isinstance(listed, Failure) else listed.tools.get(tool.owner.tool)
+            schema = None if known is None else shown_schema(known.input_schema, tool.rule)
+            made = builtins.arguments(builtin.kind, builtin.settings, arguments, schema)
+            if isinstance(made, Failure):
+                return made
+            arguments = made
+        return server_arguments(arguments, tool.rule)
+
     def _searched(self) -> tuple[SearchedTool, ...]:
         """Return the tools that a prompt does not show, by the names that the model calls them by."""
         ours = (
-            SearchedTool(
-                tool.owner.server, msgspec.structs.replace(tool.listed, name=tool.function.name)
-            )
+            SearchedTool(tool.function.name, tool.listed, tool.owner.server)
             for tool in self._toolbox.catalog.deferred()
         )
         return (*ours, *self._client_tools)
@@ -200,7 +224,10 @@ class ToolRuns:
         if shape == "mcp" or builtins is None:
             return result_of(outcome, bytes_max=bytes_max)
         settings = {} if tool.builtin is None else tool.builtin.settings
-        result = builtins.read(shape, settings, arguments, outcome)
+        first = len(self.sources) + 1
+        result = builtins.read(
+            shape, settings, arguments, outcome, first=first, bytes_max=bytes_max
+        )
         return msgspec.structs.replace(result, text=cut_text(result.text, bytes_max))
 
     async def _called(
@@ -210,12 +237,11 @@ class ToolRuns:
         assert self._servers is not None, "what is offered is there"
         record = RunRecord(key, repeats=may_repeat(tool.spec, tool.hints))
         server = self._toolbox.servers[tool.owner.server]
-        text = server_arguments(arguments, tool.rule)
         options = self._call_options(record, block, tool)
         while True:
             try:
                 outcome = await self._servers.call(
-                    server, tool.owner.tool, text, self._context, options
+                    server, tool.owner.tool, arguments, self._context, options
                 )
             except SmgError as error:
                 # A limit, or a server that is not there any more.

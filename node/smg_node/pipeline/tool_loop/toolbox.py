@@ -189,7 +189,7 @@ def _builtins(
         server, tool = place
         label = _label(server, resolved)
         resolved[label] = server
-        function = parts.builtins.offered(asked.kind, asked.settings)
+        function = parts.builtins.offered(asked)
         found.append(BuiltinListing(asked, label, server.spec, tool, function))
     return found
 
