@@ -41,7 +41,7 @@ from smg_node.mcp.definition import ServerDefinition
 from smg_node.mcp.failures import Failure
 from smg_node.mcp.pool import Target
 from smg_node.mcp.server_spec import ServerSpec
-from smg_node.mcp.tool_servers import PLAIN_CALL, CallOptions, ResolvedServer
+from smg_node.mcp.tool_servers import PLAIN_CALL, CallOptions, ResolvedServer, ToolServers
 from smg_node.mcp.tools.tool import Tool as ServerTool
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
@@ -261,7 +261,7 @@ def request(
     return GenerateRequest("m", (prompt,), sampling or Sampling(), stream=True, serving=served)
 
 
-def loop(model: Model, servers: Servers | None, **parts: Any) -> ServingGenerations:
+def loop(model: Model, servers: ToolServers | None, **parts: Any) -> ServingGenerations:
     """Return generations around a model."""
     clock = SystemClock()
     built = LoopParts(lambda: servers, IdSource(clock, system_rng()), clock, **parts)
@@ -270,7 +270,7 @@ def loop(model: Model, servers: Servers | None, **parts: Any) -> ServingGenerati
 
 async def heard(
     model: Model,
-    servers: Servers | None,
+    servers: ToolServers | None,
     asked: GenerateRequest,
     *,
     dialect: str = "responses",
