@@ -92,10 +92,16 @@ class Catalog(msgspec.Struct, frozen=True):
         return tuple(tool for tool in self.offered.values() if tool.function.deferred)
 
     def name_of(self, owner: ToolOwner) -> str | None:
-        """Return the name by which the model knows a server's tool now; None where it does not."""
-        for name, tool in self.offered.items():
-            mine = tool.owner
-            if mine.tool == owner.tool and mine.server == owner.server:
+        """Return the name by which the model knows a server's tool now; None where it does not.
+
+        Where the owner names no server, as in histories of built-in tools, it is the tool that is shown as one of that.
+        """
+        for name in sorted(self.offered):
+            mine = self.offered[name].owner
+            if not owner.server:
+                if owner.shape != "mcp" and mine.shape == owner.shape:
+                    return name
+            elif (mine.server, mine.tool) == (owner.server, owner.tool):
                 return name
         return None
 

@@ -100,7 +100,7 @@ class CallLedger:
 
     def _asked(self, name: str, tool: OfferedTool, decision: Decision) -> Judged:
         serving = self._serving
-        if serving.approvals:
+        if serving.approvals and not tool.owner.hidden:
             if not (decision.by_request or serving.stored):
                 # What a client keeps it can change: an operator's question needs an answer kept here.
                 why = "it needs approval, and the answer is not stored (store: false)"
@@ -109,7 +109,7 @@ class CallLedger:
             return Judged("ask", owner, tool, decision.rule)
         if self._waits:
             return self._counted(name, tool, "wait", decision.rule)
-        return _refused(tool, decision.rule, "it needs approval, which this API cannot ask for")
+        return _refused(tool, decision.rule, "it needs approval, which cannot be asked for here")
 
     def _counted(self, name: str, tool: OfferedTool, fate: Fate, rule: str) -> Judged:
         most = self._serving.calls_max

@@ -19,6 +19,7 @@ from smg_node.pipeline.tool_loop.pass_stream import Called
 from smg_node.pipeline.tool_loop.pass_turns import result_turn, with_results
 
 _REASON_CHARACTERS_MAX = 500
+REFUSED = "the user did not approve it"
 GONE = "the request does not offer this tool any more"
 
 
@@ -61,7 +62,7 @@ class PriorCalls:
         tool = None if name is None else self._catalog.offered[name]
         if not call.approve:
             reason = plain_text(call.reason, _REASON_CHARACTERS_MAX)
-            why = f"a person did not allow it{': ' if reason else ''}{reason}"
+            why = f"{REFUSED}: {reason}" if reason else REFUSED
             judged = Judged("unseen", why=why)
         elif tool is None:
             judged = Judged("refuse", owner, None, "not offered", GONE)

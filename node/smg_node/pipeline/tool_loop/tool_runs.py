@@ -139,7 +139,8 @@ class ToolRuns:
                 # Whoever hears has failed at a note, where nothing can be raised.
                 raise self._outlet.error from None
             raise
-        self.results[called.call_id] = result
+        # What a client is shown of it may be megabytes, which nobody here needs any more.
+        self.results[called.call_id] = RunResult(result.text, found=result.found)
         del self._open[block]
         self._outlet.say([RunEnd(0, block, result)])
 

@@ -126,3 +126,11 @@ def test_a_history_has_the_names_of_today() -> None:
     assert renamed[0] is turns[0]
     assert [call.name for call in renamed[1].calls] == ["s__read", "old", "read"]
     assert [block.name for block in renamed[1].blocks] == ["s__read", "read"]
+
+
+def test_a_builtin_tool_of_a_history_is_known_by_its_shape() -> None:
+    rules = {"search": ToolRule(shape="web_search")}
+    found = catalog(listing("search", "read", tools=rules))
+    assert found.name_of(ToolOwner("", "web_search", "web_search")) == "search"
+    assert found.name_of(ToolOwner("", "file_search", "file_search")) is None
+    assert found.name_of(ToolOwner("", "read")) is None

@@ -51,7 +51,7 @@ async def test_of_a_call_that_a_person_refused_the_model_is_told() -> None:
     listener = await heard(model, servers, request(answered(refused)))
     assert not servers.ran
     assert [block.kind for block in listener.answer().choices[0].blocks] == ["text"]
-    assert model.results(1) == ["not run: a person did not allow it: not today"]
+    assert model.results(1) == ["not run: the user did not approve it: not today"]
 
 
 async def test_an_approval_does_not_loosen_what_an_operator_denies() -> None:
