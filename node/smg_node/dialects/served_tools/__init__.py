@@ -1,1 +1,1 @@
-"""Forms of runs of this node's tools that more than one public API has: citations, and tools that a search found; pure."""
+"""Served tools in public APIs: forms of what this node ran that several of them have: citations, searches for tools; pure."""

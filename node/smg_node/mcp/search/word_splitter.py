@@ -4,6 +4,7 @@ A text is normalised (NFKC, case folded) and cut at whatever is neither letter n
 changes of case and between letters and digits, and keep the whole beside the parts: `GitHub` is `git`, `hub`
 and `github`. An English plural counts as its singular. Chinese, Japanese and Korean are written without blanks, or with
 endings that differ: there every two characters that follow each other are a word, as Lucene's CJK analyzer has it.
+Words like `the` are left out.
 """
 
 import re
@@ -19,6 +20,13 @@ _CJK: Final = re.compile(
 _WORD_CHARACTERS_MAX: Final = 64
 """Longer ones are digests and data, which nobody searches for whole."""
 _LONG_PLURALS: Final = ("sses", "shes", "xes", "nches", "rches", "tches")
+_STOP_WORDS: Final = frozenset(
+    _SEGMENT.findall(
+        "a an and are as at be but by for if in into is it no not of on or such that the their"
+        " then there these they this to was will with"
+    )
+)
+"""Those of Lucene's analyzer for English: they tell nothing apart, and make texts look longer than they are."""
 _KNOWN_MAX: Final = 20_000
 
 
@@ -37,7 +45,7 @@ class WordSplitter:
         for segment in _SEGMENT.findall(plain):
             words = known.get(segment)
             if words is None:
-                words = tuple(_words_of(segment))
+                words = tuple(word for word in _words_of(segment) if word not in _STOP_WORDS)
                 if len(known) < _KNOWN_MAX:
                     known[segment] = words
             yield from words

@@ -44,7 +44,8 @@ def tool(name: str, description: str = "") -> SearchedTool:
         ("send mail", ["sendMail"]),
         ("SendMail", ["sendMail"]),
         ("appointment", ["list_events"]),
-        ("what is the city like", ["get_weather", "list_events"]),
+        ("what is the city like", ["get_weather"]),
+        ("the", []),
         ("office", ["list_events", "sendMail"]),
         ("meteo", ["get_weather"]),
         ("", []),
@@ -84,9 +85,9 @@ def test_at_most_so_many_are_found_the_best_ones() -> None:
 
 
 def test_words_that_most_tools_have_find_nothing_beside_rarer_ones() -> None:
-    tools = [tool(f"t{n:03}", "the thing") for n in range(100)]
-    assert found("the checksum", *tools, tool("z", "the checksum of a file")) == ["z"]
-    assert len(found("the", *tools)) == 5
+    tools = [tool(f"t{n:03}", "returns it") for n in range(100)]
+    assert found("returns checksum", *tools, tool("z", "returns the checksum")) == ["z"]
+    assert len(found("returns", *tools)) == 5
 
 
 def test_what_is_too_long_is_cut_and_searched_for_all_the_same() -> None:
