@@ -11,6 +11,7 @@ from typing import Any, Final
 from smg_node.core.generation.tool_serving import BuiltinKind, RunError, RunResult, Source
 from smg_node.mcp.builtin.domains import DomainRule, domain_rule
 from smg_node.mcp.builtin.found_sources import answer_in, sources_in
+from smg_node.mcp.builtin.labelled_sources import labelled_sources
 from smg_node.mcp.builtin.run_outputs import code_outputs, pictures_in, size_of
 from smg_node.mcp.builtin.server_arguments import action_of
 from smg_node.mcp.failures import TOOL_ERROR_TYPE, Failure, prompt_text, unreadable
@@ -78,6 +79,8 @@ def _of_search(
 ) -> RunResult:
     rule = domain_rule(settings) if kind == "web_search" else DomainRule()
     found = sources_in(result, kind)
+    if found is None and rule == DomainRule():
+        found = labelled_sources(text_of(result, bytes_max=bytes_max)) or None
     if found is None:
         if rule != DomainRule():
             why = "the results are in no form that shows their domains, and not all may be shown"

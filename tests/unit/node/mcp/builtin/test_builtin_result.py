@@ -79,6 +79,15 @@ def test_a_text_is_passed_on_without_sources() -> None:
     assert result == RunResult(content[0]["text"], content=content, action={"query": "x"})
 
 
+def test_lines_for_a_reader_have_sources_where_any_domain_may_be_shown() -> None:
+    content = ({"type": "text", "text": "Title: First\nURL: https://a.org/1\nContent: about one"},)
+    result = read_builtin("web_search", {}, '{"query": "x"}', CallResult(content))
+    assert result.text == "[1] First https://a.org/1\nabout one"
+    settings = {"allowed_domains": ["a.org"]}
+    result = read_builtin("web_search", settings, '{"query": "x"}', CallResult(content))
+    assert result.error is not None
+
+
 def test_a_text_is_not_passed_on_where_only_some_domains_may_be_shown() -> None:
     content = ({"type": "text", "text": "One and two, says https://b.org"},)
     settings = {"blocked_domains": ["b.org"]}
