@@ -1,24 +1,41 @@
-"""Pattern cost: upper bound of the automaton that a search pattern asks for, so that none takes long to compile. Pure.
+"""Pattern cost: upper bounds of what a search pattern asks of its engine, so that none takes long. Pure.
 
-The engine itself follows a pattern in time that grows with the text only, and refuses an automaton above 10 MiB, but it
-takes a tenth of a second to find that out, with Python's lock held. So counted repeats are multiplied out before. A
-class of Unicode (`\\w`) takes some 400 states where a letter takes one: 20 of them compile in 7 ms.
+The engine follows a pattern in time that grows with pattern times text, and refuses an automaton above 10 MiB; but it
+takes a third of a second to find that out, and holds Python's lock all the while. So counted repeats are multiplied
+out before, in two measures. Compiling: a class of Unicode (`\\w`) takes some 400 states where a letter takes a few;
+20 of them take 10 ms. Matching: each place of the pattern may be looked at for each character of a text, a class at
+several; 400 take some 15 ms for the longest text of a tool.
 """
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
-COST_MAX: Final = 8_000
-_UNICODE_CLASS: Final = 400
-_SMALL_CLASS: Final = 12
+
+class Measure(NamedTuple):
+    """What a letter, a class of few ranges and a class of Unicode count, and the `most` that a pattern may."""
+
+    letter: int
+    small_class: int
+    unicode_class: int
+    most: int
+
+
+COMPILING: Final = Measure(3, 12, 400, 8_000)
+MATCHING: Final = Measure(1, 4, 8, 400)
 _UNICODE_ESCAPES: Final = frozenset("wWdDsSpPbB")
 _DEPTH_MAX: Final = 50
 _REPEAT: Final = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
+_ESCAPE: Final = re.compile(r"\\(?:[pPxuU]\{[^}]*\}|[pP].|.|$)", re.DOTALL)
 _DIGITS_MAX: Final = 4
 
 
-def pattern_cost(pattern: str) -> int:
-    """Return about how many states a pattern takes, `COST_MAX + 1` for any number above that.
+def is_small(pattern: str) -> bool:
+    """Return whether a pattern compiles and matches in some milliseconds."""
+    return all(cost(pattern, measure) <= measure.most for measure in (COMPILING, MATCHING))
+
+
+def cost(pattern: str, measure: Measure) -> int:
+    """Return what a pattern costs by a measure, one more than the most for anything above it.
 
     What is no pattern has some cost too: the engine says what is wrong with it.
     """
@@ -27,8 +44,9 @@ def pattern_cost(pattern: str) -> int:
     while place < len(pattern):
         character = pattern[place]
         if character == "{" and (found := _REPEAT.match(pattern, place)):
-            sums[-1] += last * (_times(found) - 1)
-            last *= _times(found)
+            times = _times(found)
+            sums[-1] += last * (times - 1)
+            last *= times
             place = found.end()
         elif character == "(":
             sums.append(0)
@@ -41,10 +59,10 @@ def pattern_cost(pattern: str) -> int:
             # A lazy or nested repeat repeats the same thing.
             place += 1
         else:
-            last, place = _atom(pattern, place)
+            last, place = _atom(pattern, place, measure)
             sums[-1] += last
-        if sum(sums) > COST_MAX or len(sums) > _DEPTH_MAX:
-            return COST_MAX + 1
+        if sum(sums) > measure.most or len(sums) > _DEPTH_MAX:
+            return measure.most + 1
     return sum(sums)
 
 
@@ -52,36 +70,40 @@ def _times(found: re.Match[str]) -> int:
     """Return how often a counted repeat asks for a thing: `{2,5}` five times, `{2,}` three."""
     low, comma, high = found.groups()
     if max(len(low), len(high)) > _DIGITS_MAX:
-        return COST_MAX + 1
+        return 10**_DIGITS_MAX
     return max(1, int(high or low or 0) + bool(comma and not high))
 
 
-def _atom(pattern: str, place: int) -> tuple[int, int]:
+def _atom(pattern: str, place: int, measure: Measure) -> tuple[int, int]:
     """Return what one character, escape or class costs, and where it ends."""
     character = pattern[place]
     if character == "[":
-        return _bracketed(pattern, place)
+        end = _bracket_end(pattern, place)
+        inside = pattern[place + 1 : end]
+        plain = not any(sign in inside for sign in ("\\", "[", "&&", "--", "~~"))
+        return (measure.small_class if plain else measure.unicode_class), end
     if character == "\\":
-        escaped = pattern[place + 1 : place + 2]
-        return (_UNICODE_CLASS if escaped in _UNICODE_ESCAPES else 1), place + 2
-    # A letter has a few forms where case is ignored.
-    return (_SMALL_CLASS if character == "." else 3), place + 1
+        escape = _ESCAPE.match(pattern, place)
+        assert escape is not None, "whatever follows a backslash is escaped by it"
+        is_class = escape[0][1:2] in _UNICODE_ESCAPES
+        return (measure.unicode_class if is_class else measure.letter), escape.end()
+    return (measure.small_class if character == "." else measure.letter), place + 1
 
 
-def _bracketed(pattern: str, place: int) -> tuple[int, int]:
-    """Return what a class in brackets costs, with those in it, and where it ends."""
-    depth, begin = 0, place
+def _bracket_end(pattern: str, begin: int) -> int:
+    """Return where a class in brackets ends, with those in it."""
+    depth, place = 0, begin
+    # A bracket that closes at once is one of the characters meant.
+    first = begin + 1 + (pattern[begin + 1 : begin + 2] == "^")
     while place < len(pattern):
         character = pattern[place]
         if character == "\\":
             place += 1
         elif character == "[":
             depth += 1
-        elif character == "]" and place > begin + 1 + (pattern[begin + 1 : begin + 2] == "^"):
+        elif character == "]" and place > first:
             depth -= 1
         place += 1
         if not depth:
-            break
-    text = pattern[begin:place]
-    plain = "\\" not in text and "[" not in text[1:] and "&&" not in text
-    return (_SMALL_CLASS if plain else _UNICODE_CLASS), place
+            return place
+    return len(pattern)

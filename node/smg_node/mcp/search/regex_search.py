@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias, cast
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
 from smg_node.mcp.failures import plain_text
 from smg_node.mcp.search.bm25 import FOUND_MAX
-from smg_node.mcp.search.pattern_cost import COST_MAX, pattern_cost
+from smg_node.mcp.search.pattern_cost import is_small
 from smg_node.mcp.search.searched_tool import SearchedTool, ToolText, ordered, text_of
 
 PATTERN_CHARACTERS_MAX: Final = 256
@@ -99,7 +99,7 @@ def _compiled(pattern: str) -> "_Matcher | SearchRefusal":
     if len(pattern) > PATTERN_CHARACTERS_MAX:
         why = f"the pattern has more than {PATTERN_CHARACTERS_MAX} characters"
         return SearchRefusal("invalid_tool_input", why)
-    if pattern_cost(pattern) > COST_MAX:
+    if not is_small(pattern):
         why = "the pattern repeats or nests too much; search for a word that names hold"
         return SearchRefusal("invalid_tool_input", why)
     # Imported by the first search: a library of 7 MB that a process may not have loaded yet.
