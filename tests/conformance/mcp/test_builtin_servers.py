@@ -80,6 +80,12 @@ async def test_code_prints_and_draws(run: Running) -> None:
     assert result.text == "c1: print(1)\n[image/png, 3 kB]"
 
 
+async def test_a_container_that_a_server_does_not_take_is_not_told(run: Running) -> None:
+    settings = {"type": "code_interpreter", "container": {"type": "auto", "file_ids": []}}
+    result = await run("code_interpreter", "run", settings, {"code": "print(1)"})
+    assert result.outputs[0] == {"type": "logs", "logs": ": print(1)"}
+
+
 async def test_code_that_raises_has_failed_and_says_how(run: Running) -> None:
     result = await run("code_interpreter", "run", {"container": "c1"}, {"code": "1/0"})
     assert result.error is not None

@@ -11,7 +11,7 @@ from smg_node.core.cooperative_steps import whole
 from smg_node.core.generation.tool_serving import ListedTool
 from smg_node.mcp.pool import Target
 from smg_node.mcp.search.bm25 import build_index
-from smg_node.mcp.search.searched_tool import SearchedTool, text_of
+from smg_node.mcp.search.searched_tool import SearchedTool, tool_text
 from smg_node.mcp.search.word_splitter import WordSplitter
 from smg_node.mcp.tools.tool import ToolList
 from support.mcp.faulty_server import pooled
@@ -85,7 +85,7 @@ async def test_as_many_questions_find_their_tool_as_with_bm25s(tmp_path: Path) -
     questions = [question for question, _ in QUESTIONS]
     index = whole(build_index(tools))
     ours = misses([index.search(question, LIMIT) for question in questions])
-    texts = [f"{text_of(one).name}\n{text_of(one).rest}" for one in tools]
+    texts = [f"{tool_text(one).name}\n{tool_text(one).rest}" for one in tools]
     theirs = misses(
         [[tools[place] for place in row] for row in judged(texts, questions, split=False)]
     )

@@ -1,7 +1,8 @@
-"""Arguments for a server's tool that does a built-in one's work: the model's, and the request's settings, which win. Pure.
+"""Arguments for a server's tool that does a built-in one's work: the model's one, and the request's settings. Pure.
 
-Values of the model stay the JSON text that they are, so no number passes through a float. What in a tool object is about
-the API and not about the search, such as its type, is no argument.
+A model gives what it was offered and nothing else: which files are searched, or in whose container code runs, is not
+for it to say. Its text stays the JSON that it is. What in a tool object is about the API and not about the search,
+such as its type, is no argument.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,16 @@ _ABOUT_THE_API: Final = frozenset(
         "type",
     ]
 )
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "object": (dict,),
+    "array": (list, tuple),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+}
 _QUERIES: Final = ("query", "queries")
+_SEARCHES: Final = ("web_search", "file_search")
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -45,19 +55,20 @@ def arguments_for(
     """Return the arguments for the server's tool as JSON text; a failure, not sent, where the model's are no object.
 
     `schema` is that of the server's tool, under the names that arguments have before an operator renames them. Where
-    it takes nothing but what it names, other settings are left out; where it knows `query` and not `queries`, or the
-    other way round, it gets what it knows.
+    it takes nothing but what it names, other settings are left out, and so is a setting of another type than it takes;
+    where it knows `query` and not `queries`, or the other way round, it gets what it knows.
     """
     given = _read(arguments)
     if isinstance(given, Failure):
         return given
-    told: dict[str, Any] = given | dict(_settings(kind, settings))
-    if schema is not None:
-        properties = schema.get("properties")
-        known = frozenset(properties) if isinstance(properties, dict) else frozenset()
-        _turn_queries(told, known)
-        if schema.get("additionalProperties") is False:
-            told = {name: value for name, value in told.items() if name in known}
+    known, is_closed = _known(schema)
+    offered = _QUERIES if kind in _SEARCHES else (argument_of(kind), "pattern")
+    told: dict[str, Any] = {name: value for name, value in given.items() if name in offered}
+    wanted = dict(_settings(kind, settings))
+    told |= {name: value for name, value in wanted.items() if _fits(value, known.get(name))}
+    _turn_queries(told, known)
+    if is_closed:
+        told = {name: value for name, value in told.items() if name in known}
     return _encode(told).decode()
 
 
@@ -86,6 +97,22 @@ def _settings(kind: BuiltinKind, settings: Mapping[str, Any]) -> Iterator[tuple[
             yield "blocked_domains", rule.blocked
 
 
+def _known(schema: Mapping[str, Any] | None) -> tuple[Mapping[str, Any], bool]:
+    """Return the arguments that a tool names, and whether it takes no others."""
+    if schema is None:
+        return {}, False
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    return known, schema.get("additionalProperties") is False
+
+
+def _fits(value: Any, named: Any) -> bool:
+    """Return whether a setting may be what a tool names so: a container by id is not one described by an object."""
+    kind = named.get("type") if isinstance(named, dict) else None
+    types = _TYPES.get(kind) if isinstance(kind, str) else None
+    return types is None or isinstance(value, types)
+
+
 def _read(arguments: str) -> dict[str, Raw] | Failure:
     if not arguments.strip():
         return {}
@@ -96,7 +123,7 @@ def _read(arguments: str) -> dict[str, Raw] | Failure:
         return Failure(FailureKind.PROTOCOL, INVALID_PARAMS, why, sent=False)
 
 
-def _turn_queries(told: dict[str, Any], known: frozenset[str]) -> None:
+def _turn_queries(told: dict[str, Any], known: Mapping[str, Any]) -> None:
     """Give a tool that knows one of `query` and `queries` that one."""
     for wanted, other in (_QUERIES, _QUERIES[::-1]):
         if wanted in known and other not in known and wanted not in told and other in told:

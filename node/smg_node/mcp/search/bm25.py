@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
-from smg_node.mcp.search.searched_tool import SearchedTool, ordered, text_of
+from smg_node.mcp.search.searched_tool import SearchedTool, ordered, tool_text
 from smg_node.mcp.search.word_splitter import WordSplitter
 
 K1: Final = 1.2
@@ -79,7 +79,7 @@ def build_index(tools: Iterable[SearchedTool]) -> Steps[ToolIndex]:
     lengths = array("I")
     splitter = WordSplitter()
     for place, tool in enumerate(known):
-        text = text_of(tool)
+        text = tool_text(tool)
         counts = Counter(splitter.words(text.rest))
         for word in splitter.words(text.name):
             counts[word] += NAME_WEIGHT

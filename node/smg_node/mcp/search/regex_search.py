@@ -16,7 +16,7 @@ from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
 from smg_node.mcp.failures import plain_text
 from smg_node.mcp.search.bm25 import FOUND_MAX
 from smg_node.mcp.search.pattern_cost import is_small
-from smg_node.mcp.search.searched_tool import SearchedTool, ToolText, ordered, text_of
+from smg_node.mcp.search.searched_tool import SearchedTool, ToolText, ordered, tool_text
 
 PATTERN_CHARACTERS_MAX: Final = 256
 SEARCH_S_MAX: Final = 0.05
@@ -88,7 +88,7 @@ def build_texts(tools: Iterable[SearchedTool]) -> Steps[ToolTexts]:
     known = ordered(tools)
     texts: list[ToolText] = []
     for tool in known:
-        texts.append(text_of(tool))
+        texts.append(tool_text(tool))
         yield ITEM_WEIGHT + len(texts[-1].rest)
     return ToolTexts(known, tuple(texts))
 

@@ -47,7 +47,7 @@ class ToolText(NamedTuple):
         return f"{self.description}\n{self.parameters}\n{self.server}"
 
 
-def text_of(searched: SearchedTool) -> ToolText:
+def tool_text(searched: SearchedTool) -> ToolText:
     """Return the text by which a tool is found."""
     tool = searched.tool
     parameters = "\n".join(_lines(tool.schema))

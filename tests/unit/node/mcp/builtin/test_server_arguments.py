@@ -29,7 +29,7 @@ def test_settings_of_the_request_are_added_and_win() -> None:
         "filters": {"type": "eq", "key": "year", "value": 2026},
         "ranking_options": None,
     }
-    arguments = '{"queries": ["a"], "vector_store_ids": ["vs_of_another"]}'
+    arguments = '{"queries": ["a"], "vector_store_ids": ["vs_of_another"], "type": "x"}'
     assert told("file_search", settings, arguments) == {
         "queries": ["a"],
         "vector_store_ids": ["vs_1"],
@@ -68,9 +68,10 @@ def test_domains_have_one_name_wherever_an_api_has_them() -> None:
     }
 
 
-def test_numbers_stay_what_they_are() -> None:
-    text = arguments_for("web_search", {}, '{"query": "x", "n": 123456789012345678901234567890.10}')
-    assert text == '{"query":"x","n":123456789012345678901234567890.10}'
+def test_a_model_gives_what_it_was_offered_and_nothing_else() -> None:
+    arguments = '{"code": "1", "container": "that of another", "n": 1e400}'
+    assert arguments_for("code_interpreter", {}, arguments) == '{"code":"1"}'
+    assert arguments_for("web_search", {}, '{"query": "\\u00fc", "n": 1}') == '{"query":"\\u00fc"}'
 
 
 @pytest.mark.parametrize("arguments", ["", " \n", "{}"])
@@ -94,6 +95,18 @@ def test_a_tool_that_takes_only_what_it_names_gets_that() -> None:
     settings = {"search_context_size": "low", "user_location": {"city": "Bern"}}
     assert told("web_search", settings, '{"query": "x"}', CLOSED) == {"query": "x"}
     assert told("web_search", settings, '{"query": "x"}', OPEN) == {"query": "x"} | settings
+
+
+def test_a_setting_of_another_type_than_a_tool_takes_is_left_out() -> None:
+    schema: Any = {"properties": {"code": {}, "container": {"type": "string"}, "n": {"type": []}}}
+    automatic = {"type": "code_interpreter", "container": {"type": "auto"}}
+    assert told("code_interpreter", automatic, '{"code": "1"}', schema) == {"code": "1"}
+    named = {"container": "cntr_1", "n": 3}
+    assert told("code_interpreter", named, '{"code": "1"}', schema) == {"code": "1"} | named
+    assert told("code_interpreter", automatic, '{"code": "1"}') == {
+        "code": "1",
+        "container": {"type": "auto"},
+    }
 
 
 @pytest.mark.parametrize("schema", [CLOSED, OPEN])

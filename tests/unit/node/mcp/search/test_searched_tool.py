@@ -10,20 +10,20 @@ from smg_node.mcp.search.searched_tool import (
     SEARCHED_TOOLS_MAX,
     SearchedTool,
     ordered,
-    text_of,
+    tool_text,
 )
 
 
 def parameters(schema: Any) -> list[str]:
-    text = text_of(SearchedTool("t", ListedTool("t", "", schema))).parameters
+    text = tool_text(SearchedTool("t", ListedTool("t", "", schema))).parameters
     return text.split("\n") if text else []
 
 
 def test_the_fields_of_a_tool() -> None:
     schema = {"type": "object", "properties": {"city": {"description": "Name of the city"}}}
     tool = SearchedTool("weather__now", ListedTool("now", "The weather", schema), "weather")
-    assert text_of(tool) == ("now", "weather", "The weather", "city: Name of the city")
-    assert text_of(tool).rest == "The weather\ncity: Name of the city\nweather"
+    assert tool_text(tool) == ("now", "weather", "The weather", "city: Name of the city")
+    assert tool_text(tool).rest == "The weather\ncity: Name of the city\nweather"
 
 
 def test_parameters_inside_others_are_found_the_outer_ones_first() -> None:
