@@ -51,7 +51,8 @@ class AskedServer(msgspec.Struct, frozen=True):
     `authorization` and `headers` are secrets of the client: shown to the server, echoed and stored nowhere, and not
     printed. `tools` are the only ones wanted, None for all; `approval` is None in APIs that have no approvals.
     `pinned` is the listing that counts instead of asking the server. `deferred` tools are found by search only.
-    `where` is the JSON path of what named it.
+    `where` is the JSON path of what named it. `thread` is what its conversation is known by, for servers that keep a
+    session for each; "" for a request that stands alone.
     """
 
     label: str
@@ -66,6 +67,7 @@ class AskedServer(msgspec.Struct, frozen=True):
     deferred: bool = False
     deferred_tools: tuple[str, ...] = ()
     where: str = "tools"
+    thread: str = ""
 
     def __repr__(self) -> str:
         return f"AskedServer({self.label!r}, {self.url!r})"
