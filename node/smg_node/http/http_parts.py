@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before.
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
+    from smg_node.http.ports.tool_servers import ToolServerService
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ class HttpParts:
     """Tells what the whole cluster counts; in the process that answers such questions."""
     providers: "Callable[[], ProviderService] | None" = None
     """Returns what tells of models at vendors, and defines them; in the process that answers such questions."""
+    tool_servers: "Callable[[], ToolServerService] | None" = None
+    """Returns what tells of servers of tools, and defines them; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

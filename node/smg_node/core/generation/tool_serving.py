@@ -57,7 +57,8 @@ class AskedServer(msgspec.Struct, frozen=True):
     printed. `tools` are the only ones wanted, None for all, and `excluded` ones are not wanted whatever else is said;
     `approval` is None in APIs that have no approvals.
     `pinned` is the listing that counts instead of asking the server. `deferred` tools are found by search only: all but
-    the `loaded_tools`, or the `deferred_tools`. `where` is the JSON path of what named it.
+    the `loaded_tools`, or the `deferred_tools`. `where` is the JSON path of what named it. `thread` is what its
+    conversation is known by, for servers that keep a session for each; "" for a request that stands alone.
     """
 
     label: str
@@ -72,6 +73,7 @@ class AskedServer(msgspec.Struct, frozen=True):
     deferred: bool = False
     deferred_tools: tuple[str, ...] = ()
     where: str = "tools"
+    thread: str = ""
     excluded: tuple[str, ...] = ()
     loaded_tools: tuple[str, ...] = ()
 
