@@ -350,21 +350,42 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = _loop_parts(base, journal, tool_servers)
+    loops = _loop_parts(settings, base, journal, tool_servers)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )
 
 
 def _loop_parts(
-    base: Base, journal: Journal, tool_servers: "Callable[[], ToolServers | None]"
+    settings: Settings,
+    base: Base,
+    journal: Journal,
+    tool_servers: "Callable[[], ToolServers | None]",
 ) -> "Callable[[], LoopParts]":
     @cache
     def built() -> "LoopParts":
         # Loaded with the first request that names tools of this side.
+        from smg_node.pipeline.tool_loop.builtin.server_builtins import ServerBuiltins
+        from smg_node.pipeline.tool_loop.builtin.tool_searches import ToolSearches
         from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+        from smg_node.pipeline.tool_loop.ports import LoopOptions
 
-        return LoopParts(tool_servers, base.ids, base.clock, on_run=journal.ran)
+        mcp = settings.mcp
+        options = LoopOptions(
+            rounds_max=mcp.rounds_max,
+            parallel_max=mcp.calls_parallel,
+            output_bytes_max=mcp.output_bytes_max,
+            approval_wait_s=mcp.approval_wait_s,
+        )
+        return LoopParts(
+            tool_servers,
+            base.ids,
+            base.clock,
+            lambda: options,
+            builtins=ServerBuiltins(),
+            search=ToolSearches(),
+            on_run=journal.ran,
+        )
 
     return built
 
