@@ -36,7 +36,8 @@ class CallOptions(msgspec.Struct, frozen=True):
 
     `key` tells a repeated run from a new one, "" for none. `trace` are `traceparent` and `tracestate`. `sending` is
     called once, just before a first byte may leave; `noted` hears of progress (message, done, total). `answerer`
-    answers what the server asks back. `total_s` bounds the time, None for that of the limits.
+    answers what the server asks back. `total_s` bounds the time, None for that of the limits. `model` is the one that
+    calls, "" for none.
     """
 
     key: str = ""
@@ -45,6 +46,7 @@ class CallOptions(msgspec.Struct, frozen=True):
     noted: Callable[[str, float | None, float | None], None] | None = None
     answerer: Answerer = declined
     total_s: float | None = None
+    model: str = ""
 
 
 PLAIN_CALL = CallOptions()
