@@ -48,7 +48,12 @@ def generate_request_in_steps(
         kwargs=ask.kwargs,
         where="input",
     )
-    unseen = [f"input[{place}]" for place in not_rendered(items[new_from:])]
+    serving = ask.serving
+    if serving is not None:
+        from smg_node.dialects.responses.request.served.served_context import serving_in_steps
+
+        serving = yield from serving_in_steps(serving, items, new_from=new_from)
+    unseen = [f"input[{place}]" for place in not_rendered(items[new_from:], serving)]
     return GenerateRequest(
         model=ask.model,
         prompts=(prompt,),
@@ -57,4 +62,5 @@ def generate_request_in_steps(
         routing_key=ask.routing_key,
         ignored=(*ask.ignored, *unseen)[:_IGNORED_MAX],
         polled=ask.background,
+        serving=serving,
     )
