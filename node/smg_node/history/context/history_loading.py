@@ -29,6 +29,7 @@ from smg_node.dialects.responses.items.item_document import (
 from smg_node.dialects.responses.items.item_groups import groups_of, unmatched
 from smg_node.dialects.responses.items.item_types import (
     ADDITIONAL_TOOLS,
+    APPROVAL_REQUEST,
     CALL_OUTPUTS,
     ITEM_REFERENCE,
 )
@@ -136,7 +137,7 @@ class HistoryLoader:
             thread=thread,
             depth=past.depth,
             complete=complete,
-            referred=frozenset(ask.references),
+            referred=frozenset(ask.references) | _sent_back(ask.items, items),
         )
         await paced(_check_calls(hydrated.items))
         return hydrated
@@ -164,6 +165,7 @@ class HistoryLoader:
         if asked:
             beside = structs.replace(access, thread=thread)
             found = await self._keeper.store.find_items(beside, list(asked))
+        known = {item.id for item in items if item.id in found and _is_reference(item, found)}
         resolved = [
             _resolved(item, f"{where}[{place}].id", found) for place, item in enumerate(items)
         ]
@@ -171,7 +173,7 @@ class HistoryLoader:
             item.id
             for item in resolved
             if item.id in found and not (same_stay and found[item.id].document == item.document)
-        } - set(references)
+        } - known
         return assign_ids(
             resolved, thread=thread, now_ms=self._clock.now_ms(), chance=self._rng, taken=taken
         )
@@ -263,8 +265,26 @@ def _is_question(item: ItemDoc) -> bool:
     return item.type == "message" and item.role == "user"
 
 
+def _sent_back(sent: Sequence[ItemDoc], items: Sequence[ItemDoc]) -> frozenset[str]:
+    """Return the ids of requests for approval among the items `sent` in whose place stored ones stand now."""
+    pairs = zip(sent, items, strict=True)
+    return frozenset(
+        item.id
+        for old, item in pairs
+        if old.type == APPROVAL_REQUEST and item.id == old.id and item is not old
+    )
+
+
+def _is_reference(item: ItemDoc, found: Mapping[str, Item]) -> bool:
+    """Whether an item stands for one that is stored: a request for approval that is sent back does, whatever it says."""
+    if item.type == ITEM_REFERENCE:
+        return True
+    stored = found.get(item.id)
+    return item.type == APPROVAL_REQUEST and stored is not None and stored.item_type == item.type
+
+
 def _resolved(item: ItemDoc, where: str, found: Mapping[str, Item]) -> ItemDoc:
-    if item.type != ITEM_REFERENCE:
+    if not _is_reference(item, found):
         return item
     record = found.get(item.id)
     if record is None or record.item_type == STATE_ITEM:

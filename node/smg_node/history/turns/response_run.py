@@ -159,6 +159,7 @@ class ResponseRun:
         if type(first) is Begin:
             self.prompt_tokens = first.prompt_tokens
             self.teller.drawn_with(first)
+        self.entry.watch(events)
 
     def _tell(self, told: Sequence[NumberedEvent]) -> None:
         for listener in self.listeners:
@@ -204,6 +205,7 @@ class ResponseRun:
         assert not self._closed, "it ends once"
         ended = outcome.at(self.clock.now_ms() // 1000)
         self._closed = True
+        self.entry.ended(ended)
         self.failure = ended.error
         if not self._begun:
             self._closing.extend(self.teller.begin())

@@ -1,8 +1,10 @@
 """Response request: a parsed body of `POST /v1/responses`, not yet joined with its history."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import structs
 
 from smg_node.core.generation.request import Sampling, Thinking, Tool, ToolChoice
 from smg_node.dialects.responses.items.flat_names import NamespacedName
@@ -63,3 +65,13 @@ class ResponseRequest:
         stored.
         """
         return not self.store or "reasoning.encrypted_content" in self.include
+
+
+def unstored(ask: ResponseRequest) -> ResponseRequest:
+    """Return a request whose answer is not kept, whatever it asks for."""
+    serving = ask.serving
+    return replace(
+        ask,
+        store=False,
+        serving=None if serving is None else structs.replace(serving, stored=False),
+    )

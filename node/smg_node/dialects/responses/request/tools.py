@@ -21,6 +21,7 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.flat_names import NamespacedName, flat_names
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import ADDITIONAL_TOOLS
+from smg_node.dialects.responses.request.input_items import SECRETS
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ _ASKED: Final = "asked_tools"
 _DECLARED: Final = "declared_tools"
 """What a draft calls tools that have no name yet by which the model knows them."""
 _DEFERS: Final = ("defer_loading",)
-_SECRETS: Final = frozenset({"authorization", "headers"})
-"""What a server of tools is told of its client, and nobody else."""
 # Keys that one of the two public schemas demands of a function.
 _UNSAID: Final = {"description": None, "parameters": None, "strict": None}
 
@@ -151,7 +150,7 @@ def _declared(
             shown.append({**_UNSAID, **tool.values} if kind == "function" else tool.values)
             yield from _one(draft, tool, kind, "", seen)
         elif kind is not None:
-            shown.append({name: tool.values[name] for name in tool.values if name not in _SECRETS})
+            shown.append({name: tool.values[name] for name in tool.values if name not in SECRETS})
             if _ASKED not in draft.request or not _asked(draft).take(tool, kind):
                 leave_out(draft, tool, kind, _SERVED)
 

@@ -86,7 +86,7 @@ def failure_text(error: Any) -> str:
         texts = [_text(block, "text") for block in _rows(error, "content")]
         said = content if type(content) is str else "\n".join(text for text in texts if text)
         return said or "tool failed"
-    message = _text(error, "message")
+    message = _text(error, "message") or _json(error)
     if error.get("code") == NOT_RUN:
         return f"not run: {message}"
     return f"tool failed: {message}"

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from smg_node.core.cooperative_steps import Steps
-from smg_node.core.errors import invalid
+from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.tool_serving import (
     ApprovedCall,
     AskedServer,
@@ -36,10 +36,11 @@ def serving_in_steps(
 ) -> Steps[ToolServing]:
     """Return what is asked of tools of ours with what the items say of them; those from `new_from` on are the request's own.
 
-    INVALID_REQUEST `approval_not_found` for an answer to an approval that the context does not have, and
-    `approval_server_missing` where the request does not name its server.
+    INVALID_REQUEST `approval_not_found` for an answer to an approval that the context does not have,
+    `approval_server_missing` where the request does not name its server, and `approval_needs_store` where nothing is
+    stored and the request for approval is not in the input.
     """
-    context = _Context()
+    context = _Context(stored=serving.stored)
     said = last_model_item(items)
     for place, item in enumerate(items):
         if item.type in _TOLD:
@@ -52,7 +53,8 @@ def serving_in_steps(
 
 
 class _Context:
-    def __init__(self) -> None:
+    def __init__(self, *, stored: bool) -> None:
+        self._stored = stored
         self.listings: dict[str, tuple[ListedTool, ...]] = {}
         self.found: dict[str, bool] = {}
         self._requests: dict[str, dict[str, Any]] = {}
@@ -71,7 +73,8 @@ class _Context:
                 if type(name) is str and len(self.found) < _FOUND_MAX:
                     self.found[name] = True
         elif item.type == APPROVAL_REQUEST:
-            self._requests[item.id] = values
+            if where or self._stored:
+                self._requests[item.id] = values
         elif item.type == "mcp_call":
             approval = values.get("approval_request_id")
             if type(approval) is str:
@@ -83,13 +86,19 @@ class _Context:
         asked = str(values.get("approval_request_id"))
         if asked not in self._requests:
             if where:
-                why = f"there is no request for approval {quoted(asked)}"
-                raise invalid(why, f"{where}.approval_request_id", "approval_not_found")
+                raise self._unknown(asked, f"{where}.approval_request_id")
             return
         if not is_open:
             self._over.add(asked)
         # Of several answers the first one counts.
         self._answers.setdefault(asked, (values, where))
+
+    def _unknown(self, asked: str, where: str) -> SmgError:
+        why = f"there is no request for approval {quoted(asked)}"
+        if self._stored:
+            return invalid(why, where, "approval_not_found")
+        why = f"{why} in the input, where it has to be if the response is not stored"
+        return invalid(why, where, "approval_needs_store")
 
     def answered(self, servers: Sequence[AskedServer]) -> Sequence[ApprovedCall]:
         """Return the calls that were answered, and have not been run or refused yet."""
