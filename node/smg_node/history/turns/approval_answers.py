@@ -91,7 +91,10 @@ class ApprovalAnswers:
         try:
             for one in answered:
                 found = await self._one(access, one, response_id)
-                (earlier.add if found else taken.append)(found or one.approval)
+                if found is None:
+                    taken.append(one.approval)
+                else:
+                    earlier.add(found)
             if earlier:
                 raise await self._again(access, earlier, whole=not taken)
         except BaseException:
@@ -99,15 +102,15 @@ class ApprovalAnswers:
             raise
         return held
 
-    async def _one(self, access: Access, one: ApprovedCall, response_id: str) -> str:
-        """Return the response that gave this answer before; "" where it is new, and reserved now."""
+    async def _one(self, access: Access, one: ApprovedCall, response_id: str) -> str | None:
+        """Return the response that gave this answer before, "" for one that is not stored; None where it is reserved now."""
         now_us = self._now_ms() * 1_000
         wanted = Idempotency(APPROVALS + one.approval, digest_of(one), now_us + KEPT_S * 1_000_000)
         with asking_store():
             found = await self._store.reserve_key(access, wanted, response_id, now_us=now_us)
         if found.state is KeyState.DIFFERENT:
             raise already_answered(one.approval)
-        return found.response_id if found.state is KeyState.SAME else ""
+        return found.response_id if found.state is KeyState.SAME else None
 
     async def _again(self, access: Access, earlier: set[str], *, whole: bool) -> SmgError:
         """Return the error for answers that these responses gave before; `whole`: none is new."""
@@ -115,7 +118,7 @@ class ApprovalAnswers:
         if not whole or len(earlier) > 1:
             return already_answered()
         with asking_store():
-            record = await self._store.get_response(access, response_id)
+            record = await self._store.get_response(access, response_id) if response_id else None
         if record is not None and record.status in ANSWERS:
             return AnsweredBeforeError(response_id)
         return already_answered(under_way=record is None or not record.status.is_final)
