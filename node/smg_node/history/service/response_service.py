@@ -185,11 +185,9 @@ class ResponseService:
             response_id = entry.response_id or new_id(
                 PREFIXES[ask.api], selected.hydrated.thread, now_ms=now_ms, chance=parts.rng
             )
-            serving = selected.wish.serving
-            if serving is not None and serving.answered:
-                await entry.answer(
-                    parts.keeper.store, access, serving.answered, response_id, parts.clock.now_ms
-                )
+            await entry.answer(
+                parts.keeper.store, access, selected.wish, response_id, parts.clock.now_ms
+            )
         except BaseException:
             await entry.over(None)
             raise

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from smg_node.core.generation.events import Event
+from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.history.ports import NO_STORE
 from smg_node.history.turns.idempotency import ANSWERS, HeldKey
@@ -13,7 +14,6 @@ from smg_storage.store import HistoryStore
 
 if TYPE_CHECKING:
     # Loaded with the first answer to an approval.
-    from smg_node.core.generation.tool_serving import ApprovedCall
     from smg_node.history.turns.approval_answers import HeldAnswers
 
 
@@ -46,17 +46,21 @@ class ResponseReservation:
         self,
         store: HistoryStore,
         access: Access,
-        answered: "Sequence[ApprovedCall]",
+        wish: GenerateRequest,
         response_id: str,
         now_ms: Callable[[], int],
     ) -> None:
-        """Reserve answers to approvals, where anything is stored; errors as `ApprovalAnswers.reserve` has them."""
-        if store.kind == NO_STORE:
+        """Reserve the answers to approvals that a request brings, where anything is stored.
+
+        Errors as `ApprovalAnswers.reserve` has them.
+        """
+        serving = wish.serving
+        if serving is None or not serving.answered or store.kind == NO_STORE:
             return
         from smg_node.history.turns.approval_answers import ApprovalAnswers
 
         answers = ApprovalAnswers(store, now_ms=now_ms)
-        self._answers = await answers.reserve(access, answered, response_id)
+        self._answers = await answers.reserve(access, serving.answered, response_id)
 
     def watch(self, events: Sequence[Event]) -> None:
         """Take the next events of the generation."""

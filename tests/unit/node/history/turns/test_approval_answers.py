@@ -107,7 +107,7 @@ async def test_what_may_have_been_run_is_not_run_again(nodes: ApprovingNodes, br
         async for _ in told:
             if nodes.begun.is_set():
                 break
-        await told.aclose()  # type: ignore[attr-defined]  # it is a generator, whose client leaves
+        await told.aclose()
     error = await nodes.answers(1, **body)
     assert not isinstance(error, AnsweredBeforeError)
     assert code_of(error) == "approval_already_answered"
@@ -210,6 +210,6 @@ async def test_without_its_store_nothing_can_be_promised() -> None:
     async def away(*_: Any, **__: Any) -> Any:
         raise StoreError(StoreErrorKind.UNAVAILABLE, "away")
 
-    nodes.world(0).keeper.store.reserve_key = away  # type: ignore[assignment,method-assign]  # it is away
+    nodes.world(0).keeper.store.reserve_key = away  # type: ignore[method-assign]  # it is away
     error = await nodes.answers(0, input=answer_to(item["id"]), previous_response_id=first)
     assert (code_of(error), nodes.ran) == ("store_unavailable", [])
