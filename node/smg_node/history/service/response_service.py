@@ -241,7 +241,9 @@ class ResponseService:
         items: Sequence[ItemDoc] = hydrated.items
         if measure is not None and ask.truncation == "auto":
             items = await _fitted(hydrated, measure, texts)
-        wish = await paced(generate_request_in_steps(hydrated.ask, items, opened=texts))
+        wish = await paced(
+            generate_request_in_steps(hydrated.ask, items, opened=texts, context=hydrated.items)
+        )
         return Selected(hydrated, wish, len(hydrated.items), len(items), model)
 
     async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
@@ -367,7 +369,7 @@ async def _fitted(
     search = Search([sum(sizes[place] for place in group) for group in groups], budget)
     while (count := search.wanted) is not None:
         chosen = [items[place] for place in layout.places(count)]
-        wish = await paced(generate_request_in_steps(ask, chosen, opened=texts))
+        wish = await paced(generate_request_in_steps(ask, chosen, opened=texts, context=items))
         search.measured(count, await measure.count(wish.prompts[0]))
     if search.best is None:
         raise too_long(search.shortest or 0, budget, measure.context)

@@ -92,7 +92,9 @@ def _findable(draft: Draft, declared: list[_Declared]) -> list[_Declared]:
     serving: ToolServing | None = draft.request.get("serving")
     if serving is not None and any(asked.kind == "tool_search" for asked in serving.builtins):
         return declared
-    draft.ignore("tools.defer_loading")
+    for each in declared:
+        if each.tool.deferred:
+            draft.ignore(f"{each.tool.where.removesuffix('.parameters')}.defer_loading")
     return [each._replace(tool=replace(each.tool, deferred=False)) for each in declared]
 
 

@@ -109,13 +109,12 @@ class _Context:
                 continue
             request = self._requests[asked]
             label = str(request.get("server_label"))
-            if label not in labels:
+            if label not in labels and where:
                 why = f"this is about a tool of the server {quoted(label)}, which is not among the tools"
-                raise invalid(
-                    why,
-                    f"{where}.approval_request_id" if where else "tools",
-                    "approval_server_missing",
-                )
+                raise invalid(why, f"{where}.approval_request_id", "approval_server_missing")
+            if label not in labels:
+                # An answer that an earlier response did not get to, for a server that is not wanted any more.
+                continue
             reason = values.get("reason")
             found.append(
                 ApprovedCall(

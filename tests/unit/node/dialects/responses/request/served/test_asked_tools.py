@@ -201,7 +201,7 @@ def test_functions_are_deferred_where_the_model_can_search() -> None:
     assert ([tool.deferred for tool in found.tools], found.ignored) == ([True], ())
     alone = ask_of(SERVED, tools=[late])
     assert ([tool.deferred for tool in alone.tools], alone.ignored) == (
-        [False], ("tools.defer_loading",),
+        [False], ("tools[0].defer_loading",),
     )  # fmt: skip
 
 

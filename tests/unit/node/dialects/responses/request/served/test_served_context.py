@@ -158,6 +158,11 @@ def test_an_answer_to_nothing_is_refused_at_its_path(
     assert (found.value.status, found.value.where, found.value.code) == (400, where, code)
 
 
+def test_an_earlier_answer_for_a_server_that_is_not_named_any_more_is_let_go() -> None:
+    files = [{"type": "mcp", "server_label": "files"}]
+    assert serving_of([USER], [REQUEST, YES], tools=files).answered == ()
+
+
 def test_with_nothing_stored_the_request_may_stand_in_the_input() -> None:
     assert len(serving_of([REQUEST, YES], store=False).answered) == 1
 
