@@ -49,7 +49,7 @@ class ApprovingNodes:
 
     def __init__(self, *stores: HistoryStore, now_us: int = 0) -> None:
         self.worlds = [
-            history_world(self._script, store=store, seed=seed) for seed, store in enumerate(stores)
+            history_world(self.script, store=store, seed=seed) for seed, store in enumerate(stores)
         ]
         if now_us:
             self.set_clocks(now_us // 1_000)
@@ -59,7 +59,8 @@ class ApprovingNodes:
         self.may_run.set()
         self.begun = asyncio.Event()
 
-    async def _script(self, run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+    async def script(self, run: FakeRun) -> AsyncIterator[Sequence[Event]]:
+        """Ask for approval, or run what was approved and say so."""
         serving = run.request.serving
         answered = () if serving is None else serving.answered
         yield [begin()]

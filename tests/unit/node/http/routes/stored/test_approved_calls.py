@@ -1,45 +1,21 @@
 """Responses with tools of ours over HTTP: asked at first, run when approved, and shown again to who approves twice."""
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent
-from smg_node.pipeline.generation.run_interface import Generations
 from support.answers.responses import checked
-from support.history.approving_nodes import CLOCK, ApprovingNodes, answer_to
-from support.history.history_world import no_store
-from support.http.history_routes import PATH, Here, events_of, get, post
-from support.http.http_node import Node, node
+from support.history.approving_nodes import CLOCK, answer_to
+from support.http.approving_node import approving_node
+from support.http.history_routes import PATH, events_of, get, post
+from support.http.http_node import Node
 from support.http.raw_http import Response
 
 SECRET = "s3cret-of-the-client"
 TOOL: dict[str, Any] = {**CLOCK, "authorization": SECRET, "headers": {"x-own": SECRET}}
-
-
-@asynccontextmanager
-async def served() -> AsyncIterator[tuple[Node, ApprovingNodes, Here]]:
-    """Serve a node whose tools run here."""
-    nodes, here = ApprovingNodes(no_store()), Here()
-
-    def history(generations: Generations) -> Any:
-        return here(generations)
-
-    async with node(nodes._script, history=history) as running:
-        parts = running.parts
-        reading = _with_servers(parts.reading)
-        parts.retune(parts.options, reading, parts.dialects)
-        yield running, nodes, here
-
-
-def _with_servers(reading: Any) -> Any:
-    from dataclasses import replace as changed
-
-    return changed(reading, tool_servers=True)
 
 
 async def asked(running: Node, **more: Any) -> tuple[str, dict[str, Any]]:
@@ -58,7 +34,7 @@ async def answer(running: Node, first: str, approval: str, **more: Any) -> Respo
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_approved_call_is_run_once_and_shown_again(stream: bool) -> None:
-    async with served() as (running, nodes, _):
+    async with approving_node() as (running, nodes, _):
         first, item = await asked(running)
         one = await answer(running, first, item["id"], stream=stream)
         two = await answer(running, first, item["id"], stream=stream)
@@ -86,7 +62,7 @@ def _told(response: Response) -> list[NumberedEvent]:
 
 
 async def test_another_answer_is_a_conflict_and_an_unknown_one_a_mistake() -> None:
-    async with served() as (running, nodes, _):
+    async with approving_node() as (running, nodes, _):
         first, item = await asked(running)
         await answer(running, first, item["id"])
         other = await answer(running, first, item["id"], input=answer_to(item["id"], approve=False))
@@ -100,7 +76,7 @@ async def test_another_answer_is_a_conflict_and_an_unknown_one_a_mistake() -> No
 
 
 async def test_secrets_are_told_to_the_loop_and_stay_out_of_everything_else() -> None:
-    async with served() as (running, _, here):
+    async with approving_node() as (running, _, here):
         first, item = await asked(running)
         second = (await answer(running, first, item["id"])).json()
         for response_id in (first, second["id"]):
