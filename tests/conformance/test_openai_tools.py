@@ -44,10 +44,7 @@ async def test_an_approval_by_the_official_client() -> None:
             assert (call.approval_request_id, call.output) == (request.id, "set")
             assert "response.mcp_call.completed" in kinds
             kept = (await client.responses.retrieve(done.id)).output
-            assert (kept[0], [item.id for item in kept]) == (
-                call,
-                [item.id for item in done.output],
-            )
+            assert (kept[0], len(kept)) == (call, 2)
             assert done.output_text == "Done."
             # All of it may be sent back as it is, beside a new question.
             rows: list[Any] = [
