@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Final
 
 from smg_node.core.errors import SmgError, invalid
-from smg_node.core.generation.events import BlockStart, Event
+from smg_node.core.generation.events import BlockStart, Event, Fail
 from smg_node.core.generation.tool_serving import ApprovedCall
 from smg_node.core.json_cursor import quoted
 from smg_node.dialects.responses.request.idempotency_key import APPROVALS, DIGEST_BYTES
@@ -34,9 +34,13 @@ _log: Final = logging.getLogger("smg_node.history")
 
 
 class HeldAnswers:
-    """Approvals that one response answers."""
+    """Approvals that one response answers.
 
-    __slots__ = ("_access", "_begun", "_ids", "_response_id", "_store")
+    Once its generation has started, what has become of them is known from its events alone: a failure tells of every
+    call that has begun before it. Where they end without a failure or an answer, any may have begun.
+    """
+
+    __slots__ = ("_access", "_begun", "_failed", "_ids", "_response_id", "_started", "_store")
 
     def __init__(
         self, store: HistoryStore, access: Access, ids: Sequence[str], response_id: str
@@ -46,20 +50,29 @@ class HeldAnswers:
         self._ids = tuple(ids)
         self._response_id: Final = response_id
         self._begun: set[str] = set()
+        self._started = False
+        self._failed = False
+
+    def start(self) -> None:
+        """Take that the generation starts: from now on calls may begin."""
+        self._started = True
 
     def watch(self, events: Sequence[Event]) -> None:
-        """Take the next events of the generation: an approved call that begins cannot be taken back."""
+        """Take the next events of the generation."""
         for event in events:
             if type(event) is BlockStart and event.owner is not None and event.owner.approval:
                 self._begun.add(event.owner.approval)
+            elif type(event) is Fail:
+                self._failed = True
 
     def keep(self) -> None:
         """Keep all of them: the response answers them."""
         self._begun.update(self._ids)
 
     async def over(self) -> None:
-        """Give back those of which nothing has begun, as far as the store can be reached. Raises nothing."""
-        unused = [one for one in self._ids if one not in self._begun]
+        """Give back those whose calls have not begun, as far as the store can be reached. Raises nothing."""
+        known = self._failed or not self._started
+        unused = [one for one in self._ids if known and one not in self._begun]
         self._ids = ()
         for one in unused:
             try:

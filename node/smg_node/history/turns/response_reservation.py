@@ -62,6 +62,11 @@ class ResponseReservation:
         answers = ApprovalAnswers(store, now_ms=now_ms)
         self._answers = await answers.reserve(access, serving.answered, response_id)
 
+    def start(self) -> None:
+        """Take that the generation starts."""
+        if self._answers is not None:
+            self._answers.start()
+
     def watch(self, events: Sequence[Event]) -> None:
         """Take the next events of the generation."""
         if self._answers is not None:

@@ -139,6 +139,7 @@ class ResponseRun:
 
     async def generated(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield the events of the generation, without those that end it."""
+        self.entry.start()
         async with aclosing(events_of(self.generation)) as batches:
             async for events in batches:
                 self._look_at(events)

@@ -63,7 +63,7 @@ def _ours(draft: Draft, entry: Cursor, kind: str) -> "Iterator[ChosenTool]":
     serving = _serving(draft)
     if serving is None:
         return
-    from smg_node.dialects.responses.request.served.chosen_tools import chosen_tool, names_ours
+    from smg_node.dialects.openai.served.chosen_tools import chosen_tool, names_ours
 
     found = chosen_tool(serving, entry, kind) if names_ours(serving, kind) else None
     if found is not None:
@@ -79,7 +79,7 @@ def _leave(draft: Draft, chosen: "Sequence[ChosenTool]", *, insists: bool) -> No
     """Leave only these of the tools that this node runs."""
     serving = _serving(draft)
     if serving is not None:
-        from smg_node.dialects.responses.request.served.chosen_tools import with_choice
+        from smg_node.dialects.openai.served.chosen_tools import with_choice
 
         draft.request["serving"] = with_choice(serving, chosen, insists=insists)
 
@@ -89,7 +89,7 @@ def _settle_word(draft: Draft, cursor: Cursor) -> None:
         return
     functions, serving = bool(draft.prompt.get("tools")), _serving(draft)
     if serving is not None:
-        from smg_node.dialects.responses.request.served.chosen_tools import with_some_call
+        from smg_node.dialects.openai.served.chosen_tools import with_some_call
 
         draft.request["serving"] = with_some_call(serving, functions=functions)
         return

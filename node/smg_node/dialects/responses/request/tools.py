@@ -27,7 +27,7 @@ from smg_node.dialects.responses.request.response_request import ResponseRequest
 if TYPE_CHECKING:
     # Loaded with the first request that names tools of this node.
     from smg_node.core.generation.tool_serving import ToolServing
-    from smg_node.dialects.responses.request.served.asked_tools import AskedTools
+    from smg_node.dialects.openai.served.asked_tools import AskedTools
 
 _SERVED: Final = "'function', 'custom' and 'namespace' are"
 _NAMESPACE_CHARACTERS_MAX: Final = 128
@@ -159,7 +159,7 @@ def _declared(
 
 def _asked(draft: Draft) -> "AskedTools":
     """Return the collection of tools that this node runs."""
-    from smg_node.dialects.responses.request.served.asked_tools import AskedTools
+    from smg_node.dialects.openai.served.asked_tools import AskedTools
 
     found: AskedTools = draft.request[_ASKED] or AskedTools()
     draft.request[_ASKED] = found

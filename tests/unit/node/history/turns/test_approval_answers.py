@@ -114,6 +114,32 @@ async def test_what_may_have_been_run_is_not_run_again(nodes: ApprovingNodes, br
     assert len(nodes.ran) <= 1
 
 
+async def test_a_call_of_which_nothing_was_told_yet_may_have_been_run(
+    nodes: ApprovingNodes,
+) -> None:
+    first, item = await nodes.asked()
+    body = {"input": answer_to(item["id"]), "previous_response_id": first}
+    nodes.silent = True
+    async with asyncio.TaskGroup() as group:
+        leaving = group.create_task(nodes.made(0, **body))
+        await nodes.begun.wait()
+        leaving.cancel()
+    nodes.silent = False
+    assert code_of(await nodes.answers(1, **body)) == "approval_already_answered"
+    assert nodes.ran == [item["id"]]
+
+
+async def test_a_response_that_is_never_made_gives_its_answers_back(
+    nodes: ApprovingNodes,
+) -> None:
+    first, item = await nodes.asked()
+    body = {"input": answer_to(item["id"]), "previous_response_id": first}
+    run = await nodes.create(0, **body)
+    await run.entry.over(None)
+    assert (await nodes.made(1, **body)).failure is None
+    assert nodes.ran == [item["id"]]
+
+
 async def test_a_request_for_approval_that_is_sent_back_is_the_stored_one(
     nodes: ApprovingNodes,
 ) -> None:

@@ -44,6 +44,7 @@ _BUILTINS: Final[dict[str, type[OpenBuiltin]]] = {
     "file_search": OpenFileSearch,
     "image_generation": OpenImage,
     "tool_search": OpenToolSearch,
+    "web_fetch": OpenWebSearch,
 }
 
 

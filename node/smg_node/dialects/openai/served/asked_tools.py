@@ -44,16 +44,17 @@ _FILTER_KEYS: Final = ("tool_names", "read_only")
 
 
 class AskedTools:
-    """Collects what one body asks of tools of ours."""
+    """Collects what one body asks of tools of ours. `approvals`: its API has them, and nothing said asks for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, approvals: bool = True) -> None:
+        self._unsaid = ApprovalRule() if approvals else None
         self._servers: dict[str, AskedServer] = {}
         self._builtins: dict[BuiltinKind, AskedBuiltin] = {}
 
     def take(self, tool: Cursor, kind: str) -> bool:
         """Take a tool of this type, if it is one of ours; what is wrong with it is noted."""
         if kind == "mcp":
-            server = _server(tool)
+            server = _server(tool, self._unsaid)
             if server is None:
                 return True
             if server.label in self._servers:
@@ -84,7 +85,7 @@ def _is_clients(tool: Cursor) -> bool:
     return tool.word("execution", ("server", "client")) == "client"
 
 
-def _server(tool: Cursor) -> AskedServer | None:
+def _server(tool: Cursor, unsaid: ApprovalRule | None) -> AskedServer | None:
     tool.only(_MCP_KEYS)
     before = len(tool.problems)
     label = tool.text("server_label", required=True)
@@ -96,7 +97,7 @@ def _server(tool: Cursor) -> AskedServer | None:
         tool.problem("authorization", "must have 1 to 8192 characters that a header can hold")
     headers = _headers(tool)
     tools = _allowed(tool)
-    approval = _approval(tool)
+    approval = _approval(tool) if tool.has("require_approval") else unsaid
     description = tool.text("server_description", characters_max=_DESCRIPTION_CHARACTERS_MAX)
     deferred = tool.flag("defer_loading") or False
     if len(tool.problems) > before or label is None:
@@ -168,10 +169,7 @@ def _names(cursor: Cursor, key: str) -> tuple[str, ...]:
 
 def _approval(tool: Cursor) -> ApprovalRule:
     """Return the rule; what it does not speak of is asked about, unless it only says what is to be."""
-    value = tool.values.get("require_approval")
-    if value is None:
-        return ApprovalRule()
-    if isinstance(value, str):
+    if isinstance(tool.values["require_approval"], str):
         word = tool.word("require_approval", ("always", "never"))
         return ApprovalRule(otherwise="never" if word == "never" else "always")
     inside = tool.object("require_approval")
