@@ -1,4 +1,4 @@
-"""What an operator says of one MCP server: its definition, who sees it, what may run, and how it is used. Pure.
+"""Server spec: one MCP server as its operator defines it: its definition, who sees it, what may run, and how it is used. Pure.
 
 Secrets are not in it: they travel beside it as `Credential`.
 """

@@ -180,7 +180,8 @@ class RunResult(msgspec.Struct, frozen=True):
     """What came of a run. `text` is what the model is shown; `error` is None where it went well.
 
     `content` are the blocks as MCP has them. Of built-in tools: `action` is what was done (`query`, `queries`, `url`,
-    `pattern`), `sources` what was found, `outputs` what code printed or drew. `found` are tools that a search found.
+    `pattern`), `sources` what was found, `outputs` what code printed or drew. `found` are tools that a search found,
+    each under the name by which the model calls it, and `found_at` the labels of their servers, "" for the client's.
     `cut`: the client left or the node stopped before it was over. `duration_ms` is the time of the call.
     """
 
@@ -191,5 +192,6 @@ class RunResult(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     outputs: tuple[Mapping[str, Any], ...] = ()
     found: tuple[ListedTool, ...] = ()
+    found_at: tuple[str, ...] = ()
     cut: bool = False
     duration_ms: int = 0
