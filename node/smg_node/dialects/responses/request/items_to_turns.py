@@ -233,8 +233,8 @@ class _Weaver:
         if self._open.answered:
             self._close()
         self._called(past.call)
-        result = Turn("tool", past.result, answers_call=past.call.call_id)
-        self._open.results.append(result)
+        answers, told = past.call.call_id, past.references
+        self._open.results.append(Turn("tool", past.result, answers_call=answers, references=told))
 
     def _hear(self, message: ItemDoc, where: str) -> None:
         values = message.values()

@@ -13,6 +13,11 @@ from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import RunResult, Source
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.served.open_run import OpenRun
+from smg_node.dialects.served_tools.tool_search_forms import (
+    ItemStatus,
+    search_call_item,
+    search_output_item,
+)
 
 SOURCES: Final = "web_search_call.action.sources"
 WEB_RESULTS: Final = "web_search_call.results"
@@ -199,24 +204,7 @@ class OpenToolSearch(OpenBuiltin):
         """Return what an item of its own says of the tools found."""
         if result.error is not None or result.cut:
             return None
-        tools = [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description or None,
-                "parameters": tool.schema,
-                "strict": None,
-                "defer_loading": True,
-            }
-            for tool in result.found
-        ]
-        return {
-            "type": "tool_search_output",
-            "status": "completed",
-            "call_id": None,
-            "execution": "server",
-            "tools": tools,
-        }
+        return search_output_item("", result, {})
 
     def _begun(self) -> list[NumberedEvent]:
         return []
@@ -225,12 +213,9 @@ class OpenToolSearch(OpenBuiltin):
         return []
 
     def _values(self, status: str, result: RunResult) -> dict[str, Any]:
-        return {
-            **self._head("incomplete" if status == "failed" else status),
-            "call_id": None,
-            "execution": "server",
-            "arguments": _object(self.arguments),
-        }
+        word: ItemStatus = "in_progress" if status == "in_progress" else "incomplete"
+        word = "completed" if status == "completed" else word
+        return search_call_item(self.item_id, _object(self.arguments), word)
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:

@@ -96,7 +96,7 @@ class OpenRun(OpenItem):
         return item_from(self._values("in_progress", NO_RESULT))
 
     def after(self, result: RunResult) -> Mapping[str, Any] | None:
-        """Return what an item of its own says of a result, without an id; None for nothing."""
+        """Return what an item of its own says of a result, its id aside; None for nothing."""
         return None
 
     # ── Of each kind ─────────────────────────────────────────────────────────

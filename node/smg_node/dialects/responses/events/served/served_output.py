@@ -173,7 +173,7 @@ class ServedOutput:
         values = item.after(event.result)
         if values is None:
             return
-        doc = item_from({"id": self._new_id(values["type"]), **values})
+        doc = item_from({**values, "id": self._new_id(values["type"])})
         fields = {"output_index": len(self._slots), "item": msgspec.Raw(doc.document)}
         words = ("added", "done")
         out.extend(self._script.say(f"response.output_item.{word}", fields) for word in words)

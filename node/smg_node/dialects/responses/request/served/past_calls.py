@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from smg_node.core.generation.request import ToolCall
+from smg_node.core.generation.request import Tool, ToolCall
 from smg_node.core.generation.tool_owner import ToolOwner, ToolShape
 
 NOT_RUN: Final = -32001
 """Code of the error of a call that was not run: a rule, a limit or a person said no."""
 CUT: Final = "cut off before it was over: it may have run, and was not repeated"
+NONE_FOUND: Final = "No tool fits."
 REFUSED: Final = "not run: the user did not approve it"
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -22,10 +23,11 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class PastCall(NamedTuple):
-    """A call and its result."""
+    """A call and its result. `references` name the tools whose definitions are all that it tells."""
 
     call: ToolCall
     result: str
+    references: tuple[str, ...] = ()
 
 
 def past_call(kind: str, values: Mapping[str, Any]) -> PastCall | None:
@@ -40,12 +42,36 @@ def refused_call(request: Mapping[str, Any], response: Mapping[str, Any]) -> Pas
 
 
 def search_call(call: Mapping[str, Any], output: Mapping[str, Any]) -> PastCall:
-    """Return the search for tools that a call and its output, two items, show."""
+    """Return the search for tools that a call and its output, two items, show.
+
+    The result is told as where the search was made, so that the prompt of then is how this one begins.
+    """
+    from smg_node.dialects.messages.request.tools import functions_text
+
     asked = call.get("arguments")
     arguments = asked if type(asked) is str else _json({} if asked is None else asked)
-    return PastCall(
-        _builtin(call, "tool_search", arguments),
-        _json(_rows(output, "tools")),
+    tools = tools_found(output)
+    told = functions_text(tools) if tools else NONE_FOUND
+    names = tuple(tool.name for tool in tools)
+    return PastCall(_builtin(call, "tool_search", arguments), told, names)
+
+
+def tools_found(output: Mapping[str, Any]) -> list[Tool]:
+    """Return the tools in the output of a search, those in namespaces too."""
+    found = []
+    for row in _rows(output, "tools"):
+        inside = _rows(row, "tools") if row.get("type") == "namespace" else [row]
+        found += [_tool(one) for one in inside if _text(one, "name")]
+    return found
+
+
+def _tool(row: Mapping[str, Any]) -> Tool:
+    schema = row.get("parameters")
+    return Tool(
+        _text(row, "name"),
+        _text(row, "description") or None,
+        schema if type(schema) is dict and schema else None,
+        deferred=True,
     )
 
 

@@ -22,6 +22,7 @@ from smg_node.core.json_cursor import quoted
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_groups import last_model_item
 from smg_node.dialects.responses.items.item_types import APPROVAL_REQUEST, APPROVAL_RESPONSE
+from smg_node.dialects.responses.request.served.past_calls import tools_found
 
 _LISTING: Final = "mcp_list_tools"
 _FOUND: Final = "tool_search_output"
@@ -68,10 +69,9 @@ class _Context:
             if not values.get("error"):
                 self.listings[str(values.get("server_label"))] = listed(values)
         elif item.type == _FOUND:
-            names = (tool.get("name") for tool in _rows(values, "tools"))
-            for name in names:
-                if type(name) is str and len(self.found) < _FOUND_MAX:
-                    self.found[name] = True
+            for tool in tools_found(values):
+                if len(self.found) < _FOUND_MAX:
+                    self.found[tool.name] = True
         elif item.type == APPROVAL_REQUEST:
             if where or self._stored:
                 self._requests[item.id] = values

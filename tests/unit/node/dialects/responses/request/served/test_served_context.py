@@ -8,9 +8,10 @@ from hypothesis import given, settings
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Event
-from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Turn
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Tool, Turn
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import ApprovedCall, RunResult, ToolServing
+from smg_node.dialects.messages.request.tools import functions_text
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.request.generate_request import generate_request
 from support.answers.generations import whole
@@ -99,11 +100,22 @@ def test_a_listing_of_any_shape_is_read(value: Any) -> None:
 
 def test_tools_found_by_a_search_of_the_context_stay_callable() -> None:
     call = {"type": "tool_search_call", "arguments": {"query": "x"}, "execution": "server"}
-    found = {"type": "tool_search_output", "tools": [{"type": "function", "name": "weather"}]}
-    assert serving_of([USER], [call, found]).found == ("weather",)
-    assert shown(call, found) == [
-        "assistant tool_search", 'tool [{"type":"function","name":"weather"}]',
-    ]  # fmt: skip
+    tool = {
+        "type": "function",
+        "name": "weather",
+        "description": "d",
+        "parameters": {"type": "object"},
+    }
+    space = {"type": "namespace", "name": "files", "tools": [{**tool, "name": "read"}]}
+    found = {"type": "tool_search_output", "tools": [tool, space]}
+    assert serving_of([USER], [call, found]).found == ("weather", "read")
+    asked, told = turns_of(call, found)
+    assert [one.name for one in asked.calls] == ["tool_search"]
+    # As a model was told of them when they were found.
+    schema = {"type": "object"}
+    tools = [Tool(name, "d", schema, deferred=True) for name in ("weather", "read")]
+    assert (told.content, told.references) == (functions_text(tools), ("weather", "read"))
+    assert shown(call, {**found, "tools": []})[1] == "tool No tool fits."
 
 
 # ── Approvals ────────────────────────────────────────────────────────────────
