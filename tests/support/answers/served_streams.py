@@ -33,6 +33,7 @@ REASONS: tuple[FinishReason, ...] = get_args(FinishReason)
 ARGUMENTS = {
     "mcp": '{"zone": "UTC"}',
     "web_search": '{"query": "tides"}',
+    "web_fetch": '{"url": "https://a.example/"}',
     "file_search": '{"queries": ["tides"]}',
     "code_interpreter": '{"code": "print(1)"}',
     "image_generation": '{"prompt": "a cat"}',

@@ -92,6 +92,15 @@ def _with_history(ask: ResponseRequest, history: Sequence[ItemDoc]) -> ResponseR
     return history_tools(ask, declares) if declares else ask
 
 
+def _in_thread(ask: ResponseRequest, thread: str) -> ResponseRequest:
+    """Return the request with what its servers of tools know its conversation by; nothing for one that stands alone."""
+    serving = ask.serving
+    if serving is None or not (ask.store or ask.previous_response_id or ask.conversation_id):
+        return ask
+    servers = tuple(structs.replace(server, thread=thread) for server in serving.servers)
+    return replace(ask, serving=structs.replace(serving, servers=servers))
+
+
 class HistoryLoader:
     """Loads the history that a request continues, and resolves its references."""
 
@@ -132,7 +141,9 @@ class HistoryLoader:
         if not complete and ask.truncation == "disabled":
             raise _too_long(self._options)
         hydrated = LoadedHistory(
-            ask=_with_history(replace(ask, items=items, references=()), history),
+            ask=_with_history(
+                replace(_in_thread(ask, thread), items=items, references=()), history
+            ),
             history=history,
             thread=thread,
             depth=past.depth,

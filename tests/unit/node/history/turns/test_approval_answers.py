@@ -184,6 +184,21 @@ async def test_what_is_not_stored_is_answered_with_the_request_beside_it(
     assert code_of(alone) == "approval_needs_store"
 
 
+async def test_servers_know_a_chain_by_its_thread(nodes: ApprovingNodes) -> None:
+    def thread() -> str:
+        serving = nodes.world(0).generations.runs[-1].request.serving
+        assert serving is not None
+        return serving.servers[0].thread
+
+    first, _ = await nodes.asked()
+    known = thread()
+    assert known
+    await nodes.made(0, input="again", previous_response_id=first)
+    assert thread() == known
+    await nodes.made(0, input="alone", store=False)
+    assert thread() == ""
+
+
 async def test_an_approval_is_of_its_tenant(nodes: ApprovingNodes) -> None:
     from smg_storage.records import Access
 

@@ -48,7 +48,9 @@ def serving_in_steps(
             where = f"input[{place - new_from}]" if place >= new_from else ""
             context.add(item, where, is_open=place > said)
             yield item.weight
-    servers = tuple(_pinned(server, context.listings) for server in serving.servers)
+    servers = tuple(
+        replace(server, pinned=context.listings.get(server.label)) for server in serving.servers
+    )
     answered = tuple(context.answered(servers))
     return replace(serving, servers=servers, answered=answered, found=tuple(context.found))
 
@@ -127,11 +129,6 @@ class _Context:
                 )
             )
         return found
-
-
-def _pinned(server: AskedServer, listings: Mapping[str, tuple[ListedTool, ...]]) -> AskedServer:
-    listing = listings.get(server.label)
-    return server if listing is None else replace(server, pinned=listing)
 
 
 def listed(values: Mapping[str, Any]) -> tuple[ListedTool, ...]:

@@ -154,6 +154,12 @@ def test_a_look_at_a_page_is_an_action_of_its_own(arguments: str, action: Row) -
     }
 
 
+def test_what_fetches_a_page_is_shown_as_a_look_at_it() -> None:
+    kinds, item = told_of(ToolOwner("web", "get", "web_fetch"))
+    assert item["action"] == {"type": "open_page", "url": "https://a.example/"}
+    assert kinds[-2] == "web_search_call.completed"
+
+
 def test_code_is_shown_as_code() -> None:
     owner = ToolOwner("box", "run", "code_interpreter")
     tools = [{"type": "code_interpreter", "container": "cntr_1"}]
