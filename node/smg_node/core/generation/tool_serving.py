@@ -12,7 +12,12 @@ import msgspec
 from smg_node.core.generation.tool_owner import ToolOwner
 
 BuiltinKind: TypeAlias = Literal[
-    "web_search", "file_search", "code_interpreter", "image_generation", "tool_search"
+    "web_search",
+    "web_fetch",
+    "file_search",
+    "code_interpreter",
+    "image_generation",
+    "tool_search",
 ]
 
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -49,9 +54,10 @@ class AskedServer(msgspec.Struct, frozen=True):
     """A server that a request names. `url` is "" where the label, or `definition`, names one that the operator defined.
 
     `authorization` and `headers` are secrets of the client: shown to the server, echoed and stored nowhere, and not
-    printed. `tools` are the only ones wanted, None for all; `approval` is None in APIs that have no approvals.
-    `pinned` is the listing that counts instead of asking the server. `deferred` tools are found by search only.
-    `where` is the JSON path of what named it.
+    printed. `tools` are the only ones wanted, None for all, and `excluded` ones are not wanted whatever else is said;
+    `approval` is None in APIs that have no approvals.
+    `pinned` is the listing that counts instead of asking the server. `deferred` tools are found by search only: all but
+    the `loaded_tools`, or the `deferred_tools`. `where` is the JSON path of what named it.
     """
 
     label: str
@@ -66,6 +72,8 @@ class AskedServer(msgspec.Struct, frozen=True):
     deferred: bool = False
     deferred_tools: tuple[str, ...] = ()
     where: str = "tools"
+    excluded: tuple[str, ...] = ()
+    loaded_tools: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"AskedServer({self.label!r}, {self.url!r})"

@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.cache_control import check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.tools import functions_text
 
 Piece: TypeAlias = str | MediaPart | Tool

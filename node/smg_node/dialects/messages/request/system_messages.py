@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from smg_node.core.generation.request import Effort, Tool
 from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.dialects.messages.cache_control import check_cache_control
 from smg_node.dialects.messages.request.blocks import (
     TEXTS,
     Piece,
@@ -18,7 +19,7 @@ from smg_node.dialects.messages.request.blocks import (
     read_block,
     strange,
 )
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.tools import read_tool
 from smg_node.dialects.openai.functions import note_twice
 

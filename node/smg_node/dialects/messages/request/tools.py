@@ -8,12 +8,13 @@ import msgspec
 
 from smg_node.core.generation.request import Tool, ToolChoice, ToolMode
 from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.dialects.messages.cache_control import check_cache_control
 from smg_node.dialects.messages.request.client_tools import (
     CLIENT_TOOLS,
     SEEING_TOOLS,
     SERVER_TOOLS,
 )
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.openai.functions import check_schemas, note_twice
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
@@ -39,10 +40,12 @@ def take_tools(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
     """Take `tools`; an empty list declares none."""
     said: dict[str, bool | None] = {}
     for declared in cursor.objects(key, at_most=draft.options.tools_max):
+        if draft.options.tool_servers and _take_served(draft, declared):
+            continue
         tool = read_tool(declared)
         if tool is None:
             continue
-        if tool.name in draft.tools:
+        if tool.name in draft.tools or (draft.asked and tool.name in draft.asked.builtins):
             note_twice(declared, tool.name)
         draft.tools[tool.name] = tool
         said[tool.name] = declared.flag("eager_input_streaming")
@@ -54,6 +57,15 @@ def take_tools(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
     eager = frozenset(name for name, wish in said.items() if (default if wish is None else wish))
     if eager:
         draft.view["eager_tools"] = eager
+
+
+def _take_served(draft: MessagesDraft, declared: Cursor) -> bool:
+    """Take a tool that this node runs, or its server; false for any other."""
+    kind = declared.values.get("type")
+    if type(kind) is not str or not kind.startswith(SERVER_TOOLS):
+        return False
+    tools_max = draft.options.tools_max
+    return draft.asked_tools().take_tool(declared, kind, taken=draft.tools, tools_max=tools_max)
 
 
 def read_tool(declared: Cursor, *, deferred: bool = False) -> Tool | None:
@@ -179,8 +191,12 @@ def take_choice(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
 def settle_tools(draft: MessagesDraft, cursor: Cursor) -> None:
     """Check the choice against the tools in force at the end of the history."""
     draft.prompt["tools"] = tuple(draft.tools.values())
-    choice = draft.prompt.get("choice")
+    choice, asked = draft.prompt.get("choice"), draft.asked
+    if asked is not None:
+        draft.request["serving"] = asked.serving(choice)
     if choice is None or choice.mode in ("auto", "none") or cursor.problems:
+        return
+    if asked is not None and asked.any and (choice.mode == "required" or asked.knows(choice.name)):
         return
     if not draft.tools:
         cursor.problem("tool_choice", "is only allowed when tools are given")

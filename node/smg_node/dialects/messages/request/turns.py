@@ -14,6 +14,7 @@ import msgspec
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
 from smg_node.core.generation.request import Tool, ToolCall, Turn, TurnBlock
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
+from smg_node.dialects.messages.cache_control import check_cache_control
 from smg_node.dialects.messages.errors import spelled
 from smg_node.dialects.messages.request.assistant_turn import AssistantTurn
 from smg_node.dialects.messages.request.blocks import (
@@ -30,7 +31,7 @@ from smg_node.dialects.messages.request.blocks import (
 )
 from smg_node.dialects.messages.request.context_edits import first_thought
 from smg_node.dialects.messages.request.handed_documents import DocumentCollector
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.returned_state import redacted_thought, state_in
 from smg_node.dialects.messages.request.system_messages import read_system_message
 
