@@ -193,7 +193,9 @@ def settle_tools(draft: MessagesDraft, cursor: Cursor) -> None:
     draft.prompt["tools"] = tuple(draft.tools.values())
     choice, asked = draft.prompt.get("choice"), draft.asked
     if asked is not None:
-        draft.request["serving"] = asked.serving(choice)
+        draft.request["serving"] = serving = asked.serving(choice)
+        if serving is not None:
+            draft.view["listed"] = asked.listed(serving)
     if choice is None or choice.mode in ("auto", "none") or cursor.problems:
         return
     if asked is not None and asked.any and (choice.mode == "required" or asked.knows(choice.name)):

@@ -27,7 +27,9 @@ from smg_node.dialects.messages.tool_runs.asked_servers import (
 from smg_node.dialects.messages.tool_runs.server_tools import read_server_tool
 from smg_node.dialects.openai.functions import note_twice
 
-BETAS: Final = ("mcp-client-2025-11-20", "mcp-client-2026-09-15")
+LISTING_BETA: Final = "mcp-client-2026-09-15"
+"""The beta whose answers list the tools of servers."""
+BETAS: Final = ("mcp-client-2025-11-20", LISTING_BETA)
 OLD_BETA: Final = "mcp-client-2025-04-04"
 """The beta whose servers say themselves which of their tools are wanted."""
 SWITCH: Final = "x-smg-mcp"
@@ -42,6 +44,7 @@ class AskedTools:
 
     __slots__ = (
         "_headers",
+        "_lists",
         "_new",
         "_old",
         "builtins",
@@ -53,6 +56,7 @@ class AskedTools:
 
     def __init__(self, betas: str, headers: Mapping[str, str]) -> None:
         self._headers = headers
+        self._lists = LISTING_BETA in betas
         told = {one.strip() for one in betas.split(",")}
         switched = headers.get(SWITCH, "").strip().lower() == _ON
         self._old = OLD_BETA in told and told.isdisjoint(BETAS)
@@ -138,6 +142,12 @@ class AskedTools:
             headers=self._headers,
             open_calls=tuple(call for call, _ in self.open_calls.values()),
         )
+
+    def listed(self, serving: ToolServing) -> frozenset[str]:
+        """Return the servers whose tools the answer lists: those that are asked for them, if the client knows of that."""
+        if not self._lists:
+            return frozenset()
+        return frozenset(one.label for one in serving.servers if one.pinned is None)
 
     def _asked(self, server: NamedServer) -> AskedServer | None:
         toolset = self.toolsets.get(server.name)
