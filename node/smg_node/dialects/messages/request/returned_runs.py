@@ -191,6 +191,8 @@ class ReturnedRuns:
             row.only(("type", "tool_name", "cache_control"))
             row.word("type", ("tool_reference",), required=True)
             name = row.text("tool_name", required=True, characters_min=1, characters_max=_NAME_MAX)
+            if name is not None:
+                self._draft.asked_tools().found[name] = True
             tool: Tool | None = None if name is None else self._draft.tools.get(name)
             if tool is not None:
                 pieces.append(tool)

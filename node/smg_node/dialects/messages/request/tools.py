@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -16,6 +16,10 @@ from smg_node.dialects.messages.request.client_tools import (
 )
 from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.openai.functions import check_schemas, note_twice
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
 _COMMON: Final = ("type", "name", "cache_control", "defer_loading", "strict", "input_examples")
@@ -192,18 +196,19 @@ def settle_tools(draft: MessagesDraft, cursor: Cursor) -> None:
     """Check the choice against the tools in force at the end of the history."""
     draft.prompt["tools"] = tuple(draft.tools.values())
     choice, asked = draft.prompt.get("choice"), draft.asked
-    if asked is not None:
-        draft.request["serving"] = serving = asked.serving(choice)
-        if serving is not None:
-            draft.view["listed"] = asked.listed(serving)
+    serving = None if asked is None else asked.serving()
+    if asked is not None and serving is not None:
+        draft.request["serving"] = serving
+        draft.view["listed"] = asked.listed(serving)
     if choice is None or choice.mode in ("auto", "none") or cursor.problems:
         return
-    if asked is not None and asked.any and (choice.mode == "required" or asked.knows(choice.name)):
+    in_force = tuple(name for name in draft.tools if name not in draft.removed)
+    if serving is not None:
+        _settle_served(draft, cursor, serving, choice, in_force)
         return
     if not draft.tools:
         cursor.problem("tool_choice", "is only allowed when tools are given")
         return
-    in_force = tuple(name for name in draft.tools if name not in draft.removed)
     if choice.mode == "named" and choice.name not in in_force:
         cursor.problem("tool_choice", f"there is no tool called {quoted(choice.name)}")
     elif draft.removed and choice.mode == "required":
@@ -212,3 +217,23 @@ def settle_tools(draft: MessagesDraft, cursor: Cursor) -> None:
         draft.prompt["choice"] = ToolChoice(
             "required", allowed=in_force, parallel=choice.parallel, where=choice.where
         )
+
+
+def _settle_served(
+    draft: MessagesDraft,
+    cursor: Cursor,
+    serving: "ToolServing",
+    choice: ToolChoice,
+    in_force: tuple[str, ...],
+) -> None:
+    """Settle a choice among tools of which this node runs some."""
+    from smg_node.dialects.messages.tool_runs.chosen_tools import with_choice
+
+    assert draft.asked is not None, "what is served was asked for"
+    chosen = with_choice(
+        serving, choice, draft.asked.builtins, in_force=in_force, removed=bool(draft.removed)
+    )
+    if chosen is None:
+        cursor.problem("tool_choice", f"there is no tool called {quoted(choice.name)}")
+    else:
+        draft.request["serving"], draft.prompt["choice"] = chosen

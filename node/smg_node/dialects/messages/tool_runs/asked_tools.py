@@ -8,7 +8,6 @@ everything was taken. A listing that an earlier answer showed counts instead of 
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from smg_node.core.generation.request import ToolChoice
 from smg_node.core.generation.tool_serving import (
     AskedBuiltin,
     AskedServer,
@@ -40,7 +39,11 @@ SERVERS_MAX: Final = 64
 
 
 class AskedTools:
-    """What a body asks for, so far. `open_calls` are calls of earlier answers that have no result yet."""
+    """What a body asks for, so far.
+
+    `listings` are those that earlier answers showed, `found` the tools that their searches found, and `open_calls`
+    their calls that have no result yet.
+    """
 
     __slots__ = (
         "_headers",
@@ -48,6 +51,7 @@ class AskedTools:
         "_new",
         "_old",
         "builtins",
+        "found",
         "listings",
         "open_calls",
         "servers",
@@ -65,6 +69,7 @@ class AskedTools:
         self.toolsets: dict[str, Toolset] = {}
         self.builtins: dict[str, AskedBuiltin] = {}
         self.listings: dict[str, tuple[ListedTool, ...]] = {}
+        self.found: dict[str, bool] = {}
         self.open_calls: dict[str, tuple[OpenToolCall, Cursor]] = {}
 
     def take_servers(self, cursor: Cursor, key: str) -> None:
@@ -118,29 +123,23 @@ class AskedTools:
         """Whether anything is asked for."""
         return bool(self.servers or self.builtins)
 
-    def knows(self, name: str) -> bool:
-        """Whether a tool of this name may be one of these: what a server has is not known here."""
-        return name in self.builtins or bool(self.servers)
-
-    def serving(self, choice: ToolChoice | None) -> ToolServing | None:
+    def serving(self) -> ToolServing | None:
         """Return what is asked for; None for nothing. What does not fit together is noted."""
         for name, toolset in self.toolsets.items():
             if name not in self.servers:
                 why = f"there is no server called {quoted(name)} among the mcp_servers"
                 toolset.place.problem("mcp_server_name", why)
         servers = [self._asked(server) for server in self.servers.values()]
-        builtins = dict(self.builtins)
-        if choice is not None and choice.mode == "named" and choice.name in builtins:
-            builtins[choice.name] = _insisted(builtins[choice.name])
         for call, place in self.open_calls.values():
             self._check_open(call, place)
         if not self.any:
             return None
         return ToolServing(
             servers=tuple(one for one in servers if one is not None),
-            builtins=tuple(builtins.values()),
+            builtins=tuple(self.builtins.values()),
             headers=self._headers,
             open_calls=tuple(call for call, _ in self.open_calls.values()),
+            found=tuple(self.found),
         )
 
     def listed(self, serving: ToolServing) -> frozenset[str]:
@@ -166,9 +165,3 @@ class AskedTools:
         elif owner.server not in self.servers:
             why = "the call has no result, and no server of this name is given to run it"
             place.problem("server_name", why)
-
-
-def _insisted(asked: AskedBuiltin) -> AskedBuiltin:
-    return AskedBuiltin(
-        asked.kind, asked.spelled, asked.settings, asked.uses_max, insisted=True, where=asked.where
-    )

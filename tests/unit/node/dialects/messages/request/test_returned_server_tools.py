@@ -11,6 +11,7 @@ from support.answers.run_blocks import (
     Block,
     open_ids,
     refusal,
+    request,
     sealed,
     searched,
     server_result,
@@ -149,6 +150,16 @@ def test_tools_that_a_search_found_are_told_with_their_definitions() -> None:
     said = turns(GO, ("assistant", [server_use("tool_search_tool_bm25"), block, text("So")]))
     assert said[2].references == ("look",)
     assert '"name":"look"' in str(said[2].content)
+
+
+def test_tools_that_a_search_found_stay_callable() -> None:
+    found = [{"type": "tool_reference", "tool_name": name} for name in ("look", "docs__find")]
+    block = server_result(
+        "tool_search", {"type": "tool_search_tool_search_result", "tool_references": found}
+    )
+    serving = request(GO, ("assistant", [server_use("tool_search_tool_bm25"), block])).serving
+    assert serving is not None
+    assert serving.found == ("look", "docs__find")
 
 
 def test_an_open_search_is_run_if_the_request_brings_the_tool() -> None:

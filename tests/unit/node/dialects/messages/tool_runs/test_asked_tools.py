@@ -7,7 +7,7 @@ from anthropic.types.beta import BetaMCPToolsetParam, BetaRequestMCPServerURLDef
 from anthropic.types.beta.beta_tool_union_param import BetaToolUnionParam
 
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolChoice
+from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.generation.tool_serving import (
     AskedBuiltin,
     AskedServer,
@@ -236,35 +236,6 @@ def test_a_server_tool_is_a_built_in_one_with_its_settings(
     tool: Fields, expected: AskedBuiltin
 ) -> None:
     assert asked(headers={}, tools=[tool]).builtins == (expected,)
-
-
-def test_a_choice_that_names_a_server_tool_insists_on_it() -> None:
-    tools = [
-        {"type": "web_search_20250305", "name": "web_search"},
-        {"type": "code_execution_20250522", "name": "code_execution"},
-    ]
-    request = read(tools=tools, tool_choice={"type": "tool", "name": "web_search"})
-    assert request.serving is not None
-    assert [one.insisted for one in request.serving.builtins] == [True, False]
-    (prompt,) = request.prompts
-    assert isinstance(prompt, ChatPrompt)
-    assert prompt.choice == ToolChoice("named", "web_search")
-
-
-@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "find"}])
-def test_a_choice_may_be_of_a_tool_that_only_its_server_knows(choice: Fields) -> None:
-    (prompt,) = read(mcp_servers=[server()], tools=[toolset()], tool_choice=choice).prompts
-    assert isinstance(prompt, ChatPrompt)
-    assert prompt.choice.mode in ("required", "named")
-
-
-def test_a_choice_of_a_tool_that_nobody_has_is_refused() -> None:
-    tools = [
-        {"type": "web_search_20250305", "name": "web_search"},
-        {"name": "f", "input_schema": {}},
-    ]
-    error = refusal(tools=tools, tool_choice={"type": "tool", "name": "g"})
-    assert error.where == "tool_choice"
 
 
 # ── What is wrong ────────────────────────────────────────────────────────────
