@@ -129,7 +129,7 @@ def test_passes_are_set_apart_unless_they_are_already(first: str, second: str, s
 
 
 def test_the_clients_own_calls_are_counted_without_ours() -> None:
-    call = [
+    call: list[Event] = [
         BlockStart(0, 1, "call", "look_up", "own"),
         Delta(0, 1, "{}"),
         BlockEnd(0, 1, "call", "{}", "look_up", "own"),
