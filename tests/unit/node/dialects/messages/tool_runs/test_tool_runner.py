@@ -151,8 +151,9 @@ def test_a_tool_runner_goes_on_where_an_answer_paused_and_answers_its_own_calls(
 ) -> None:
     node = Node()
     with judge.client(node.answered) as client:
-        runner = client.beta.messages.tool_runner(**WISH, stream=stream)
-        stops = [(each.get_final_message() if stream else each).stop_reason for each in runner]
+        runner: Any = client.beta.messages.tool_runner(**WISH, stream=stream)
+        messages = [each.get_final_message() if stream else each for each in runner]
+    stops = [message.stop_reason for message in messages]
     assert stops == ["pause_turn", "tool_use", "end_turn"]
     brief = [
         [(turn.role, turn.content, tuple(call.name for call in turn.calls)) for turn in turns]
