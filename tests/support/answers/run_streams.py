@@ -1,5 +1,7 @@
 """Event streams with runs of tools on this node's side that obey the grammar: overlapping, hidden, failed, never run."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from smg_node.core.generation.events import (
@@ -29,7 +31,7 @@ OWNERS = (
     ToolOwner("web", "get", "web_fetch"),
     ToolOwner("box", "run", "code_interpreter"),
     ToolOwner("", "search", "tool_search"),
-    ToolOwner("kb", "look", "file_search"),
+    ToolOwner("docs", "look", "file_search"),
     ToolOwner("secret", "audit", hidden=True),
 )
 ERRORS = (
@@ -96,10 +98,13 @@ def _block(draw: st.DrawFn, number: int, kind: BlockKind, owner: ToolOwner | Non
         name, call_id = ("look_up" if owner is None else owner.tool), f"call_{number}"
         whole = draw(arguments)
     cut = draw(st.integers(0, len(whole)))
+    cited: tuple[dict[str, Any], ...] = ()
+    if kind == "text" and draw(st.booleans()):
+        cited = ({"type": "url_citation", "url": "https://a.test", "title": "A"},)
     return [
         BlockStart(0, number, kind, name, call_id, owner=owner),
         *(Delta(0, number, part, 1) for part in (whole[:cut], whole[cut:]) if part),
-        BlockEnd(0, number, kind, whole, name, call_id, owner=owner),
+        BlockEnd(0, number, kind, whole, name, call_id, owner=owner, annotations=cited),
     ]
 
 

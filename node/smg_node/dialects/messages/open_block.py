@@ -35,6 +35,7 @@ _THOUGHT: Final = b'"thinking","thinking":"","signature":""'
 _THOUGHT_DELTA: Final = b'"thinking_delta","thinking"'
 _SIGNATURE_DELTA: Final = b'"signature_delta","signature"'
 _CALL: Final = b'{"type":"tool_use","id":%b,"name":%b,"input":{}}'
+_CITATION_DELTA: Final = b'"citations_delta","citation"'
 _CALL_DELTA: Final = b'"input_json_delta","partial_json"'
 _COUNT_TAIL: Final = b'"","estimated_tokens":%d' + TAIL
 
@@ -250,6 +251,11 @@ def tool_use(call_id: str, name: str) -> bytes:
 def whole_block(index: int, block: bytes) -> tuple[bytes, ...]:
     """Return the frames of a block that is whole from its start, of which this is the JSON."""
     return _WHOLE % (index, block), _STOP % index
+
+
+def citation_frame(index: int, citation: bytes) -> bytes:
+    """Return the frame of a citation of a text, of which this is the JSON."""
+    return _DELTA % (index, _CITATION_DELTA) + citation + TAIL
 
 
 def envelope_frames(index: int, envelope: str) -> tuple[bytes, ...]:

@@ -27,6 +27,11 @@ from smg_node.dialects.messages.message_object import (
 from smg_node.dialects.messages.open_block import OpenBlock, OpenCall, whole_block
 from smg_node.dialects.messages.presenter import MessagesPresenter
 from smg_node.dialects.messages.tool_runs.block_names import SEALED_RESULTS
+from smg_node.dialects.messages.tool_runs.cited_text import (
+    CITED_CHARACTERS_MAX,
+    CitedText,
+    citations_of,
+)
 from smg_node.dialects.messages.tool_runs.run_order import RunOrder, in_order
 from smg_node.dialects.messages.tool_runs.shown_runs import (
     id_prefix,
@@ -42,7 +47,7 @@ from smg_node.dialects.openai.frames import json_line
 class _Runs:
     """What is shown of the runs of one answer, streamed or whole."""
 
-    __slots__ = ("_counts", "_names", "_open", "_signer")
+    __slots__ = ("_counts", "_found", "_names", "_open", "_signer")
 
     def __init__(self, request: GenerateRequest, signer: Signer) -> None:
         serving = request.serving
@@ -51,6 +56,8 @@ class _Runs:
         self._open = {call.call_id for call in serving.open_calls}
         self._signer = signer
         self._counts = {"web_search": 0, "web_fetch": 0}
+        self._found: dict[str, str] = {}
+        """Texts of what searches found, by their addresses."""
 
     def is_known(self, call: BlockStart | BlockEnd) -> bool:
         """Whether the client has the call already, from an earlier answer."""
@@ -64,7 +71,13 @@ class _Runs:
         """Return the block of a result, and count it."""
         if owner.shape in self._counts:
             self._counts[owner.shape] += 1
+        for source in result.sources:
+            self._found.setdefault(source.url, source.text[:CITED_CHARACTERS_MAX])
         return result_block(owner, call_id, result, self._sealed)
+
+    def cite(self, block: BlockEnd) -> list[dict[str, Any]]:
+        """Return the citations of a text."""
+        return citations_of(block, self._found) if block.annotations else []
 
     def told_in(self, counts: Counts) -> Counts:
         """Return counts with those of searches and fetches, if there were any."""
@@ -123,6 +136,8 @@ class ServedPresenter(MessagesPresenter):
 
     def _opened(self, event: BlockStart, out: list[bytes]) -> OpenBlock:
         owner = event.owner
+        if event.kind == "text" and not self._view.silent:
+            return CitedText(self._shown, self._runs.cite)
         if owner is None or self._view.silent:
             return super()._opened(event, out)
         if self._runs.is_known(event):
@@ -190,8 +205,12 @@ class _ServedContent(Content):
         """Show a block, unless the client has it already."""
         if block.owner is not None and self._runs.is_known(block):
             self._owners[block.block] = block.owner, block.call_id
-        else:
-            super().add(block, last=last)
+            return
+        before = len(self.shown)
+        super().add(block, last=last)
+        citations = self._runs.cite(block)
+        if citations and len(self.shown) > before and block.kind == "text":
+            self.shown[before]["citations"] = citations
 
     def add_result(self, event: RunEnd) -> None:
         """Show the result of a call."""

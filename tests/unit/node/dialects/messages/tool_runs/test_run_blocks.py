@@ -237,6 +237,30 @@ def test_a_tool_that_messages_has_no_block_for_is_one_of_its_server() -> None:
     assert result["type"] == "mcp_tool_result"
 
 
+def test_a_text_that_cites_what_a_search_found_says_so() -> None:
+    sources = (Source("https://a.test", "A", "a" * 200),)
+    search = ran(ToolOwner("web", "s", "web_search"), RunResult("[1] A", sources=sources))
+    annotations: tuple[dict[str, Any], ...] = (
+        {"type": "url_citation", "url": "https://a.test", "title": "A", "start_index": 3},
+        {"type": "url_citation", "url": "https://a.test", "title": "A", "start_index": 9},
+        {"type": "url_citation", "url": "https://b.test", "title": "B"},
+        {"type": "file_citation", "file_id": "f"},
+    )
+    told = message(
+        answer(
+            *search,
+            BlockStart(0, 1, "text"),
+            Delta(0, 1, "So [1] \n", 1),
+            BlockEnd(0, 1, "text", "So [1] \n", annotations=annotations),
+        )
+    )
+    location = {"type": "web_search_result_location", "encrypted_index": ""}
+    assert told["content"][2]["citations"] == [
+        {**location, "url": "https://a.test", "title": "A", "cited_text": "a" * 150},
+        {**location, "url": "https://b.test", "title": "B", "cited_text": ""},
+    ]
+
+
 # ── Listings ─────────────────────────────────────────────────────────────────
 
 LISTED = Listed("docs", (ListedTool("find", "F", {"type": "object"}), ListedTool("read")))
