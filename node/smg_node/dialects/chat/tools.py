@@ -122,10 +122,11 @@ def settle_tools(draft: Draft, cursor: Cursor) -> None:
         return
     from msgspec.structs import replace
 
+    from smg_node.core.forwardable_headers import forwardable
     from smg_node.dialects.chat.tool_runs.chosen_tools import settle_choice as settle_among
 
     serving = settle_among(draft, cursor, serving)
-    draft.request["serving"] = replace(serving, headers=headers)
+    draft.request["serving"] = replace(serving, headers=forwardable(headers))
     draft.view["served"] = True
     if headers.get(SHOWING, "").strip().lower() == _SHOW:
         draft.view["tool_runs"] = True

@@ -8,6 +8,7 @@ everything was taken. A listing that an earlier answer showed counts instead of 
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from smg_node.core.forwardable_headers import forwardable
 from smg_node.core.generation.tool_serving import (
     AskedBuiltin,
     AskedServer,
@@ -137,7 +138,7 @@ class AskedTools:
         return ToolServing(
             servers=tuple(one for one in servers if one is not None),
             builtins=tuple(self.builtins.values()),
-            headers=self._headers,
+            headers=forwardable(self._headers),
             open_calls=tuple(call for call, _ in self.open_calls.values()),
             found=tuple(self.found),
         )

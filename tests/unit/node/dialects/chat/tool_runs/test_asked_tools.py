@@ -82,7 +82,9 @@ def test_servers_and_built_in_tools_are_what_is_asked() -> None:
     assert [(one.kind, one.spelled, one.where) for one in found.builtins] == [
         ("web_search", "web_search", "tools[2]")
     ]
-    assert found.headers == ON
+    told = reading({**ON, "authorization": "Bearer sk", "x-team": "a"}, tools=[DOCS]).request
+    assert told.serving is not None
+    assert told.serving.headers == {"x-team": "a"}
     assert not found.approvals
     assert [tool.name for tool in prompt(DOCS, FUNCTION, SEARCH).tools] == ["f"]
     assert "s3cret" not in repr(found)

@@ -82,6 +82,9 @@ def test_a_server_and_its_toolset_are_what_is_asked() -> None:
     )
     assert not serving.approvals
     assert serving.headers == NEW
+    secret = {**NEW, "authorization": "Bearer sk-2", "x-api-key": "sk-2", "x-team": "a"}
+    told = asked(headers=secret, mcp_servers=[server()], tools=[toolset()]).headers
+    assert told == {**NEW, "x-team": "a"}
     assert "sk-1" not in repr(serving)
 
 
