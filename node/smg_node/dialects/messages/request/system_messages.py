@@ -100,6 +100,8 @@ def _addition(draft: MessagesDraft, block: Cursor) -> list[Piece]:
     place = _changed(block)
     if place is None:
         return []
+    if _names_served(draft, place):
+        return draft.asked_tools().take_change(place, removed=False)
     if place.values.get("type") != "tool_definition":
         tool = _referred(draft, place)
     else:
@@ -118,11 +120,18 @@ def _addition(draft: MessagesDraft, block: Cursor) -> list[Piece]:
 
 def _removal(draft: MessagesDraft, block: Cursor) -> list[Piece]:
     place = _changed(block)
+    if place is not None and _names_served(draft, place):
+        return draft.asked_tools().take_change(place, removed=True)
     tool = None if place is None else _referred(draft, place)
     if tool is None:
         return []
     draft.removed[tool.name] = True
     return [f"no longer available: {tool.name}"]
+
+
+def _names_served(draft: MessagesDraft, place: Cursor) -> bool:
+    """Whether a change is one of tools that this node runs."""
+    return draft.options.tool_servers and place.values.get("type") in _MCP_REFERENCES
 
 
 def _changed(block: Cursor) -> Cursor | None:

@@ -1,8 +1,10 @@
 """Asked servers: MCP servers that a Messages body names, and the toolsets that say what of them is wanted."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from smg_node.core.generation.tool_serving import AskedServer, ListedTool, ToolFilter
 from smg_node.core.json_cursor import Cursor, quoted
@@ -18,6 +20,25 @@ _SERVER_KEYS: Final = ("type", "name", "url", "authorization_token", "tool_confi
 _TOOLSET_KEYS: Final = (
     "type", "mcp_server_name", "default_config", "configs", "tools", "cache_control"
 )  # fmt: skip
+
+
+@dataclass(slots=True)
+class ChangedTools:
+    """Changes of a server's tools in the middle of a conversation: of all of them, and then of single ones."""
+
+    removed: bool = False
+    tools: dict[str, bool] = field(default_factory=dict)
+    """Whether each was removed."""
+
+    def applied(self, asked: AskedServer) -> AskedServer | None:
+        """Return what is asked of the server after them; None where none of its tools are left."""
+        gone = tuple(name for name, removed in self.tools.items() if removed)
+        if not self.removed:
+            return msgspec.structs.replace(asked, excluded=(*asked.excluded, *gone))
+        back = [name for name, removed in self.tools.items() if not removed]
+        wanted = None if asked.tools is None else asked.tools.names
+        names = tuple(name for name in back if wanted is None or name in wanted)
+        return msgspec.structs.replace(asked, tools=ToolFilter(names)) if names else None
 
 
 @dataclass(slots=True)
@@ -120,6 +141,17 @@ def _config(place: Cursor, *, enabled: bool, deferred: bool) -> tuple[bool, bool
     place.only(("enabled", "defer_loading"))
     wanted, later = place.flag("enabled"), place.flag("defer_loading")
     return enabled if wanted is None else wanted, deferred if later is None else later
+
+
+def read_change(place: Cursor) -> tuple[str, str] | None:
+    """Return the server and the tool that a reference names, "" for all tools; None for a wrong one."""
+    single = place.values.get("type") == "mcp_tool_reference"
+    place.only(("type", "server_name", "name") if single else ("type", "server_name"))
+    server = _server_name(place, "server_name")
+    name: str | None = ""
+    if single:
+        name = place.text("name", required=True, characters_min=1, characters_max=_TOOL_NAME_MAX)
+    return None if server is None or name is None else (server, name)
 
 
 def read_listing(place: Cursor, key: str, *, tools_max: int) -> tuple[ListedTool, ...] | None:

@@ -6,7 +6,7 @@ everything was taken. A listing that an earlier answer showed counts instead of 
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Any, Final
 
 from smg_node.core.forwardable_headers import forwardable
 from smg_node.core.generation.tool_serving import (
@@ -18,9 +18,11 @@ from smg_node.core.generation.tool_serving import (
 )
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.messages.tool_runs.asked_servers import (
+    ChangedTools,
     NamedServer,
     Toolset,
     asked_server,
+    read_change,
     read_server,
     read_toolset,
 )
@@ -52,6 +54,7 @@ class AskedTools:
         "_new",
         "_old",
         "builtins",
+        "changed",
         "found",
         "listings",
         "open_calls",
@@ -70,6 +73,7 @@ class AskedTools:
         self.toolsets: dict[str, Toolset] = {}
         self.builtins: dict[str, AskedBuiltin] = {}
         self.listings: dict[str, tuple[ListedTool, ...]] = {}
+        self.changed: dict[str, ChangedTools] = {}
         self.found: dict[str, bool] = {}
         self.open_calls: dict[str, tuple[OpenToolCall, Cursor]] = {}
 
@@ -117,6 +121,23 @@ class AskedTools:
             declared.problem("mcp_server_name", why)
         self.toolsets[found.server] = found
 
+    def take_change(self, place: Cursor, *, removed: bool) -> list[Any]:
+        """Take a change of tools in the middle of the conversation, and return what the model is told of it."""
+        change = read_change(place)
+        if change is None:
+            return []
+        server, tool = change
+        if server not in self.servers:
+            why = f"there is no server called {quoted(server)} among the mcp_servers"
+            place.problem("server_name", why)
+            return []
+        if tool:
+            self.changed.setdefault(server, ChangedTools()).tools[tool] = removed
+        else:
+            self.changed[server] = ChangedTools(removed)
+        what = tool or f"all tools of {server}"
+        return [f"no longer available: {what}" if removed else f"available again: {what}"]
+
     # ── When everything was taken ────────────────────────────────────────────
 
     @property
@@ -154,7 +175,9 @@ class AskedTools:
         if toolset is None and not self._old:
             why = f"no tool of type 'mcp_toolset' has the mcp_server_name {quoted(server.name)}"
             server.place.problem("name", why)
-        return asked_server(server, toolset, self.listings.get(server.name))
+        asked = asked_server(server, toolset, self.listings.get(server.name))
+        changed = self.changed.get(server.name)
+        return asked if asked is None or changed is None else changed.applied(asked)
 
     def _check_open(self, call: OpenToolCall, place: Cursor) -> None:
         """Note a call that is to be run now, of a server or tool that the request does not bring again."""

@@ -88,3 +88,71 @@ def test_a_choice_without_any_tools_is_refused() -> None:
     with pytest.raises(SmgError) as caught:
         request(GO, tool_choice={"type": "any"}, **{**SERVERS, "tools": [], "mcp_servers": []})
     assert caught.value.where == "tool_choice"
+
+
+# ── Changes in the middle of a conversation ──────────────────────────────────
+
+
+def change(kind: str, tool: str = "", server: str = "docs") -> dict[str, Any]:
+    reference: dict[str, Any] = {"type": "mcp_toolset_reference", "server_name": server}
+    if tool:
+        reference = {"type": "mcp_tool_reference", "server_name": server, "name": tool}
+    return {"type": f"tool_{kind}", "tool": reference}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "names", "excluded"),
+    [
+        ([change("removal", "find")], "no longer available: find", None, ("find",)),
+        (
+            [change("removal", "find"), change("addition", "find")],
+            "no longer available: find\navailable again: find",
+            None,
+            (),
+        ),
+        (
+            [change("removal"), change("addition", "find")],
+            "no longer available: all tools of docs\navailable again: find",
+            ("find",),
+            (),
+        ),
+        (
+            [change("removal"), change("addition")],
+            "no longer available: all tools of docs\navailable again: all tools of docs",
+            None,
+            (),
+        ),
+    ],
+)
+def test_tools_of_servers_are_taken_away_and_given_back(
+    changes: list[Any], told: str, names: Any, excluded: tuple[str, ...]
+) -> None:
+    found = request(GO, ("system", changes), ("user", "x"))
+    (prompt,) = found.prompts
+    assert isinstance(prompt, ChatPrompt)
+    assert prompt.turns[1].content == told
+    assert found.serving is not None
+    (server,) = found.serving.servers
+    assert (server.tools and server.tools.names, server.excluded) == (names, excluded)
+
+
+def test_a_server_whose_tools_are_all_taken_away_is_not_asked() -> None:
+    found = request(GO, ("system", [change("removal")]), ("user", "x"))
+    assert found.serving is not None
+    assert found.serving.servers == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        (change("removal", "find", "other"), "messages[1].content[0].tool.server_name"),
+        (
+            {"type": "tool_removal", "tool": {"type": "mcp_tool_reference", "server_name": "docs"}},
+            "messages[1].content[0].tool.name",
+        ),
+    ],
+)
+def test_a_change_that_is_wrong_is_named_by_its_path(changed: Any, where: str) -> None:
+    with pytest.raises(SmgError) as caught:
+        request(GO, ("system", [changed]), ("user", "x"))
+    assert caught.value.where == where
