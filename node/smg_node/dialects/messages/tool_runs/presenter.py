@@ -6,7 +6,7 @@ What this adds to `MessagesPresenter` is the order (`run_order`), the blocks of 
 searches and fetches were made, in the usage.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from smg_node.core.generation.answer import Answer
@@ -99,7 +99,7 @@ class ServedPresenter(MessagesPresenter):
         reading: ParsedBody[MessagesView],
         request_id: str,
         signer: Signer,
-        monotonic_s: Any = None,
+        monotonic_s: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(reading, request_id, signer, monotonic_s)
         self._calls_last = _has_many_calls(reading.request)
