@@ -52,7 +52,8 @@ def settle_choice(draft: Draft, cursor: Cursor, serving: ToolServing) -> ToolSer
     ours: list[ChosenTool] = []
     names = list(_names(choice, kind, serving, functions, ours))
     if names:
-        choose(draft, KEY, "named", name=names[0])
+        # Writers for vendors leave out whatever is not allowed.
+        choose(draft, KEY, "named", name=names[0], allowed=(names[0],))
     elif ours:
         choose(draft, KEY, "required", allowed=())
     return with_choice(serving, ours, insists=bool(ours))

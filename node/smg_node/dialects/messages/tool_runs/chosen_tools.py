@@ -38,7 +38,8 @@ def with_choice(
         return _with(serving, ours), replace(choice, allowed=tuple(in_force))
     name = choice.name
     if name in in_force:
-        return _with(serving, ()), choice
+        # Writers for vendors leave out whatever is not allowed.
+        return _with(serving, ()), replace(choice, allowed=(name,))
     some = replace(choice, mode="required", name="", allowed=())
     if name in builtins:
         kind = builtins[name].kind

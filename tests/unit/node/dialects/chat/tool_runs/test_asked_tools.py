@@ -147,7 +147,7 @@ def test_hosted_tools_that_this_node_has_not_either_are_left_out() -> None:
         ("auto", "auto", None, None),
         ("none", "none", None, None),
         ("required", "required", None, None),
-        ({"type": "function", "function": {"name": "f"}}, "named", None, ServedChoice()),
+        ({"type": "function", "function": {"name": "f"}}, "named", ("f",), ServedChoice()),
         (
             {"type": "mcp", "server_label": "docs"},
             "required",

@@ -35,7 +35,7 @@ def test_a_choice_that_asks_for_nothing_leaves_all_of_them(kind: str) -> None:
 
 def test_a_choice_of_the_clients_own_tool_leaves_none_of_ours() -> None:
     choice, serving = settled({"type": "tool", "name": "look"})
-    assert (choice.mode, choice.name) == ("named", "look")
+    assert (choice.mode, choice.name, choice.allowed) == ("named", "look", ("look",))
     assert serving.choice == ServedChoice()
 
 
