@@ -22,6 +22,7 @@ from smg_node.http.routes.inference.generation import GenerationRoutes
 from smg_node.http.routes.inference.models import ModelRoutes
 from smg_node.http.routes.node.about import AboutRoutes
 from smg_node.http.routes.node.probes import ProbeRoutes
+from smg_node.http.routes.tools.actions import tool_actions
 
 if TYPE_CHECKING:
     from smg_node.http.routes.cluster.audit import AuditRoutes
@@ -62,6 +63,7 @@ def build_actions(
         **_of_texts(parts, bodies, pulse),
         **_of_history(parts, bodies, pulse, drain, inflight),
         **_of_usage(parts),
+        **tool_actions(parts, bodies, pulse),
         **_for_the_fleet(parts, bodies),
         **_for_members(parts, bodies),
         **_of_what_happens(parts, pulse, inflight),

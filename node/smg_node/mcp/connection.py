@@ -17,6 +17,7 @@ from smg_node.mcp.session.tool_call import (
     Answerer,
     CallStep,
     Ended,
+    PassedInput,
     Relist,
     Reopen,
     Send,
@@ -72,12 +73,13 @@ class ServerConnection:
         *,
         trace: Mapping[str, str] | None = None,
         answerer: Answerer = declined,
+        passed: PassedInput | None = None,
         total_s: float | None = None,
     ) -> CallResult | Failure:
         """Call a tool with arguments as JSON text and return what came of it.
 
-        `trace` are `traceparent` and `tracestate`. What the server asks back is answered by `answerer`. `total_s`
-        shortens the time that the limits give.
+        `trace` are `traceparent` and `tracestate`. What the server asks back is answered by `answerer`, or ends the
+        call where the client of it is to be asked (`passed`). `total_s` shortens the time that the limits give.
         """
         read = read_arguments(arguments)
         if isinstance(read, Failure):
@@ -86,7 +88,7 @@ class ServerConnection:
             return refused(f"{tool} is left out of the list: {why}")
         most_s = self._limits.call_total_s
         deadline_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
-        call = ToolCall(tool, read, answerer)
+        call = ToolCall(tool, read, answerer, passed)
         opened = await _in_time(self.channel.open(), deadline_s)
         step = call.again(opened) if isinstance(opened, Failure) else call.first()
         while not isinstance(step, Ended):
@@ -121,7 +123,13 @@ class ServerConnection:
         try:
             if step.after_s:
                 await asyncio.sleep(min(step.after_s, max(0.0, deadline_s - _now_s())))
-            request = session.request(step.method, step.params, mirrored=mirrored, trace=trace)
+            request = session.request(
+                step.method,
+                step.params,
+                mirrored=mirrored,
+                trace=trace,
+                capabilities=call.capabilities if step.is_call else None,
+            )
             idle_s = self._limits.call_idle_s
             outcome = await self.channel.ask(session, request, idle_s=idle_s, deadline_s=deadline_s)
         except asyncio.CancelledError:

@@ -21,7 +21,7 @@ from smg_node.mcp.failures import Failure, refused
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.session.opening import Opened
 from smg_node.mcp.session.session import RequestIds
-from smg_node.mcp.session.tool_call import Answerer, declined
+from smg_node.mcp.session.tool_call import Answerer, PassedInput, declined
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
 
@@ -93,6 +93,7 @@ class ServerPool:
         *,
         trace: Mapping[str, str] | None = None,
         answerer: Answerer = declined,
+        passed: PassedInput | None = None,
         total_s: float | None = None,
     ) -> CallResult | Failure:
         """Call a tool; see `ServerConnection.call`. Waits where the server has as many calls open as it may."""
@@ -117,6 +118,7 @@ class ServerPool:
                         arguments,
                         trace=trace,
                         answerer=answerer,
+                        passed=passed,
                         total_s=max(0.0, until_s - _now_s()),
                     ),
                 )

@@ -148,14 +148,19 @@ class Session:
         *,
         mirrored: tuple[tuple[str, str], ...] = (),
         trace: Mapping[str, str] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> Request:
         """Return a request that is open now. `mirrored`: tokens and values of arguments that headers repeat.
 
-        `trace` are `traceparent` and `tracestate`, which the server is told in both places.
+        `trace` are `traceparent` and `tracestate`, which the server is told in both places. `capabilities` are those
+        that this request has beside ours, in the modern era.
         """
         assert self.revision.holds(method), f"{method} is not in {self.revision.name}"
         id_ = self._ids.next()
         meta: dict[str, Any] = {**self._said, **(trace or {})}
+        if capabilities and self._said:
+            ours = self._said[_META + "clientCapabilities"]
+            meta[_META + "clientCapabilities"] = {**capabilities, **ours}
         if method not in _OPENERS:
             meta["progressToken"] = id_
         whole = {**params, "_meta": meta} if meta else dict(params)
