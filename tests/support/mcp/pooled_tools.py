@@ -12,6 +12,7 @@ from smg_node.mcp.failures import Failure
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import ServerPool, Target
 from smg_node.mcp.server_spec import ServerSpec
+from smg_node.mcp.session.call_extras import CallExtras
 from smg_node.mcp.tool_servers import PLAIN_CALL, CallOptions, ResolvedServer
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
@@ -69,8 +70,14 @@ class PooledTools:
             text,
             trace=options.trace,
             answerer=options.answerer,
-            passed=options.passed,
             total_s=options.total_s,
+            extras=CallExtras(
+                options.key,
+                server.spec.idempotency,
+                sending=options.sending,
+                noted=options.noted,
+                passed=options.passed,
+            ),
         )
 
 

@@ -9,6 +9,7 @@ once more.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec import Raw
 
 from smg_node.mcp.failures import (
@@ -100,6 +101,16 @@ def read_arguments(text: str | bytes) -> Arguments | Failure:
             FailureKind.PROTOCOL, INVALID_PARAMS, "the arguments are no object", sent=False
         )
     return Arguments(one_line(spelled) if spelled.strip() else Raw(b"{}"), values)
+
+
+def with_argument(arguments: Arguments, name: str, value: str) -> Arguments:
+    """Return the arguments with one that this node sets; the text of the others stays as it is, if that can be."""
+    values = {**arguments.values, name: value}
+    if name in arguments.values:
+        return Arguments(Raw(msgspec.json.encode(values)), values)
+    first = msgspec.json.encode({name: value})[:-1]
+    rest = bytes(arguments.text)[1:].lstrip()
+    return Arguments(Raw(first + (b"," if arguments.values else b"") + rest), values)
 
 
 def declined(requests: Mapping[str, Any]) -> Mapping[str, Any] | Failure:
