@@ -13,7 +13,7 @@ from support.http.raw_http import ask, connect, until
 from support.mcp.client_calls import MODERN, events, new, old
 from support.mcp.faulty_server import served
 from support.mcp.pooled_tools import spec, tools_of
-from support.mcp.serving_node import world
+from support.mcp.serving_node import text, world
 
 
 async def test_the_handshake_gives_no_session() -> None:
@@ -181,6 +181,30 @@ async def test_a_long_call_shows_a_sign_of_life() -> None:
     (answer,) = events(response)
     assert answer["result"]["content"][0]["text"] == "1 steps"
     assert plain.json()["result"] == answer["result"]
+
+
+@pytest.mark.parametrize("ask", [new, old], ids=["new", "old"])
+async def test_progress_reaches_who_wants_it(ask: Any) -> None:
+    async with world(answers="sse") as (at, _, _tools):
+        params = {"name": "s__slow", "arguments": {"seconds": 0.3, "steps": 3}}
+        wanted = {**params, "_meta": {"progressToken": "p"}}
+        told = await (
+            new(at.port, "tools/call", params, token="p")
+            if ask is new
+            else old(at.port, "tools/call", wanted)
+        )
+        *steps, answer = events(told)
+        assert [step["params"] for step in steps] == [
+            {"progressToken": "p", "progress": done, "total": 3} for done in (1, 2, 3)
+        ]
+        assert {step["method"] for step in steps} == {"notifications/progress"}
+        assert answer["result"]["content"] == [{"type": "text", "text": "3 steps"}]
+        plain = await ask(at.port, "tools/call", params)
+        assert text(plain) == "3 steps"
+        json_only = await ask(
+            at.port, "tools/call", wanted if ask is old else params, headers={"accept": "*/*"}
+        )
+        assert text(json_only) == "3 steps"
 
 
 async def test_a_node_that_stops_says_so_in_a_stream_that_began() -> None:
