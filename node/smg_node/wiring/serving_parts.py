@@ -51,6 +51,7 @@ from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.chat_generation import AnyGenerations
 from smg_node.pipeline.relay.relay_context import OwnCall, RelayParts, TargetAsked
 from smg_node.pipeline.relay.relays import Relays
+from smg_node.pipeline.tool_loop.serving_generations import ServingGenerations
 from smg_node.process_memory import keep
 from smg_node.routing.policy import Bindings
 from smg_node.routing.retry_budget import RetryBudgets
@@ -73,6 +74,8 @@ from smg_node.wiring.live_updates import (
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.mcp.tool_servers import ToolServers
+    from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 
 
 # ── Engines ──────────────────────────────────────────────────────────────────
@@ -178,10 +181,11 @@ def build_http_parts(
     history: LazyHistory | None,
     admission: Admission | None = None,
     journal: Journal | None = None,
+    tool_servers: "Callable[[], ToolServers | None]" = lambda: None,
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings.
 
-    `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    `tool_servers` are those whose tools run on this side; `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -196,6 +200,7 @@ def build_http_parts(
         prefixes=prefixes,
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
+        tool_servers=tool_servers,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -229,10 +234,12 @@ def _surface(
     """Return the node as the HTTP surface sees it."""
     reading = reader_options(settings)
     shown = shown_settings(settings)
-    anything = AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer)
+    anything = ServingGenerations(
+        AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer), pipeline.loops
+    )
     return HttpParts(
         identity=Identity(settings.name, __version__, build_commit()),
-        generations=pipeline.generator,
+        generations=ServingGenerations(pipeline.generator, pipeline.loops),
         translating=anything,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
@@ -301,6 +308,7 @@ def _build_pipeline(
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
+    tool_servers: "Callable[[], ToolServers | None]",
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -342,7 +350,23 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
+    loops = _loop_parts(base, tool_servers)
+    return Pipeline(
+        policies, placer, retries, preparer, journal, generator, relays, embedder, loops
+    )
+
+
+def _loop_parts(
+    base: Base, tool_servers: "Callable[[], ToolServers | None]"
+) -> "Callable[[], LoopParts]":
+    @cache
+    def built() -> "LoopParts":
+        # Loaded with the first request that names tools of this side.
+        from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+
+        return LoopParts(tool_servers, base.ids, base.clock)
+
+    return built
 
 
 def _own_call(

@@ -12,7 +12,8 @@ slotted dataclass costs 0.12, or 0.5 if it is frozen; and each such class takes 
 a cycle is not looked after by the collector of garbage, which otherwise wakes up for every 700 tokens.
 """
 
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -110,7 +111,10 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 
 
 class BlockEnd(msgspec.Struct, frozen=True, gc=False):
-    """A block is over; `text` is the whole of it. `opaque` is what its vendor wants back with it."""
+    """A block is over; `text` is the whole of it. `opaque` is what its vendor wants back with it.
+
+    `annotations` are those of a text, in the form of Responses (`url_citation`), indices in characters.
+    """
 
     choice: int
     block: int
@@ -120,6 +124,7 @@ class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     call_id: str = ""
     opaque: tuple[Opaque, ...] = ()
     owner: ToolOwner | None = None
+    annotations: tuple[Mapping[str, Any], ...] = ()
 
 
 class Listed(msgspec.Struct, frozen=True):

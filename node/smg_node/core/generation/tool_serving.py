@@ -97,6 +97,27 @@ class ApprovedCall(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""
 
 
+class ChosenTool(msgspec.Struct, frozen=True, gc=False):
+    """A tool of ours that a tool choice names: one of a server, any of a server where `tool` is "", or a built-in one.
+
+    `server` is the label of the server, "" for a built-in tool.
+    """
+
+    server: str = ""
+    tool: str = ""
+    builtin: BuiltinKind | None = None
+
+
+class ServedChoice(msgspec.Struct, frozen=True, gc=False):
+    """Tools of ours that a tool choice leaves; none of them where `tools` is empty.
+
+    Whether one of them must be called is in the prompt's own choice, as `mode`, whose `allowed` then are the functions
+    of the client's that may be called too, perhaps none: the names by which the model knows `tools` are added to it.
+    """
+
+    tools: tuple[ChosenTool, ...] = ()
+
+
 class ToolServing(msgspec.Struct, frozen=True):
     """What a request asks of tools on this node's side.
 
@@ -104,6 +125,8 @@ class ToolServing(msgspec.Struct, frozen=True):
     `headers` are those of the request's head, names in lower case, for servers that are to be told some of them.
     `approvals`: its API can ask for approval. `stored`: the answer is kept, so that any node can go on with it.
     `open_calls` are calls of ours without a result at the end of the context, which are run before any pass.
+    `choice` is None where the tool choice says nothing of tools of ours. `found` are names of deferred tools, as the
+    model knows them, that a search of the context has found: they stay callable.
     """
 
     servers: tuple[AskedServer, ...] = ()
@@ -114,6 +137,8 @@ class ToolServing(msgspec.Struct, frozen=True):
     approvals: bool = False
     stored: bool = False
     open_calls: tuple["OpenToolCall", ...] = ()
+    choice: ServedChoice | None = None
+    found: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"ToolServing({self.servers!r}, {self.builtins!r})"
