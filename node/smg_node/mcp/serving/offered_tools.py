@@ -6,12 +6,13 @@ servers make the same name, it is the tool of the one with the longer name.
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from smg_node.mcp.server_spec import ToolRule, Verdict
+from smg_node.mcp.catalog.arguments import shown_schema
+from smg_node.mcp.catalog.hints import hints_of
+from smg_node.mcp.policy import Decision, decide
+from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.tool_servers import ResolvedServer
 from smg_node.mcp.tools.tool import Tool
 
@@ -19,9 +20,6 @@ PAGE_TOOLS: Final = 100
 SEPARATOR: Final = "__"
 _CURSOR_BYTES_MAX: Final = 2048
 _CURSOR: Final = "after:"
-
-Policy: TypeAlias = Callable[[ResolvedServer, Tool], Verdict]
-"""Whether a call of a tool may run, is asked about, or may not."""
 
 
 class OfferedTool(NamedTuple):
@@ -35,6 +33,12 @@ class OfferedTool(NamedTuple):
     def rule(self) -> ToolRule:
         """What the operator says of it."""
         return self.server.spec.rule(self.tool.name)
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """Schema of the arguments that a caller gives, which is that of an object whatever the server says."""
+        shown = shown_schema(self.tool.input_schema, self.rule)
+        return shown if shown.get("type") == "object" else {**shown, "type": "object"}
 
 
 class Page(NamedTuple):
@@ -58,7 +62,6 @@ def splits(name: str, servers: Iterable[ResolvedServer]) -> Iterator[tuple[Resol
 
 def offered(
     lists: Iterable[tuple[ResolvedServer, Mapping[str, Tool]]],
-    policy: Policy,
     *,
     plain: bool,
 ) -> list[OfferedTool]:
@@ -67,14 +70,20 @@ def offered(
     for server, tools in sorted(lists, key=lambda one: len(one[0].label), reverse=True):
         for tool in tools.values():
             name = tool.name if plain else qualified(server.label, tool.name)
-            if is_seen(server, tool, policy):
+            if is_seen(server, tool):
                 named.setdefault(name, OfferedTool(name, server, tool))
     return [named[name] for name in sorted(named)]
 
 
-def is_seen(server: ResolvedServer, tool: Tool, policy: Policy) -> bool:
+def is_seen(server: ResolvedServer, tool: Tool) -> bool:
     """Whether a caller may know of a tool."""
-    return not server.spec.rule(tool.name).hidden and policy(server, tool) != "deny"
+    return not server.spec.rule(tool.name).hidden and decision(server, tool).verdict != "deny"
+
+
+def decision(server: ResolvedServer, tool: Tool) -> Decision:
+    """Return whether a tool may run, by the operator's word alone: a client of this server has no say in it."""
+    hints = hints_of(server.spec, tool.name, tool.annotations)
+    return decide(server.spec, tool.name, hints, None)
 
 
 def page_of(tools: Sequence[OfferedTool], cursor: str) -> Page | None:
@@ -114,7 +123,7 @@ def listed(one: OfferedTool, *, modern: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"name": one.name}
     if tool.description:
         row["description"] = tool.description
-    row["inputSchema"] = shown_schema(tool.input_schema, one.rule)
+    row["inputSchema"] = one.schema
     output = tool.output_schema
     if output is not None and (modern or output.get("type") == "object"):
         row["outputSchema"] = output
@@ -128,33 +137,3 @@ def _hints(tool: Tool, rule: ToolRule) -> Mapping[str, Any]:
     """Return the server's hints, the operator's in place of those that he replaces."""
     ours = {"readOnlyHint": rule.read_only, "idempotentHint": rule.idempotent}
     return {**tool.annotations, **{name: hint for name, hint in ours.items() if hint is not None}}
-
-
-def shown_schema(schema: Mapping[str, Any], rule: ToolRule) -> Mapping[str, Any]:
-    """Return the schema of the arguments that a caller gives: without fixed ones, renamed as the operator has them."""
-    if not (rule.fixed or rule.rename or rule.defaults):
-        return {"type": "object", **schema} if schema.get("type") != "object" else schema
-    names = {server: shown for shown, server in rule.rename.items()}
-    properties = schema.get("properties")
-    properties = properties if isinstance(properties, dict) else {}
-    needed = schema.get("required")
-    needed = needed if isinstance(needed, list) else []
-    optional = {*rule.fixed, *rule.defaults}
-    return {
-        **schema,
-        "type": "object",
-        "properties": {
-            names.get(name, name): part
-            for name, part in properties.items()
-            if name not in rule.fixed
-        },
-        "required": [names.get(name, name) for name in needed if name not in optional],
-    }
-
-
-def sent_arguments(text: bytes, values: Mapping[str, Any], rule: ToolRule) -> bytes:
-    """Return the arguments that the server gets, as JSON text: fixed ones win, defaults fill what is missing."""
-    if not (rule.fixed or rule.rename or rule.defaults):
-        return text
-    given = {rule.rename.get(name, name): value for name, value in values.items()}
-    return msgspec.json.encode({**rule.defaults, **given, **rule.fixed})

@@ -22,9 +22,7 @@ def tool_actions(
     def mcp_server() -> "McpServerRoutes":
         from smg_node.dialects.thought_seals import PlainVault
         from smg_node.http.routes.tools.mcp_server import McpServerRoutes
-        from smg_node.mcp.serving.standing_policy import standing_verdict
 
-        vault = parts.vault or PlainVault()
-        return McpServerRoutes(parts, bodies, pulse, policy=standing_verdict, vault=vault)
+        return McpServerRoutes(parts, bodies, pulse, parts.vault or PlainVault())
 
     return {"serve_mcp": lambda request: mcp_server().serve(request)}

@@ -24,7 +24,6 @@ from smg_node.http.routes.tools.tool_requests import ToolRequests
 from smg_node.mcp.failures import INTERNAL_ERROR
 from smg_node.mcp.serving.call_state import Vault
 from smg_node.mcp.serving.incoming import Incoming, Message, Messages, read_messages
-from smg_node.mcp.serving.offered_tools import Policy
 from smg_node.mcp.serving.replies import (
     Refusal,
     Result,
@@ -43,18 +42,11 @@ class McpServerRoutes:
     """Serves `/mcp`, all tools, and `/mcp/{server}`, those of one server."""
 
     def __init__(
-        self,
-        parts: HttpParts,
-        bodies: BodyReader,
-        pulse: KeepaliveTimer,
-        *,
-        policy: Policy,
-        vault: Vault,
+        self, parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, vault: Vault
     ) -> None:
         self._parts = parts
         self._bodies = bodies
         self._pulse = pulse
-        self._policy = policy
         self._vault = vault
 
     async def serve(self, request: HttpRequest) -> Reply | Streamed:
@@ -94,7 +86,6 @@ class McpServerRoutes:
             one,
             request.headers,
             context,
-            policy=self._policy,
             vault=self._vault,
             now_ms=clock.now_ms,
             left_s=lambda: context.deadline_s - clock.monotonic_s(),

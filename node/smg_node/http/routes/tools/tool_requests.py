@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from smg_node import __version__
 from smg_node.core.request_context import RequestContext
+from smg_node.mcp.catalog.arguments import server_arguments
 from smg_node.mcp.failures import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
@@ -30,12 +31,10 @@ from smg_node.mcp.serving.header_values import differing_argument
 from smg_node.mcp.serving.incoming import META, MODERN_NAMES, Incoming
 from smg_node.mcp.serving.offered_tools import (
     OfferedTool,
-    Policy,
+    decision,
     listed,
     offered,
     page_of,
-    sent_arguments,
-    shown_schema,
     splits,
 )
 from smg_node.mcp.serving.outcomes import complete, failed, input_required, reply_of
@@ -69,7 +68,6 @@ class ToolRequests:
         headers: Mapping[str, str],
         context: RequestContext,
         *,
-        policy: Policy,
         vault: Vault,
         now_ms: Callable[[], int],
         left_s: Callable[[], float],
@@ -79,7 +77,6 @@ class ToolRequests:
         self._one = one
         self._headers = headers
         self._context = context
-        self._policy = policy
         self._vault = vault
         self._now_ms = now_ms
         self._left_s = left_s
@@ -133,7 +130,7 @@ class ToolRequests:
             )
         pairs = zip(self._seen, lists, strict=True)
         known = [(server, one.tools) for server, one in pairs if isinstance(one, ToolList)]
-        tools = offered(known, self._policy, plain=self._one is not None)
+        tools = offered(known, plain=self._one is not None)
         page = page_of(tools, cursor or "")
         if page is None:
             return request.refusal(INVALID_PARAMS, "params.cursor is none that this server gave")
@@ -173,13 +170,12 @@ class ToolRequests:
         if found is None or found.rule.hidden:
             return request.refusal(INVALID_PARAMS, f"unknown tool: {plain_text(name, 200)}")
         if request.revision.modern:
-            schema = shown_schema(found.tool.input_schema, found.rule)
-            differs = differing_argument(schema, read.values, self._headers)
+            differs = differing_argument(found.schema, read.values, self._headers)
             if differs:
                 return request.refusal(HEADER_MISMATCH, f"{differs} does not match the arguments")
-        verdict = self._policy(found.server, found.tool)
+        verdict, rule, _ = decision(found.server, found.tool)
         if verdict == "deny":
-            return failed(request, f"not run: the operator does not allow {found.name}")
+            return failed(request, f"not run: {found.name} is not allowed ({rule})")
         binding = self._binding(found, read.values)
         state, responses = self._resumed(request, binding)
         if isinstance(state, Refusal):
@@ -190,7 +186,7 @@ class ToolRequests:
                 return asked
             state = CallState(approved=True)
             responses = None
-        sent = sent_arguments(bytes(read.text), read.values, found.rule)
+        sent = server_arguments(bytes(read.text).decode(), found.rule)
         return await self._run(request, found, sent, binding, state, responses, noted)
 
     async def _find(self, name: str) -> OfferedTool | Failure | None:
@@ -263,7 +259,7 @@ class ToolRequests:
         self,
         request: Incoming,
         found: OfferedTool,
-        arguments: bytes,
+        arguments: str,
         binding: CallBinding,
         state: CallState | None,
         responses: Mapping[str, Any] | None,

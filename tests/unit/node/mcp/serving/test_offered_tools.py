@@ -10,14 +10,12 @@ from smg_node.mcp.server_spec import ServerSpec, ToolRule, Verdict
 from smg_node.mcp.serving.offered_tools import (
     PAGE_TOOLS,
     OfferedTool,
+    decision,
     listed,
     offered,
     page_of,
-    sent_arguments,
-    shown_schema,
     splits,
 )
-from smg_node.mcp.serving.standing_policy import standing_verdict
 from smg_node.mcp.tool_servers import ResolvedServer
 from smg_node.mcp.tools.tool import Tool
 
@@ -37,29 +35,25 @@ def tools(*names: str) -> dict[str, Tool]:
     return {name: Tool(name) for name in names}
 
 
-def allowed(server: ResolvedServer, tool: Tool) -> Verdict:
-    return "allow"
-
-
 def names(found: list[OfferedTool]) -> list[str]:
     return [one.name for one in found]
 
 
 def test_tools_of_all_servers_have_the_servers_name_before_theirs() -> None:
     lists = [(server("b"), tools("y", "x")), (server("a"), tools("x"))]
-    assert names(offered(lists, allowed, plain=False)) == ["a__x", "b__x", "b__y"]
-    assert names(offered(lists[:1], allowed, plain=True)) == ["x", "y"]
+    assert names(offered(lists, plain=False)) == ["a__x", "b__x", "b__y"]
+    assert names(offered(lists[:1], plain=True)) == ["x", "y"]
 
 
 def test_hidden_and_denied_tools_are_not_seen() -> None:
     one = server("a", tools={"h": ToolRule(hidden=True), "d": ToolRule(approval="deny")})
     lists = [(one, tools("h", "d", "ok"))]
-    assert names(offered(lists, standing_verdict, plain=True)) == ["ok"]
+    assert names(offered(lists, plain=True)) == ["ok"]
 
 
 def test_of_two_servers_that_make_one_name_the_longer_one_has_it() -> None:
     lists = [(server("a"), tools("b__c")), (server("a__b"), tools("c"))]
-    (one,) = offered(lists, allowed, plain=False)
+    (one,) = offered(lists, plain=False)
     assert (one.name, one.server.label) == ("a__b__c", "a__b")
     meant = [(found.label, tool) for found, tool in splits("a__b__c", [x for x, _ in lists])]
     assert meant == [("a__b", "c"), ("a", "b__c")]
@@ -72,7 +66,7 @@ def test_pages_hold_every_tool_once_and_in_order(given_names: set[str]) -> None:
         "".join(given_names).encode()
     except UnicodeEncodeError:
         return
-    found = offered([(server("a"), tools(*given_names))], allowed, plain=True)
+    found = offered([(server("a"), tools(*given_names))], plain=True)
     seen: list[str] = []
     cursor = ""
     while True:
@@ -87,7 +81,7 @@ def test_pages_hold_every_tool_once_and_in_order(given_names: set[str]) -> None:
 
 
 def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_went() -> None:
-    before = offered([(server("a"), tools(*(f"t{n:03}" for n in range(150))))], allowed, plain=True)
+    before = offered([(server("a"), tools(*(f"t{n:03}" for n in range(150))))], plain=True)
     first = page_of(before, "")
     assert first is not None
     left = [one for one in before if one.name not in ("t099", "t120")]
@@ -123,38 +117,30 @@ def test_a_row_has_what_the_server_said_and_the_operators_hints() -> None:
 
 
 def test_a_schema_without_a_type_is_that_of_an_object() -> None:
-    assert shown_schema({}, ToolRule()) == {"type": "object"}
+    one = OfferedTool("t", server("a"), Tool("t"))
+    assert listed(one, modern=True)["inputSchema"] == {"type": "object"}
 
 
-def test_fixed_arguments_are_not_shown_and_cannot_be_given() -> None:
+def test_fixed_arguments_are_not_shown() -> None:
     rule = ToolRule(rename={"q": "query"}, defaults={"n": 3}, fixed={"site": "docs"})
-    shown = shown_schema(SCHEMA, rule)
-    assert shown["properties"] == {"q": {"type": "string"}, "n": {}}
-    assert shown["required"] == ["q"]
-    sent = sent_arguments(b"", {"q": "x", "site": "elsewhere"}, rule)
-    assert sent == b'{"n":3,"query":"x","site":"docs"}'
-
-
-def test_arguments_that_no_rule_touches_are_sent_as_they_came() -> None:
-    text = b'{"n": 1.10}'
-    assert sent_arguments(text, {"n": 1.1}, ToolRule()) is text
+    one = OfferedTool("t", server("a", tools={"t": rule}), Tool("t", input_schema=SCHEMA))
+    assert one.schema["properties"] == {"q": {"type": "string"}, "n": {}}
+    assert one.schema["required"] == ["q"]
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"),
+    ("said", "verdict", "rule"),
     [
-        ({}, "allow"),
-        ({"tools": {"t": ToolRule(approval="ask")}}, "ask"),
-        ({"rules": (("t*", "deny"), ("*", "allow"))}, "deny"),
-        ({"rules": (("x*", "deny"),)}, "allow"),
-        ({"tools": {"t": ToolRule(approval="allow")}, "rules": (("*", "deny"),)}, "allow"),
-        ({"trust": "trusted"}, "allow"),
-        ({"trust": "untrusted"}, "ask"),
-        ({"trust": "untrusted", "tools": {"t": ToolRule(read_only=True)}}, "allow"),
-        ({"trust": "sandboxed"}, "deny"),
-        ({"trust": "sandboxed", "tools": {"t": ToolRule(read_only=True)}}, "allow"),
+        ({}, "allow", "default"),
+        ({"tools": {"t": ToolRule(approval="ask")}}, "ask", "tools.t.approval"),
+        ({"rules": (("a/t*", "deny"), ("*", "allow"))}, "deny", "rules: a/t*"),
+        ({"trust": "untrusted"}, "ask", "trust: untrusted"),
+        ({"trust": "untrusted", "tools": {"t": ToolRule(read_only=True)}}, "allow", "default"),
+        ({"trust": "sandboxed"}, "deny", "trust: sandboxed"),
     ],
 )
-def test_the_first_rule_that_speaks_decides(said: dict[str, Any], verdict: Verdict) -> None:
+def test_an_operators_rule_decides_and_is_named(
+    said: dict[str, Any], verdict: Verdict, rule: str
+) -> None:
     tool = Tool("t", annotations={"readOnlyHint": True, "openWorldHint": False})
-    assert standing_verdict(server("a", **said), tool) == verdict
+    assert decision(server("a", **said), tool)[:2] == (verdict, rule)

@@ -117,7 +117,7 @@ async def test_an_operator_decides_what_is_shown_and_run() -> None:
     assert not {"echo", "write"} & {tool["name"] for tool in listed}
     assert hidden.error()["code"] == -32602
     assert denied.json()["result"]["isError"] is True
-    assert text(denied).startswith("not run: ")
+    assert text(denied) == "not run: s__write is not allowed (tools.write.approval)"
 
 
 async def test_fixed_arguments_are_the_operators() -> None:
