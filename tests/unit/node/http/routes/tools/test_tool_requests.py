@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from smg_mesh.io.security.carried_secrets import CarriedSecrets
 from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.serving.call_state import APPROVAL
 from support.http.http_node import node
@@ -237,3 +238,24 @@ async def test_an_approval_of_one_caller_is_of_no_use_to_another() -> None:
             stolen = await new(at.port, "tools/call", again, capabilities=ASKABLE, headers=key)
             assert stolen.error()["code"] == -32602
         assert not server.book.runs
+
+
+async def test_any_node_goes_on_where_another_asked() -> None:
+    keys = CarriedSecrets(lambda: (bytes(range(4 + 32)),))
+    async with world(trust="untrusted") as (a, server, tools), node() as b, node() as c:
+        for at in (b, c):
+            at.parts.offered_tools = lambda: tools
+        a.parts.vault = b.parts.vault = keys
+        params: dict[str, Any] = {"name": "s__asks", "arguments": {"text": "x"}}
+        asked = await new(a.port, "tools/call", params, capabilities=ASKABLE)
+        state = asked.json()["result"]["requestState"]
+        again = {**params, "requestState": state, "inputResponses": ACCEPTED}
+        asked = await new(b.port, "tools/call", again, capabilities=ASKABLE)
+        state = asked.json()["result"]["requestState"]
+        sure = {"sure": {"action": "accept", "content": {}}}
+        last = {**params, "requestState": state, "inputResponses": sure}
+        stranger = await new(c.port, "tools/call", last, capabilities=ASKABLE)
+        assert stranger.error()["code"] == -32602
+        done = await new(a.port, "tools/call", last, capabilities=ASKABLE)
+        assert text(done) == "the person said accept"
+        assert server.book.runs == {"asks": 1}
