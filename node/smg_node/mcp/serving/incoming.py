@@ -29,6 +29,8 @@ BATCH_MAX: Final = 32
 """Messages of one batch: each may be a call that takes minutes."""
 ID_BYTES_MAX: Final = 1024
 """An id is given back as it came."""
+DEPTH_MAX: Final = 128
+"""Levels of parameters: what is decoded here is encoded again later, deeper in the stack."""
 META: Final = "io.modelcontextprotocol/"
 MODERN_NAMES: Final = tuple(one.name for one in REVISIONS if one.modern)
 _BATCHED: Final = ("", "2025-03-26")
@@ -162,7 +164,8 @@ def _read(text: bytes, headers: Mapping[str, str], named: str) -> Message:
         return Refusal(INVALID_REQUEST, f"{what} {why}", modern=modern)
     params = _read_params(envelope.params)
     if params is None:
-        refused = Refusal(INVALID_PARAMS, "params is an object", id_, modern=modern)
+        why = f"params is an object of at most {DEPTH_MAX} levels"
+        refused = Refusal(INVALID_PARAMS, why, id_, modern=modern)
         return refused if id_ else None
     modern = modern or _names_modern(params[0])
     if not id_:
@@ -188,17 +191,35 @@ def _is_id(id_: bytes) -> bool:
 
 
 def _read_params(params: Raw | UnsetType) -> tuple[dict[str, Any], bytes] | None:
-    """Return parameters and the text of their arguments, None where they are no object."""
+    """Return parameters and the text of their arguments, None where they are no object, or too deep."""
     if params is UNSET:
         return {}, b""
     try:
         values = _decode_any(params)
-        if not isinstance(values, dict):
+        if not isinstance(values, dict) or _is_deep(params, values):
             return None
         arguments = _decode_params(params).arguments
     except _BROKEN:
         return None
     return values, b"" if arguments is UNSET else bytes(arguments)
+
+
+def _is_deep(text: Raw, values: dict[str, Any]) -> bool:
+    """Whether values nest deeper than they may; looked at only where the text has brackets enough."""
+    spelled = bytes(text)
+    if spelled.count(b"[") + spelled.count(b"{") <= DEPTH_MAX:
+        return False
+    level: list[Any] = [values]
+    for _ in range(DEPTH_MAX):
+        level = [
+            part
+            for one in level
+            for part in (one.values() if isinstance(one, dict) else one)
+            if isinstance(part, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _is_modern(named: str) -> bool:

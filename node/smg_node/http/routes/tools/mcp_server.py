@@ -6,7 +6,7 @@ browser would let it use a node of its user's own network.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -55,7 +55,8 @@ class McpServerRoutes:
         context = context_of(request, self._parts.options, streamed=True)
         requests = self._requests(request, context)
         raw = await self._bodies.json(request)
-        read = await self._bodies.large.made(len(raw), lambda: read_messages(raw, request.headers))
+        headers = folded_headers(request)
+        read = await self._bodies.large.made(len(raw), lambda: read_messages(raw, headers))
         if read.is_batch:
             return await self._batch(requests, read)
         (message,) = read.all
@@ -84,7 +85,7 @@ class McpServerRoutes:
             servers,
             seen,
             one,
-            request.headers,
+            folded_headers(request),
             context,
             vault=self._vault,
             now_ms=clock.now_ms,
@@ -129,10 +130,12 @@ class McpServerRoutes:
             task = asyncio.current_task()
             assert task is not None, "a request is answered in a task"
             task.uncancel()
+            request.error_code = request.cut.code
             reply = message.refusal(INTERNAL_ERROR, request.cut.message)
         except SmgError as error:
             if not stream.committed:
                 raise
+            request.error_code = error.code
             reply = message.refusal(INTERNAL_ERROR, error.message)
         finally:
             self._pulse.remove(stream)
@@ -160,6 +163,26 @@ def check_origin(request: HttpRequest, allowed: Sequence[str]) -> None:
         "pages of this origin may not use the node (http.cors_allowed_origins)",
         code="origin_not_allowed",
     )
+
+
+def folded_headers(request: HttpRequest) -> Mapping[str, str]:
+    """Return the headers, those of the protocol that came more than once as one value, as HTTP has it.
+
+    Else a proxy that reads the last one would route by what is checked nowhere.
+    """
+    named = [(name.lower(), value) for name, value in request.head.raw]
+    protocols = [name for name, _ in named if name.startswith(b"mcp-")]
+    if len(frozenset(protocols)) == len(protocols):
+        return request.headers
+    folded: dict[bytes, list[bytes]] = {name: [] for name in protocols}
+    for name, value in named:
+        if name in folded:
+            folded[name].append(value.strip())
+    joined = {
+        name.decode("ascii"): b", ".join(values).decode("utf-8", "surrogateescape")
+        for name, values in folded.items()
+    }
+    return {**request.headers, **joined}
 
 
 def _host_of(origin: str) -> str:

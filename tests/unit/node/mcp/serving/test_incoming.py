@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.mcp.serving.incoming import BATCH_MAX, ID_BYTES_MAX, Incoming, read_messages
+from smg_node.mcp.serving.incoming import (
+    BATCH_MAX,
+    DEPTH_MAX,
+    ID_BYTES_MAX,
+    Incoming,
+    read_messages,
+)
 from smg_node.mcp.serving.replies import Refusal
 
 MODERN = "2026-07-28"
@@ -179,6 +185,22 @@ def test_what_is_no_json_is_a_parse_error(text: bytes) -> None:
 def test_parameters_are_an_object(params: Any) -> None:
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params}).encode()
     assert refused(text).code == -32602
+
+
+@pytest.mark.parametrize(
+    ("levels", "good"), [(DEPTH_MAX - 1, True), (DEPTH_MAX, False), (900, False)]
+)
+@pytest.mark.parametrize(("open_", "close"), [("[", "]"), ('{"a":', "}")])
+def test_parameters_nest_only_so_deep(levels: int, good: bool, open_: str, close: str) -> None:
+    inner = open_ * levels + ("0" if open_ != "[" else "") + close * levels
+    text = f'{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":{inner}}}}}'.encode()
+    found = read(text)
+    assert isinstance(found, Incoming) is good
+    assert good or (isinstance(found, Refusal) and found.code == -32602)
+
+
+def test_brackets_in_texts_are_no_levels() -> None:
+    taken(body("ping", x="[{" * 500))
 
 
 def test_notifications_and_answers_want_no_answer() -> None:

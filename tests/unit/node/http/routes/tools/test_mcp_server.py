@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from smg_node.mcp.server_spec import ServerSpec
 from support.http.http_node import node
 from support.http.raw_http import ask, connect, until
-from support.mcp.client_calls import MODERN, events, new, old
+from support.mcp.client_calls import META, MODERN, events, new, old
 from support.mcp.faulty_server import served
 from support.mcp.pooled_tools import spec, tools_of
 from support.mcp.serving_node import text, world
@@ -102,6 +102,25 @@ async def test_pages_of_allowed_origins_and_of_the_own_name_with_a_key_are_let_i
         assert (await old(at.port, "ping", headers=own)).status == 403
         key = {"authorization": f"Bearer {made.json()['key']}"}
         assert (await old(at.port, "ping", headers={**own, **key})).status == 200
+
+
+@pytest.mark.usefixtures("either_server")
+@pytest.mark.parametrize("name", ["mcp-method", "Mcp-Method", "mcp-protocol-version"])
+async def test_a_header_of_the_protocol_counts_once(name: str) -> None:
+    async with node() as at, connect(at.port) as client:
+        meta = {META + "protocolVersion": MODERN, META + "clientCapabilities": {}}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+        first = {"content-type": "application/json", "mcp-method": "tools/list"}
+        sent = {**first, "mcp-protocol-version": MODERN}
+        body = json.dumps(message).encode()
+        await client.send("POST", "/mcp", body, sent)
+        once = await client.response()
+        # Two lines of one name, spelled in one.
+        again = {**sent, "x-a": f"1\r\n{name}: tools/call"}
+        await client.send("POST", "/mcp", body, again)
+        twice = await client.response()
+    assert once.status == 200
+    assert (twice.status, twice.error()["code"]) == (400, -32020)
 
 
 async def test_a_batch_is_answered_by_a_list_without_its_notifications() -> None:
