@@ -240,9 +240,10 @@ class ToolRequests:
     ) -> Result | Refusal | None:
         """Return how a person is asked, or that nobody allows the call; None where somebody does."""
         if not request.revision.modern:
-            return failed(
-                request, f"not run: {found.name} needs approval, and this client has no way to ask"
+            why = (
+                f"{found.name} needs a person's approval, which only clients of 2026-07-28 can give"
             )
+            return failed(request, f"not run: {why}")
         # An answer counts with our question's state only: that says which call it was about.
         said = approval_answer(responses or {}) if state is not None else None
         if said is None:
