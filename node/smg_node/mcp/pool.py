@@ -85,6 +85,8 @@ class ServerPool:
         self._parts = parts
         self._kept: dict[TargetKey, _Kept] = {}
         self._slots: dict[str, _Slots] = {}
+        self._ending: set[ServerConnection] = set()
+        """Connections that are being closed beside all else."""
         self._passing = 0
         """Connections that last for one call."""
 
@@ -170,15 +172,15 @@ class ServerPool:
                 # Taken out: whoever wants the server again gets a new connection.
                 del self._kept[key]
                 if not kept.users:
-                    self._parts.spawn(kept.connection.close())
+                    self._end(kept.connection)
 
     async def close(self) -> None:
         """Close all connections."""
         kept = list(self._kept.values())
         self._kept.clear()
         async with asyncio.TaskGroup() as group:
-            for one in kept:
-                group.create_task(one.connection.close())
+            for connection in (*(one.connection for one in kept), *self._ending):
+                group.create_task(connection.close())
 
     async def _with(
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
@@ -197,7 +199,7 @@ class ServerPool:
             kept.users -= 1
             kept.used_s = _now_s()
             if kept.is_let_go and not kept.users:
-                self._parts.spawn(kept.connection.close())
+                self._end(kept.connection)
 
     async def _once(
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
@@ -211,7 +213,19 @@ class ServerPool:
             return await work(connection)
         finally:
             self._passing -= 1
-            self._parts.spawn(connection.close())
+            self._end(connection)
+
+    def _end(self, connection: ServerConnection) -> None:
+        """Close a connection while others go on; the pool ends no sooner."""
+
+        async def close() -> None:
+            try:
+                await connection.close()
+            finally:
+                self._ending.discard(connection)
+
+        self._ending.add(connection)
+        self._parts.spawn(close())
 
     def _connection(self, target: Target) -> ServerConnection:
         return ServerConnection(
@@ -223,7 +237,7 @@ class ServerPool:
         idle = [(kept.used_s, key) for key, kept in self._kept.items() if not kept.users]
         if not idle:
             return False
-        self._parts.spawn(self._kept.pop(min(idle)[1]).connection.close())
+        self._end(self._kept.pop(min(idle)[1]).connection)
         return True
 
 

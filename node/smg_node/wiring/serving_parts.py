@@ -351,21 +351,21 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = _loop_parts(base, tool_servers)
+    loops = _loop_parts(base, journal, tool_servers)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )
 
 
 def _loop_parts(
-    base: Base, tool_servers: "Callable[[], ToolServers | None]"
+    base: Base, journal: Journal, tool_servers: "Callable[[], ToolServers | None]"
 ) -> "Callable[[], LoopParts]":
     @cache
     def built() -> "LoopParts":
         # Loaded with the first request that names tools of this side.
         from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 
-        return LoopParts(tool_servers, base.ids, base.clock)
+        return LoopParts(tool_servers, base.ids, base.clock, on_run=journal.ran)
 
     return built
 

@@ -5,7 +5,13 @@ from typing import Literal, TypeAlias
 import msgspec
 
 ToolShape: TypeAlias = Literal[
-    "mcp", "web_search", "file_search", "code_interpreter", "image_generation", "tool_search"
+    "mcp",
+    "web_search",
+    "web_fetch",
+    "file_search",
+    "code_interpreter",
+    "image_generation",
+    "tool_search",
 ]
 """How an API shows the run of a tool: as that of any server, or as one of the built-in tools that vendors have."""
 

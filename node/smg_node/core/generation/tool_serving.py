@@ -12,7 +12,12 @@ import msgspec
 from smg_node.core.generation.tool_owner import ToolOwner
 
 BuiltinKind: TypeAlias = Literal[
-    "web_search", "file_search", "code_interpreter", "image_generation", "tool_search"
+    "web_search",
+    "web_fetch",
+    "file_search",
+    "code_interpreter",
+    "image_generation",
+    "tool_search",
 ]
 
 _NOTHING: Final[Mapping[str, Any]] = {}
@@ -49,9 +54,11 @@ class AskedServer(msgspec.Struct, frozen=True):
     """A server that a request names. `url` is "" where the label, or `definition`, names one that the operator defined.
 
     `authorization` and `headers` are secrets of the client: shown to the server, echoed and stored nowhere, and not
-    printed. `tools` are the only ones wanted, None for all; `approval` is None in APIs that have no approvals.
-    `pinned` is the listing that counts instead of asking the server. `deferred` tools are found by search only.
-    `where` is the JSON path of what named it.
+    printed. `tools` are the only ones wanted, None for all, and `excluded` ones are not wanted whatever else is said;
+    `approval` is None in APIs that have no approvals.
+    `pinned` is the listing that counts instead of asking the server. `deferred` tools are found by search only: all but
+    the `loaded_tools`, or the `deferred_tools`. `where` is the JSON path of what named it. `thread` is what its
+    conversation is known by, for servers that keep a session for each; "" for a request that stands alone.
     """
 
     label: str
@@ -66,6 +73,9 @@ class AskedServer(msgspec.Struct, frozen=True):
     deferred: bool = False
     deferred_tools: tuple[str, ...] = ()
     where: str = "tools"
+    thread: str = ""
+    excluded: tuple[str, ...] = ()
+    loaded_tools: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"AskedServer({self.label!r}, {self.url!r})"
@@ -180,7 +190,8 @@ class RunResult(msgspec.Struct, frozen=True):
     """What came of a run. `text` is what the model is shown; `error` is None where it went well.
 
     `content` are the blocks as MCP has them. Of built-in tools: `action` is what was done (`query`, `queries`, `url`,
-    `pattern`), `sources` what was found, `outputs` what code printed or drew. `found` are tools that a search found.
+    `pattern`), `sources` what was found, `outputs` what code printed or drew. `found` are tools that a search found,
+    each under the name by which the model calls it, and `found_at` the labels of their servers, "" for the client's.
     `cut`: the client left or the node stopped before it was over. `duration_ms` is the time of the call.
     """
 
@@ -191,5 +202,6 @@ class RunResult(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...] = ()
     outputs: tuple[Mapping[str, Any], ...] = ()
     found: tuple[ListedTool, ...] = ()
+    found_at: tuple[str, ...] = ()
     cut: bool = False
     duration_ms: int = 0

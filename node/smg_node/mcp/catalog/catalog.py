@@ -171,7 +171,9 @@ def _tool(server: ServerListing, listed: ListedTool, *, searched: bool) -> Offer
     asked, spec = server.asked, server.spec
     rule = spec.rule(listed.name)
     hints = hints_of(spec, listed.name, {} if server.pinned else listed.annotations)
-    later = asked.deferred or listed.name in asked.deferred_tools or rule.defer
+    later = listed.name in asked.deferred_tools or rule.defer
+    if asked.deferred:
+        later = rule.defer or listed.name not in asked.loaded_tools
     function = FunctionTool(
         listed.name,
         listed.description or None,
@@ -206,7 +208,8 @@ def _withheld_by(asked: AskedServer, tool: OfferedTool) -> str:
     """Return the rule by which a tool is not offered, "" where it is."""
     if tool.rule.hidden:
         return "the operator does not offer this tool"
-    if asked.tools is not None and not fits(asked.tools, tool.owner.tool, tool.hints):
+    wanted = asked.tools is None or fits(asked.tools, tool.owner.tool, tool.hints)
+    if not wanted or tool.owner.tool in asked.excluded:
         return "the request does not allow this tool"
     return ""
 

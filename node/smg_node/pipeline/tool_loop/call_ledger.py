@@ -5,7 +5,7 @@ answer has one ledger: limits count over all of its passes.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -16,9 +16,18 @@ from smg_node.mcp.catalog.arguments import canonical_arguments
 from smg_node.mcp.catalog.catalog import Catalog, OfferedTool
 from smg_node.mcp.failures import plain_text
 from smg_node.mcp.policy import Decision, decide
+from smg_node.mcp.server_spec import Verdict
 
 Fate: TypeAlias = Literal["client", "run", "ask", "wait", "refuse", "unseen"]
 """`ask`: the answer ends and a person is asked; `wait`: the run waits for an operator's word."""
+_VERDICTS: Final[Mapping[Fate, Verdict]] = {
+    "client": "allow",
+    "run": "allow",
+    "ask": "ask",
+    "wait": "ask",
+    "refuse": "deny",
+    "unseen": "deny",
+}
 SAME_CALLS_MAX: Final = 2
 """A model that makes the same call once more than this is in a circle."""
 _NAME_CHARACTERS_SHOWN: Final = 80
@@ -32,6 +41,11 @@ class Judged(msgspec.Struct, frozen=True):
     tool: OfferedTool | None = None
     rule: str = ""
     why: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict in the words of the policy."""
+        return _VERDICTS[self.fate]
 
 
 CLIENTS: Final = Judged("client")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from smg_node.core.ids import IdSource
+from smg_node.core.journey import Ran
 from smg_node.core.ports import Clock
 from smg_node.mcp.tool_servers import ToolServers
 from smg_node.pipeline.tool_loop.ports import (
@@ -31,3 +32,5 @@ class LoopParts:
     search: ToolSearch | None = None
     approvals: Approvals | None = None
     journal: RunJournal | None = None
+    on_run: Callable[[str, Ran], None] = lambda _request_id, _ran: None
+    """Told what became of each call, by the id of its request."""

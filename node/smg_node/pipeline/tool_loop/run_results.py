@@ -33,6 +33,13 @@ def result_of(outcome: CallResult | Failure, *, bytes_max: int) -> RunResult:
     return RunResult(text or FAILED, RunError(TOOL_ERROR_TYPE, content=content), content)
 
 
+def outcome_of(outcome: CallResult | Failure) -> str:
+    """Return the word of the metrics of calls for what came of one."""
+    if isinstance(outcome, Failure):
+        return outcome.outcome
+    return "tool_error" if outcome.is_error else "ok"
+
+
 def not_run(why: str) -> RunResult:
     """Return the result of a call that a rule of this node keeps from being run."""
     return result_of(refused(why), bytes_max=0)

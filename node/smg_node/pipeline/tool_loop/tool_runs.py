@@ -13,6 +13,7 @@ import msgspec
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Event, RunEnd, RunNote, RunStart
 from smg_node.core.generation.tool_serving import RunResult, Source
+from smg_node.core.journey import Ran
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.catalog.arguments import server_arguments, shown_schema
 from smg_node.mcp.catalog.catalog import OfferedTool
@@ -26,7 +27,7 @@ from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 from smg_node.pipeline.tool_loop.pass_stream import Called
 from smg_node.pipeline.tool_loop.ports import SearchedTool
-from smg_node.pipeline.tool_loop.run_results import cut_result, not_run, result_of
+from smg_node.pipeline.tool_loop.run_results import cut_result, not_run, outcome_of, result_of
 from smg_node.pipeline.tool_loop.toolbox import Toolbox
 
 NOTES_MAX: Final = 256
@@ -40,9 +41,11 @@ INCOMPLETE: Final = "the answer ended in the middle of its arguments"
 class _OpenRun:
     """A run that has begun and is not over."""
 
-    __slots__ = ("notes", "sent", "task")
+    __slots__ = ("called", "notes", "outcome", "sent", "task")
 
-    def __init__(self) -> None:
+    def __init__(self, called: Called) -> None:
+        self.called = called
+        self.outcome = "ok"
         self.task: asyncio.Task[None] | None = None
         self.sent = False
         self.notes = 0
@@ -84,8 +87,10 @@ class ToolRuns:
         judged, block = called.judged, called.block
         assert judged.fate != "client", "clients run their own tools"
         if judged.fate == "ask":
+            self._note(called, "asked")
             return []
         if block is None:
+            self._note(called, "refused")
             self.results[called.call_id] = not_run(judged.why)
             return []
         if judged.fate == "refuse":
@@ -93,7 +98,7 @@ class ToolRuns:
         if self._ledger.in_a_circle(called.name, called.arguments):
             return self._refused(called, CIRCLE)
         assert judged.tool is not None, "what is run is offered"
-        self._open[block] = run = _OpenRun()
+        self._open[block] = run = _OpenRun(called)
         run.task = group.create_task(self._run(called, block, judged.tool), name="tool run")
         return [RunStart(0, block)]
 
@@ -123,11 +128,22 @@ class ToolRuns:
             RunEnd(0, block, cut_result(sent=self._open[block].sent))
             for block in sorted(self._open)
         ]
+        for run in self._open.values():
+            self._note(run.called, "cut")
         self._open.clear()
         self._outlet.last_words(ends)
 
+    def _note(self, called: Called, outcome: str, ms: int = 0) -> None:
+        judged, owner = called.judged, called.judged.owner
+        server, tool = ("", called.name) if owner is None else (owner.server, owner.tool)
+        ran = Ran(
+            self._parts.clock.now_ms(), server, tool, judged.verdict, judged.rule, outcome, ms
+        )
+        self._parts.on_run(self._context.request_id, ran)
+
     def _refused(self, called: Called, why: str) -> list[Event]:
         assert called.block is not None, "what is refused is shown"
+        self._note(called, "refused")
         result = self.results[called.call_id] = not_run(why)
         return [RunStart(0, called.block), RunEnd(0, called.block, result)]
 
@@ -139,6 +155,7 @@ class ToolRuns:
                 # Whoever hears has failed at a note, where nothing can be raised.
                 raise self._outlet.error from None
             raise
+        self._note(called, self._open[block].outcome, result.duration_ms)
         # What a client is shown of it may be megabytes, which nobody here needs any more.
         self.results[called.call_id] = RunResult(result.text, found=result.found)
         del self._open[block]
@@ -146,6 +163,7 @@ class ToolRuns:
 
     async def _result(self, called: Called, block: int, tool: OfferedTool) -> RunResult:
         if called.judged.fate == "wait" and not await self._allowed(called, tool):
+            self._open[block].outcome = "refused"
             return not_run(f"nobody allowed it in time ({called.judged.rule})")
         turn = self._turn(tool)
         if turn is None:
@@ -189,6 +207,7 @@ class ToolRuns:
             outcome: CallResult | Failure = arguments
         else:
             outcome = await self._called(key, arguments, block, tool)
+        self._open[block].outcome = outcome_of(outcome)
         result = self._read(tool, called.arguments, outcome)
         self.sources += result.sources
         if journal is not None:

@@ -134,3 +134,17 @@ def test_a_builtin_tool_of_a_history_is_known_by_its_shape() -> None:
     assert found.name_of(ToolOwner("", "web_search", "web_search")) == "search"
     assert found.name_of(ToolOwner("", "file_search", "file_search")) is None
     assert found.name_of(ToolOwner("", "read")) is None
+
+
+def test_what_is_excluded_is_withheld_whatever_else_is_said() -> None:
+    asked = AskedServer("s", tools=ToolFilter(("read", "write")), excluded=("write",))
+    found = catalog(listing("read", "write", asked=asked))
+    assert list(found.offered) == ["read"]
+    assert "write" in found.withheld
+
+
+def test_all_are_deferred_but_those_that_are_loaded() -> None:
+    rules = {"add": ToolRule(defer=True)}
+    asked = AskedServer("s", deferred=True, loaded_tools=("read", "add"))
+    found = catalog(listing("read", "write", "add", asked=asked, tools=rules), searched=True)
+    assert {tool.owner.tool for tool in found.deferred()} == {"write", "add"}

@@ -1,0 +1,106 @@
+"""Domains that a search may or may not show, as requests of both vendors say them, enforced on what came back. Pure.
+
+`example.com` means it and all names below it; `example.com/blog` only what lies there; one `*` stands for anything in a
+path. An address is compared as a browser would go to it, so what two readers take for different hosts is no address.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+URL_CHARACTERS_MAX: Final = 2_048
+_DOMAINS_MAX: Final = 500
+_NO_ADDRESS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\<>\"`{}|^\u2028\u2029]")
+_DOT: Final = re.compile("%2e", re.IGNORECASE)
+_SCHEME: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+class DomainRule(NamedTuple):
+    """Domains of which all that is shown must be, none for any, and those of which nothing is."""
+
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+
+    def allows(self, url: str) -> bool:
+        """Return whether something at this address may be shown; what has no address only where any may."""
+        place = _place(url)
+        if place is None:
+            return not self.allowed
+        if any(_within(place, domain) for domain in self.blocked):
+            return False
+        return not self.allowed or any(_within(place, domain) for domain in self.allowed)
+
+
+def domain_rule(settings: Mapping[str, Any]) -> DomainRule:
+    """Return the rule of a tool object: its own lists, and those among its `filters`."""
+    filters = settings.get("filters")
+    places = (settings, filters) if isinstance(filters, dict) else (settings,)
+    allowed, blocked = (
+        tuple(domain for place in places for domain in _domains(place.get(key)))[:_DOMAINS_MAX]
+        for key in ("allowed_domains", "blocked_domains")
+    )
+    return DomainRule(allowed, blocked)
+
+
+def web_address(text: str) -> str:
+    """Return a text as the http address that it is, "" where it is none."""
+    url = text.strip()
+    return url if _place(url) is not None else ""
+
+
+def _domains(value: Any) -> Iterable[str]:
+    """Return the domains of a list, without a scheme."""
+    for domain in value if isinstance(value, list | tuple) else ():
+        if isinstance(domain, str) and (bare := _SCHEME.sub("", domain.strip())):
+            yield bare
+
+
+def _place(url: str) -> tuple[str, str] | None:
+    """Return host and path of an http address, None for anything else."""
+    if len(url) > URL_CHARACTERS_MAX or _NO_ADDRESS.search(url):
+        return None
+    try:
+        parts = urlsplit(url)
+        host = _host(parts.hostname or "")
+        _ = parts.port  # raises where it is none
+    except ValueError:
+        return None
+    if parts.scheme.lower() not in ("http", "https") or not host:
+        return None
+    return host, _resolved(parts.path)
+
+
+def _resolved(path: str) -> str:
+    """Return a path without dots that lead elsewhere."""
+    segments: list[str] = []
+    for segment in _DOT.sub(".", path).split("/"):
+        if segment == "..":
+            del segments[-1:]
+        elif segment != ".":
+            segments.append(segment)
+    return "/".join(segments) or "/"
+
+
+def _within(place: tuple[str, str], domain: str) -> bool:
+    host, path = place
+    name, slash, below = domain.partition("/")
+    try:
+        wanted = _host(name)
+    except ValueError:
+        return False
+    if not wanted or (host != wanted and not host.endswith("." + wanted)):
+        return False
+    if not slash or not below:
+        return True
+    before, star, after = below.partition("*")
+    shown = path.removeprefix("/")
+    if not star:
+        return shown == before or shown.startswith(before.rstrip("/") + "/")
+    return shown.startswith(before) and after in shown[len(before) :]
+
+
+def _host(name: str) -> str:
+    """Return a host as it is looked up: lower case, in ASCII, without a dot at its end; ValueError for none."""
+    bare = name.strip().removeprefix("*.").rstrip(".").lower()
+    return bare if bare.isascii() else bare.encode("idna").decode()

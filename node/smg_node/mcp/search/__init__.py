@@ -1,0 +1,1 @@
+"""Search among tools that the prompt leaves out: BM25 over their words, regular expressions over their text; pure."""
