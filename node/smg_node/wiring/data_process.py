@@ -168,8 +168,8 @@ def _build(
         history=None,
         admission=build_admission(settings, base, desks.live, copy.limits, rights),
         journal=journal,
-        tool_servers=servers.get,
     )
+    parts.offered_tools = servers.get
     parts.options = replace(
         parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True
     )

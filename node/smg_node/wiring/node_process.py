@@ -214,7 +214,6 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         prefixes=prefixes,
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
-        tool_servers=servers.get,
     )
     _define(parts, base, shared, fleet, providers, servers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)
@@ -236,6 +235,7 @@ def _define(
     """Let operators define what the cluster's own state holds definitions of."""
     parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
+    parts.offered_tools = servers.get
 
 
 def _build_services(

@@ -58,7 +58,7 @@ def test_one_node_asks_a_person_and_another_runs_the_call(tmp_path: Path) -> Non
         assert "docs__echo" in names(asked(b, "tools/list"))
         assert "echo" in names(asked(a, "tools/list", "/mcp/docs"))
         assert asked(b, "tools/list", "/mcp/other").status == 404
-        params = {"name": "docs__echo", "arguments": {"text": "x"}}
+        params: dict[str, Any] = {"name": "docs__echo", "arguments": {"text": "x"}}
         first = said(asked(b, "tools/call", **params))
         assert first["resultType"] == "input_required"
         assert not counts_of(url)["runs"].get("echo")

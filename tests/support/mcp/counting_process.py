@@ -14,7 +14,7 @@ from support.processes.process import running
 @contextmanager
 def counting_server(folder: Path, *flags: str) -> Iterator[str]:
     """Run a server; yield its URL."""
-    command = [Path(sys.executable).parent / "smg-chaos", "mcp-server", *flags]
+    command: list[str | Path] = [Path(sys.executable).parent / "smg-chaos", "mcp-server", *flags]
     with running(command, folder=folder) as process:
         yield process.wait_for(r"url=(\S+)", 60)[1]
 
