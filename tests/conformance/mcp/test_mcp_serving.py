@@ -128,7 +128,7 @@ async def test_a_python_client_asks_its_person_and_goes_on() -> None:
         older = await python_told(url, "legacy", "echo", text="x")
         unknown = await python_told(url, "auto", "nothing")
         runs = dict(server.book.runs)
-    assert told["asked"] == ["Allow s to run asks with these arguments?", "Shall I?"]
+    assert told["asked"] == ['Allow s to run asks with {"text":"x"}?', "Shall I?"]
     assert told["text"] == "the person said accept"
     assert older["is_error"] is True
     assert older["text"].startswith("not run: ")

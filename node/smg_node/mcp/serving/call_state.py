@@ -12,9 +12,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from smg_node.mcp.failures import plain_text
+
 GOOD_MS: Final = 3_600_000
-STATE_BYTES_MAX: Final = 65_536
-"""Of a server's own state; a larger one is not carried."""
+STATE_CHARACTERS_MAX: Final = 65_536
+"""Of a server's own state: a client sends it back in every round."""
+ARGUMENTS_SHOWN_MAX: Final = 500
+"""Characters of a call's arguments in the question about it."""
 APPROVAL: Final = "smg-node.approval"
 """Key of our own question among those of a call."""
 _PREFIX: Final = "smgc1."
@@ -91,9 +95,13 @@ def opened(vault: Vault, text: str, binding: CallBinding, *, now_ms: int) -> Cal
     return found.state
 
 
-def approval_request(server: str, tool: str) -> dict[str, Any]:
-    """Return the question whether a call may run, as an elicitation without fields: accepting it is the answer."""
-    message = f"Allow {server} to run {tool} with these arguments?"
+def approval_request(server: str, tool: str, arguments: str) -> dict[str, Any]:
+    """Return the question whether a call may run, as an elicitation without fields: accepting it is the answer.
+
+    `arguments` are JSON text, of which a person is shown the beginning.
+    """
+    shown = plain_text(arguments, ARGUMENTS_SHOWN_MAX)
+    message = f"Allow {server} to run {tool} with {shown}?"
     schema = {"type": "object", "properties": {}}
     params = {"mode": "form", "message": message, "requestedSchema": schema}
     return {"method": "elicitation/create", "params": params}

@@ -17,6 +17,7 @@ from smg_node.mcp.failures import (
 from smg_node.mcp.revisions import NEWEST_HANDSHAKE, revision_named
 from smg_node.mcp.serving.call_state import (
     APPROVAL,
+    STATE_CHARACTERS_MAX,
     CallBinding,
     CallState,
     Vault,
@@ -39,7 +40,7 @@ from smg_node.mcp.serving.offered_tools import (
 )
 from smg_node.mcp.serving.outcomes import complete, failed, input_required, reply_of
 from smg_node.mcp.serving.replies import MISSING_CAPABILITY, Refusal, Result
-from smg_node.mcp.session.tool_call import PassedInput, read_arguments
+from smg_node.mcp.session.tool_call import Arguments, PassedInput, read_arguments
 from smg_node.mcp.tool_servers import CallOptions, ResolvedServer, ToolServers
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import InputRequired
@@ -181,7 +182,7 @@ class ToolRequests:
         if isinstance(state, Refusal):
             return state
         if verdict == "ask" and not (state is not None and state.approved):
-            asked = self._approval(request, found, binding, state, responses)
+            asked = self._approval(request, found, read, binding, state, responses)
             if asked is not None:
                 return asked
             state = CallState(approved=True)
@@ -234,6 +235,7 @@ class ToolRequests:
         self,
         request: Incoming,
         found: OfferedTool,
+        arguments: Arguments,
         binding: CallBinding,
         state: CallState | None,
         responses: Mapping[str, Any] | None,
@@ -251,7 +253,8 @@ class ToolRequests:
                 needed: dict[str, Any] = {"requiredCapabilities": {"elicitation": {"form": {}}}}
                 why = f"{found.name} needs a person's approval"
                 return request.refusal(MISSING_CAPABILITY, why, needed)
-            question = {APPROVAL: approval_request(found.server.label, found.tool.name)}
+            text = bytes(arguments.text).decode()
+            question = {APPROVAL: approval_request(found.server.label, found.tool.name, text)}
             carried = sealed(self._vault, CallState(), binding, now_ms=self._now_ms())
             return input_required(request, InputRequired(question, carried))
         return None if said else failed(request, "not run: the call was not approved")
@@ -303,6 +306,9 @@ class ToolRequests:
         """Return the server's questions, with its state wrapped in ours where there is anything to carry."""
         approved = state is not None and state.approved
         carried = None
+        if len(asked.state or "") > STATE_CHARACTERS_MAX:
+            most = f"{STATE_CHARACTERS_MAX} characters"
+            return failed(request, f"tool failed: the server's state has more than {most}")
         if approved or asked.state is not None:
             wrapped = CallState(approved, asked.state)
             carried = sealed(self._vault, wrapped, binding, now_ms=self._now_ms())

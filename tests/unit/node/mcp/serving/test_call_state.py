@@ -100,7 +100,13 @@ def test_clients_that_can_ask_a_person(capabilities: dict[str, Any], can: bool) 
     assert can_be_asked(capabilities) is can
 
 
+def test_the_question_is_short_and_plain() -> None:
+    message = approval_request("files", "delete", "\x1b[2K\u202e" + "x" * 9000)["params"]["message"]
+    assert len(message) < 600
+    assert message.isprintable()
+
+
 def test_the_question_names_the_call_and_has_no_fields() -> None:
-    params = approval_request("files", "delete")["params"]
-    assert params["message"] == "Allow files to run delete with these arguments?"
+    params = approval_request("files", "delete", '{"path": "a"}')["params"]
+    assert params["message"] == 'Allow files to run delete with {"path": "a"}?'
     assert params["requestedSchema"] == {"type": "object", "properties": {}}

@@ -259,3 +259,14 @@ async def test_any_node_goes_on_where_another_asked() -> None:
         done = await new(a.port, "tools/call", last, capabilities=ASKABLE)
         assert text(done) == "the person said accept"
         assert server.book.runs == {"asks": 1}
+
+
+async def test_a_state_that_no_client_should_carry_fails_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("smg_node.http.routes.tools.tool_requests.STATE_CHARACTERS_MAX", 5)
+    async with world() as (at, _, _tools):
+        params = {"name": "s__asks", "arguments": {"text": "x"}}
+        asked = await new(at.port, "tools/call", params, capabilities=ASKABLE)
+    assert asked.json()["result"]["isError"] is True
+    assert text(asked) == "tool failed: the server's state has more than 5 characters"
