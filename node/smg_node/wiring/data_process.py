@@ -168,6 +168,7 @@ def _build(
         history=None,
         admission=build_admission(settings, base, desks.live, copy.limits, rights),
         journal=journal,
+        tool_servers=servers.get,
     )
     parts.offered_tools = servers.get
     parts.options = replace(

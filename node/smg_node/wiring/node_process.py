@@ -156,10 +156,11 @@ async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -
         )
 
 
-def _watch(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
-    """Let scrapes read what engines say."""
+def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
+    """Return what engines have cached, as far as it is followed; scrapes read that and what engines say."""
     watch_listening(base.meters, fleet, base.clock.monotonic_s)
-    watch_prefixes(base.meters, prefixes)
+    watch_prefixes(base.meters, prefixes := build_prefixes(settings, fleet))
+    return prefixes
 
 
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
@@ -176,7 +177,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         clock=base.clock,
         rng=base.rng,
     )
-    prefixes = build_prefixes(settings, fleet)
+    prefixes = _build_prefixes(settings, base, fleet)
     farewell, clock = Shutdown(), base.clock
     control = None if role is None else _build_control(role, base, shared, fleet, providers)
     registry = _build_registry(settings, base, shared, fleet, control)
@@ -197,7 +198,6 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     )
     desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base)
-    _watch(base, fleet, prefixes)
     parts = build_http_parts(
         settings,
         base,
@@ -214,6 +214,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         prefixes=prefixes,
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
+        tool_servers=servers.get,
     )
     _define(parts, base, shared, fleet, providers, servers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)

@@ -71,11 +71,11 @@ from smg_node.wiring.live_updates import (
     follow_serving,
     prepare_limits,
 )
+from smg_node.wiring.tool_loops import loop_parts
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
     from smg_node.mcp.tool_servers import ToolServers
-    from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 
 
 # ── Engines ──────────────────────────────────────────────────────────────────
@@ -351,23 +351,10 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = _loop_parts(base, journal, tool_servers)
+    loops = loop_parts(settings, base, journal, tool_servers)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )
-
-
-def _loop_parts(
-    base: Base, journal: Journal, tool_servers: "Callable[[], ToolServers | None]"
-) -> "Callable[[], LoopParts]":
-    @cache
-    def built() -> "LoopParts":
-        # Loaded with the first request that names tools of this side.
-        from smg_node.pipeline.tool_loop.loop_parts import LoopParts
-
-        return LoopParts(tool_servers, base.ids, base.clock, on_run=journal.ran)
-
-    return built
 
 
 def _own_call(

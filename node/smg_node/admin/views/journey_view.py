@@ -137,7 +137,7 @@ def _step(
 def _run(run: Mapping[str, Any]) -> str:
     """Return in a line what became of a call of a tool."""
     took = f" after {_span(run['ms'] / 1000)}" if run["ms"] else ""
-    tool = f"{run['server']}/{run['tool']}"
+    tool = f"{run['server']}/{run['tool']}" if run["server"] else run["tool"]
     verdict = f"{run['verdict']} by {run['rule']}"
     return printable(f"tool {tool}: {verdict}; {run['outcome']}{took}")
 

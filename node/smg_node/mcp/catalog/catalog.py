@@ -80,12 +80,13 @@ class Catalog(msgspec.Struct, frozen=True):
         return tuple(self.offered[name].function for name in sorted(self.offered))
 
     def listed(self, label: str) -> tuple[ListedTool, ...]:
-        """Return the tools of a server that are offered, as it lists them."""
-        return tuple(
+        """Return the tools of a server that are offered, by its own names, as it lists them."""
+        listed = (
             tool.listed
             for tool in self.offered.values()
             if tool.asked is not None and tool.owner.server == label
         )
+        return tuple(sorted(listed, key=lambda tool: tool.name))
 
     def deferred(self) -> tuple[OfferedTool, ...]:
         """Return the tools that are found by search only."""

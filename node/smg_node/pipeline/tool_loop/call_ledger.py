@@ -129,7 +129,8 @@ class CallLedger:
         most = self._serving.calls_max
         if most is not None and self.runs >= most:
             self.exhausted = True
-            return Judged("unseen", why=f"no more than {most} calls may be run (max_tool_calls)")
+            why = f"no more than {most} calls may be run (max_tool_calls)"
+            return Judged("unseen", rule="max_tool_calls", why=why)
         uses_max = None if tool.builtin is None else tool.builtin.uses_max
         if uses_max is not None and self._uses[name] >= uses_max:
             return _refused(tool, "max_uses", f"max_uses_exceeded: it may be used {uses_max} times")
@@ -142,7 +143,7 @@ class CallLedger:
         if withheld is not None:
             return Judged("refuse", withheld.owner, None, "not offered", withheld.rule)
         shown = plain_text(name, _NAME_CHARACTERS_SHOWN)
-        return Judged("unseen", why=f"there is no tool {shown!r}")
+        return Judged("unseen", rule="no such tool", why=f"there is no tool {shown!r}")
 
 
 def _refused(tool: OfferedTool, rule: str, why: str) -> Judged:

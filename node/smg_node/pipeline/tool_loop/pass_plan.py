@@ -9,10 +9,10 @@ from smg_node.core.generation.events import End, Event, Finish, FinishReason
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolChoice, ToolMode
 from smg_node.core.generation.tool_serving import ChosenTool, ListedTool, RunResult, ToolServing
 from smg_node.mcp.catalog.catalog import Catalog
+from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.pass_stream import PassStream
 from smg_node.pipeline.tool_loop.pass_turns import assistant_turn, result_turn
-from smg_node.pipeline.tool_loop.ports import SearchedTool
 from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
 from smg_node.pipeline.tool_loop.total_usage import TotalUsage
 

@@ -1,7 +1,7 @@
 """Ports of the tool loop: built-in tools, search among tools, operators' approvals, and what keeps records of runs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -10,13 +10,13 @@ from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import (
     AskedBuiltin,
     BuiltinKind,
-    ListedTool,
     RunResult,
     Source,
 )
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.failures import Failure
 from smg_node.mcp.limits import McpLimits
+from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.tools.tool_result import CallResult
 
 
@@ -35,8 +35,8 @@ class LoopOptions(msgspec.Struct, frozen=True):
 class Builtins(Protocol):
     """Built-in tools on any server: what a model is offered for them, what the server is told, what its answer means."""
 
-    def offered(self, asked: AskedBuiltin) -> Tool:
-        """Return the function that a model is offered."""
+    def offered(self, asked: AskedBuiltin) -> Tool | None:
+        """Return the function that a model is offered; None for a kind that nothing is known of."""
         ...
 
     def arguments(
@@ -68,17 +68,6 @@ class Builtins(Protocol):
     def annotations(self, text: str, sources: Sequence[Source]) -> tuple[Mapping[str, Any], ...]:
         """Return the citations in a model's text of sources that it was shown, in the form of Responses."""
         ...
-
-
-class SearchedTool(NamedTuple):
-    """A tool that may be found: `called` is the name by which a model calls it, `server` the label of its server.
-
-    Tools of the client itself have no server.
-    """
-
-    called: str
-    tool: ListedTool
-    server: str = ""
 
 
 class ToolSearch(Protocol):

@@ -63,7 +63,7 @@ class PriorCalls:
         if not call.approve:
             reason = plain_text(call.reason, _REASON_CHARACTERS_MAX)
             why = f"{REFUSED}: {reason}" if reason else REFUSED
-            judged = Judged("unseen", why=why)
+            judged = Judged("unseen", rule="the user", why=why)
         elif tool is None:
             judged = Judged("refuse", owner, None, "not offered", GONE)
         else:

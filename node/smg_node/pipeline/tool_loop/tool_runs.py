@@ -19,6 +19,7 @@ from smg_node.mcp.catalog.arguments import server_arguments, shown_schema
 from smg_node.mcp.catalog.catalog import OfferedTool
 from smg_node.mcp.failures import Failure, plain_text, refused
 from smg_node.mcp.run_record import RunRecord, may_repeat
+from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.tool_servers import CallOptions
 from smg_node.mcp.tools.content import cut_text
 from smg_node.mcp.tools.tool_result import CallResult
@@ -26,7 +27,6 @@ from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 from smg_node.pipeline.tool_loop.pass_stream import Called
-from smg_node.pipeline.tool_loop.ports import SearchedTool
 from smg_node.pipeline.tool_loop.run_results import cut_result, not_run, outcome_of, result_of
 from smg_node.pipeline.tool_loop.toolbox import Toolbox
 

@@ -178,18 +178,18 @@ def _builtins(
         kinds.add(asked.kind)
         if asked.kind == "tool_search":
             if parts.search is not None:
-                function = parts.search.offered(asked)
-                found.append(BuiltinListing(asked, "", _SEARCHER, asked.spelled, function))
+                search = parts.search.offered(asked)
+                found.append(BuiltinListing(asked, "", _SEARCHER, asked.spelled, search))
             continue
-        place = None
-        if servers is not None and parts.builtins is not None:
-            place = servers.builtin(asked.kind, serving.headers, context)
-        if place is None or parts.builtins is None:
+        function = None if parts.builtins is None else parts.builtins.offered(asked)
+        if function is None or servers is None:
+            continue
+        place = servers.builtin(asked.kind, serving.headers, context)
+        if place is None:
             continue
         server, tool = place
         label = _label(server, resolved)
         resolved[label] = server
-        function = parts.builtins.offered(asked)
         found.append(BuiltinListing(asked, label, server.spec, tool, function))
     return found
 

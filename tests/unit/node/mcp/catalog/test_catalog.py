@@ -148,3 +148,10 @@ def test_all_are_deferred_but_those_that_are_loaded() -> None:
     asked = AskedServer("s", deferred=True, loaded_tools=("read", "add"))
     found = catalog(listing("read", "write", "add", asked=asked, tools=rules), searched=True)
     assert {tool.owner.tool for tool in found.deferred()} == {"write", "add"}
+
+
+def test_a_listing_is_in_the_order_of_the_servers_names() -> None:
+    rules = {"echo": ToolRule(alias="zebra")}
+    found = catalog(listing("write", "echo", tools=rules))
+    assert [tool.name for tool in found.listed("s")] == ["echo", "write"]
+    assert [tool.name for tool in found.functions()] == ["write", "zebra"]

@@ -16,10 +16,10 @@ from smg_node.core.generation.tool_serving import (
     ToolServing,
 )
 from smg_node.mcp.failures import Failure, FailureKind
+from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.tools.tool import Tool as ServerTool
 from smg_node.mcp.tools.tool_result import CallResult
-from smg_node.pipeline.tool_loop.ports import SearchedTool
 from smg_node.pipeline.tool_loop.run_results import result_of
 from support.mcp.loop_world import (
     CONTEXT,

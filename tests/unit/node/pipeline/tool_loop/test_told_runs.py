@@ -51,7 +51,7 @@ async def test_every_call_is_told_without_its_words() -> None:
         ("weather", "allow", "default", "tool_error"),
         ("limits", "allow", "default", "auth"),
         ("drop", "deny", "tools.drop.approval", "refused"),
-        ("nonsense", "deny", "", "refused"),
+        ("nonsense", "deny", "no such tool", "refused"),
     }
     assert all(ran.ms > 0 for _, ran in rows if ran.verdict == "allow")
     assert "secret" not in repr(rows)
