@@ -170,7 +170,6 @@ def _build(
         journal=journal,
         tool_servers=servers.get,
     )
-    parts.offered_tools = servers.get
     parts.options = replace(
         parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True
     )

@@ -236,7 +236,6 @@ def _define(
     """Let operators define what the cluster's own state holds definitions of."""
     parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
-    parts.offered_tools = servers.get
 
 
 def _build_services(
