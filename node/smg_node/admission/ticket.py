@@ -26,8 +26,6 @@ from smg_node.admission.token_weights import TokenWeights
 from smg_node.core.generation.byte_sink import TokenAllowance
 from smg_node.core.prices.price import Rates
 
-_NEVER: Final = -(1 << 62)
-"""No window: nothing was charged to one."""
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
 
@@ -118,22 +116,14 @@ class Ticket(msgspec.Struct, eq=False):
         """Charge the request itself, if there is room for it everywhere now; where not, `enter` is to be awaited."""
         matched = self.matched
         shares = matched.entry_shares
-        if admit(shares if not self.goes_on else self._charged(matched), 1) is not None:
+        if admit(shares if not self.goes_on else matched.charged(goes_on=True), 1) is not None:
             return False
         self._entered = matched
         self._shares = shares
         # Who leaves again gives back to the window of this moment, or to none if it is over by then.
-        self._windows = tuple(map(_window_of, shares))
-        if self.goes_on:
-            self._windows = tuple(
-                share.window if at in matched.places else _NEVER for at, share in enumerate(shares)
-            )
+        windows = map(_window_of, shares) if not self.goes_on else matched.place_windows()
+        self._windows = tuple(windows)
         return True
-
-    def _charged(self, matched: Matched) -> Sequence[Share]:
-        """Return the shares that it is charged to when it enters: of a request that goes on, what is open at a time."""
-        shares = matched.entry_shares
-        return [shares[at] for at in matched.places] if self.goes_on else shares
 
     async def enter(self) -> None:
         """Charge the request itself; LimitedError if a limit does not let it in."""
@@ -144,7 +134,7 @@ class Ticket(msgspec.Struct, eq=False):
             self.matched = renewed
             if self.enters():
                 return None
-            share = admit(self._charged(renewed), 1)
+            share = admit(renewed.charged(goes_on=self.goes_on), 1)
             assert share is not None, "what is too small is so twice"
             return Short(renewed.entry[renewed.entry_shares.index(share)], 1)
 
@@ -365,11 +355,7 @@ class Ticket(msgspec.Struct, eq=False):
 
         False where one has too little here: then nothing is charged.
         """
-        charges = [
-            charge
-            for charge in self._charges
-            if charge.tariff.rates is not None and charge.tariff.worst_case
-        ]
+        charges = [c for c in self._charges if c.tariff.rates is not None and c.tariff.worst_case]
         for charge in charges:
             share = charge.tariff.measure.share
             if share.left < cost_micro:
