@@ -100,7 +100,8 @@ def _block(draw: st.DrawFn, number: int, kind: BlockKind, owner: ToolOwner | Non
     cut = draw(st.integers(0, len(whole)))
     cited: tuple[dict[str, Any], ...] = ()
     if kind == "text" and draw(st.booleans()):
-        cited = ({"type": "url_citation", "url": "https://a.test", "title": "A"},)
+        places = {"start_index": 0, "end_index": len(whole)}
+        cited = ({"type": "url_citation", "url": "https://a.test", "title": "A", **places},)
     return [
         BlockStart(0, number, kind, name, call_id, owner=owner),
         *(Delta(0, number, part, 1) for part in (whole[:cut], whole[cut:]) if part),

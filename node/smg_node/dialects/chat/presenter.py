@@ -290,7 +290,8 @@ class ChatPresenter:
 
 def is_bare(block: BlockEnd, usage: Usage) -> bool:
     """Whether an answer is a text, and nothing that its usual form has no place for."""
-    return block.kind == "text" and not block.opaque and not usage.cache_write_tokens
+    plain = block.kind == "text" and not (block.opaque or block.annotations)
+    return plain and not usage.cache_write_tokens
 
 
 # By type, in one step: a match over classes takes 0.4 us.

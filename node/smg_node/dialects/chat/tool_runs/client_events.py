@@ -1,10 +1,10 @@
 """Client events: what a client of Chat is shown of an answer, without the runs on this node's side; and what was run. Pure.
 
 What a model says in several passes is one text to the client. Passes are set apart by a blank line, where neither has
-blanks there itself.
+blanks there itself. Citations count their places in all of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -25,13 +25,18 @@ _APART: Final = "\n\n"
 
 
 class _Passes:
-    """How the texts of one choice ended, kind by kind, and after which of them something was run."""
+    """How the texts of one choice ended, kind by kind, and after which of them something was run.
 
-    __slots__ = ("_ends", "_ran")
+    `content` are the kinds of which its content is put together.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_content", "_ends", "_length", "_ran")
+
+    def __init__(self, content: Collection[str]) -> None:
+        self._content = content
         self._ends: dict[str, str] = {}
         self._ran: set[str] = set()
+        self._length = 0
 
     def run(self) -> None:
         """Note that a tool was called."""
@@ -44,16 +49,25 @@ class _Passes:
         self._ran.discard(kind)
         return "" if self._ends[kind].isspace() or text[0].isspace() else _APART
 
-    def end(self, kind: str, text: str) -> None:
-        """Take a text that is over."""
+    def end(self, block: BlockEnd, before: str) -> BlockEnd:
+        """Take a block that is over, and return it with what stands before its text."""
+        kind, text = block.kind, before + block.text
         if text and kind != "call":
             self._ends[kind] = text[-1]
+        if kind not in self._content:
+            return msgspec.structs.replace(block, text=text) if before else block
+        cited = tuple(_moved(one, self._length + len(before)) for one in block.annotations)
+        self._length += len(text)
+        if not (before or cited):
+            return block
+        return msgspec.structs.replace(block, text=text, annotations=cited)
 
 
 class ClientEvents:
-    """Filters the events of one answer."""
+    """Filters the events of one answer. `content` are the kinds of blocks that make up the content of a message."""
 
-    def __init__(self) -> None:
+    def __init__(self, content: Collection[str]) -> None:
+        self._content = content
         self._ours: dict[tuple[int, int], BlockEnd | None] = {}
         self._results: dict[tuple[int, int], RunEnd] = {}
         self._passes: dict[int, _Passes] = {}
@@ -86,7 +100,7 @@ class ClientEvents:
 
     def _block(self, event: BlockStart | Delta | BlockEnd, out: list[Event]) -> None:
         choice, place = event.choice, (event.choice, event.block)
-        passes = self._passes.setdefault(choice, _Passes())
+        passes = self._passes.setdefault(choice, _Passes(self._content))
         if isinstance(event, BlockStart):
             if event.owner is not None:
                 self._ours[place] = None
@@ -105,21 +119,19 @@ class ClientEvents:
                 event = msgspec.structs.replace(event, text=before + event.text)
         else:
             self._fresh.pop(choice, None)
-            passes.end(event.kind, event.text)
-            event = _with(event, self._before.pop(choice, ""))
+            event = passes.end(event, self._before.pop(choice, ""))
         out.append(event)
 
 
-def client_choice(choice: Choice) -> tuple[Choice, list[dict[str, Any]]]:
-    """Return what the client is shown of a whole choice, and what was run."""
-    passes, runs = _Passes(), []
+def client_choice(choice: Choice, content: Collection[str]) -> tuple[Choice, list[dict[str, Any]]]:
+    """Return what the client is shown of a whole choice, and what was run; `content` as in `ClientEvents`."""
+    passes, runs = _Passes(content), []
     kept: list[BlockEnd] = []
     places: dict[int, int] = {}
     for place, block in enumerate(choice.blocks):
         if block.owner is None:
             places[place] = len(kept)
-            kept.append(_with(block, passes.before(block.kind, block.text)))
-            passes.end(block.kind, block.text)
+            kept.append(passes.end(block, passes.before(block.kind, block.text)))
             continue
         passes.run()
         end = choice.runs.get(block.block)
@@ -160,5 +172,21 @@ def shown_run(call: BlockEnd, end: RunEnd) -> dict[str, Any]:
     }
 
 
-def _with(block: BlockEnd, before: str) -> BlockEnd:
-    return msgspec.structs.replace(block, text=before + block.text) if before else block
+def annotations_of(block: BlockEnd) -> list[dict[str, Any]]:
+    """Return the citations of a text as a message has them, which knows addresses only."""
+    keys = ("start_index", "end_index", "url", "title")
+    return [
+        {"type": "url_citation", "url_citation": {key: one.get(key) for key in keys}}
+        for one in block.annotations
+        if one.get("type") == "url_citation"
+    ]
+
+
+def _moved(annotation: Mapping[str, Any], by: int) -> Mapping[str, Any]:
+    """Return an annotation whose places are further on."""
+    places = {
+        key: annotation[key] + by
+        for key in ("start_index", "end_index", "index")
+        if type(annotation.get(key)) is int
+    }
+    return {**annotation, **places}

@@ -203,6 +203,35 @@ def test_log_probabilities_are_those_of_what_is_shown() -> None:
     assert [one["token"] for one in body["choices"][0]["logprobs"]["content"]] == ["a", "b"]
 
 
+def test_citations_count_their_places_in_all_of_the_content() -> None:
+    def cited(block: int, text: str, start: int) -> list[Event]:
+        annotation = {
+            "type": "url_citation",
+            "start_index": start,
+            "end_index": start + 3,
+            "url": "https://a.test",
+            "title": "A",
+        }
+        *events, _ = said(block, text)
+        return [*events, BlockEnd(0, block, "text", text, annotations=(annotation,))]
+
+    events = answer(*cited(0, "One [1].", 4), *ran(1), *cited(2, "Two [1]!", 4))
+    message = whole(events)["choices"][0]["message"]
+    for one in message["annotations"]:
+        span = one["url_citation"]
+        assert message["content"][span["start_index"] : span["end_index"]] == "[1]"
+        assert (span["url"], span["title"]) == ("https://a.test", "A")
+    told = [
+        one
+        for chunk in chunks(events)
+        for choice in chunk["choices"]
+        for one in choice["delta"].get("annotations", ())
+    ]
+    assert told == message["annotations"]
+    (alone,) = whole(answer(*cited(0, "One [1].", 4)))["choices"]
+    assert len(alone["message"]["annotations"]) == 1
+
+
 @settings(deadline=None, max_examples=example_count(200))
 @given(st.data(), run_streams(), st.booleans())
 def test_any_stream_is_put_together_to_its_whole_answer(
@@ -220,6 +249,15 @@ def test_any_stream_is_put_together_to_its_whole_answer(
         call["id"] for call in message.get("tool_calls", ())
     ]
     assert told[-1].get("smg") == body.get("smg")
+    cited = [
+        one
+        for chunk in told
+        for choice in chunk["choices"]
+        for one in choice["delta"].get("annotations", ())
+    ]
+    assert cited == message.get("annotations", [])
+    for one in cited:
+        assert one["url_citation"]["end_index"] <= len(put_together.content)
     assert b"secret" not in raw
 
 
