@@ -59,6 +59,7 @@ SMALL = {
     "limit-cut-available": (5, 2),
     "limit-changes": (5, 3),
     "limit-day": (5, 1),
+    "limit-tool-runs": (5, 3),
     "limit-permits": (5, 1),
     "limit-places": (5, 3),
     "whole": (5, 0),

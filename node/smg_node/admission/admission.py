@@ -8,7 +8,7 @@ Where there is nothing left, it is refused at once. None of it costs a right.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from smg_node.admission.header_values import Family, limit_headers
 from smg_node.admission.limit_counters import Tallies
@@ -17,10 +17,15 @@ from smg_node.admission.limit_matching import Matched, Matcher
 from smg_node.admission.ports import Rights, Rules, Share
 from smg_node.admission.ticket import Attempt, Ticket
 from smg_node.admission.token_reservation import Short
+from smg_node.core.generation.run_name import run_name
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.prices.price import day_of
 from smg_node.core.prices.price_list import PriceList
 from smg_node.core.request_context import RequestContext
+
+if TYPE_CHECKING:
+    # Loaded with the first run of a tool that a limit applies to.
+    from smg_node.admission.tool_ticket import ToolTicket
 
 WAIT_S: Final = 0.06
 """A round trip between nodes and the time between two packets, with some room."""
@@ -91,7 +96,9 @@ class Admission:
         if matched is None:
             return None
         self.tallies.begun += 1
-        return Ticket(self, matched)
+        ticket = Ticket(self, matched)
+        ticket.goes_on = context.goes_on
+        return ticket
 
     def provider_ticket(self, provider: str, model: str) -> Ticket | None:
         """Return the ticket of one call of a provider, None if nothing limits its calls. `model` is what clients call it
@@ -102,6 +109,25 @@ class Admission:
             return None
         self.tallies.begun += 1
         return Ticket(self, matched)
+
+    def tool_ticket(
+        self, context: RequestContext, model: str, server: str, tool: str, *, price: str = ""
+    ) -> "ToolTicket | None":
+        """Return the ticket of one run of a tool that `model` calls, None if nothing limits it. Its holder settles or
+        voids it.
+
+        `server` is the name of a definition, "" for a server that a client gave; `price` is what a run costs by it. A run
+        is no request: limits of those do not apply to it.
+        """
+        name = run_name(server, tool)
+        matched = self._matcher.find(context.tenant, context.key_id, model, tool=name)
+        if matched is None:
+            return None
+        from smg_node.admission.tool_ticket import ToolTicket
+
+        ticket = ToolTicket(self, matched, self._options, name, price)
+        self.tallies.begun += 1
+        return ticket
 
     # ── For tickets ──────────────────────────────────────────────────────────
 

@@ -29,6 +29,11 @@ _WORDS: Final[dict[Unit, str]] = {
     "cost": "units of cost",
     "concurrent": "requests at a time",
 }
+_WORDS_OF_RUNS: Final[dict[Unit, str]] = {
+    **_WORDS,
+    "requests": "runs",
+    "concurrent": "runs at a time",
+}
 
 
 class LimitedError(SmgError):
@@ -100,15 +105,25 @@ def _whose(refused: HeaderValues) -> str:
     return "this cluster" if scope == "global" else scope.replace(",", ", ")
 
 
+def _of_runs(refused: HeaderValues) -> bool:
+    """Whether runs of a tool are limited: its scope names the tool, and names it last."""
+    return refused.name.partition("#")[0].rpartition(",")[2].startswith("tool=")
+
+
+def _words(refused: HeaderValues) -> str:
+    return (_WORDS_OF_RUNS if _of_runs(refused) else _WORDS)[refused.unit]
+
+
 def _amount(refused: HeaderValues, window_ms: int) -> str:
-    words = f"{refused.limit} {_WORDS[refused.unit]}"
+    words = f"{refused.limit} {_words(refused)}"
     return f"{words} per {window_name(window_ms)}" if window_ms else words
 
 
 def _too_large(refused: HeaderValues, window_ms: int, cost: int) -> str:
-    needs = f"{cost} {_WORDS[refused.unit]}"
+    needs = f"{cost} {_words(refused)}"
     limit = f"the limit of {_whose(refused)} is {_amount(refused, window_ms)}"
-    return f"the request needs {needs}; {limit}"
+    what = "run" if _of_runs(refused) else "request"
+    return f"the {what} needs {needs}; {limit}"
 
 
 def _message(refused: HeaderValues, window_ms: int, reason: Reason, accrues_ms: int) -> str:
@@ -116,7 +131,8 @@ def _message(refused: HeaderValues, window_ms: int, reason: Reason, accrues_ms: 
     whose, amount = _whose(refused), _amount(refused, window_ms)
     little = f"a little more comes in {duration(accrues_ms)}" if accrues_ms else ""
     if not window_ms:
-        return f"as many requests are open as the limit of {whose} allows: {amount}"
+        what = "runs" if _of_runs(refused) else "requests"
+        return f"as many {what} are open as the limit of {whose} allows: {amount}"
     if reason == "used_up":
         again = f"there is more in {duration(refused.reset_ms)}"
         if little:

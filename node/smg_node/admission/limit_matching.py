@@ -22,8 +22,8 @@ KINDS_MAX: Final = 4_096
 """Combinations of tenant, key and model that are kept."""
 FREE: Final = Rates()
 """Of models of which nobody has said what they cost."""
-Kind: TypeAlias = tuple[str, str, str, str]
-"""Tenant, id of the key, model, and provider: empty, but for calls of one, which are nobody's."""
+Kind: TypeAlias = tuple[str, str, str, str, str]
+"""Tenant, id of the key, model; provider: empty, but for calls of one, which are nobody's; tool: empty, but for runs."""
 
 
 class Matched:
@@ -136,14 +136,16 @@ class Matcher:
         """Return the number of kinds of requests that are cached."""
         return len(self._kinds)
 
-    def find(self, tenant: str, key_id: str, model: str, provider: str = "") -> Matched | None:
-        """Return what such requests, or calls of a provider, meet; None if nothing limits them."""
+    def find(
+        self, tenant: str, key_id: str, model: str, provider: str = "", tool: str = ""
+    ) -> Matched | None:
+        """Return what such requests, calls of a provider, or runs of a tool meet; None if nothing limits them."""
         if self._rules.version != self._version:
             self.drop()
         try:
-            return self._kinds[tenant, key_id, model, provider]
+            return self._kinds[tenant, key_id, model, provider, tool]
         except KeyError:
-            return self._found((tenant, key_id, model, provider))
+            return self._found((tenant, key_id, model, provider, tool))
 
     def renew(self, matched: Matched) -> Matched:
         """Look all shares up again: what sleeps wakes up, what is retired is exchanged.
@@ -175,11 +177,11 @@ class Matcher:
     def _found(self, who: Kind) -> Matched | None:
         # What is over is counted by the names that its limits had.
         self._tallies.count()
-        tenant, key_id, model, provider = who
-        price = self._prices.of(model)
+        tenant, key_id, model, provider, tool = who
+        # What a run costs is said by its tool.
+        price = None if tool else self._prices.of(model)
         rates = FREE if price is None else price.periods[0].steps[0].rates
-        rules = self._rules
-        matches = rules.of_provider(provider) if provider else rules.matching(tenant, key_id, model)
+        matches = _matches(self._rules, who)
         entry: list[MatchedLimit] = []
         tariffs: list[TokenWeights] = []
         for match in matches:
@@ -198,7 +200,9 @@ class Matcher:
             varies = None if price is None or price.plain else price
             limited = any(tariff.rates is not None for tariff in tariffs)
             matched = Matched(who, entry, tariffs, answers, varies if limited else None)
-        self._keep(who, matched)
+        if matched is not None or not tool:
+            # Names of tools that nothing limits may be any number, and must not push others out.
+            self._keep(who, matched)
         return matched
 
     def _keep(self, who: Kind, matched: Matched | None) -> None:
@@ -225,3 +229,10 @@ class Matcher:
             known.share, known.tally = share, tally
             self._measures[match.key] = known
         return known
+
+
+def _matches(rules: Rules, who: Kind) -> Sequence[Match]:
+    tenant, key_id, model, provider, tool = who
+    if tool:
+        return rules.of_tool(tenant, key_id, model, tool)
+    return rules.of_provider(provider) if provider else rules.matching(tenant, key_id, model)

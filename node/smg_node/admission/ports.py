@@ -110,3 +110,7 @@ class Rules(Protocol):
     def of_provider(self, provider: str) -> Sequence[Match]:
         """Return every limit that a call of that provider meets."""
         ...
+
+    def of_tool(self, tenant: str, key_id: str, model: str, tool: str) -> Sequence[Match]:
+        """Return every limit that a run of that tool, `SERVER/TOOL`, meets for such a caller."""
+        ...

@@ -37,7 +37,7 @@ class CallOptions(msgspec.Struct, frozen=True):
     `key` tells a repeated run from a new one, "" for none. `trace` are `traceparent` and `tracestate`. `sending` is
     called once, just before a first byte may leave; `noted` hears of progress (message, done, total). `answerer`
     answers what the server asks back; with `passed` the client that called is asked instead. `total_s` bounds the time,
-    None for that of the limits.
+    None for that of the limits. `model` is the one that calls, "" for none.
     """
 
     key: str = ""
@@ -47,6 +47,7 @@ class CallOptions(msgspec.Struct, frozen=True):
     answerer: Answerer = declined
     total_s: float | None = None
     passed: PassedInput | None = None
+    model: str = ""
 
 
 PLAIN_CALL = CallOptions()

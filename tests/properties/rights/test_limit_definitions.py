@@ -127,7 +127,13 @@ def test_room_is_left_for_what_others_may_go_by(
 @settings(max_examples=example_count(300), deadline=None)
 @given(st.text(), st.text(), st.text())
 def test_any_text_is_a_scope_or_says_why_not(tenant: str, key: str, model: str) -> None:
-    for text in (tenant, f"tenant={tenant}", f"tenant={tenant},key={key},model={model}"):
+    for text in (
+        tenant,
+        f"tenant={tenant}",
+        f"tenant={tenant},key={key},model={model}",
+        f"tool={key}/{model}",
+        f"tool={key},tenant={tenant},model={model}",
+    ):
         try:
             scope = read_scope(text)
         except ValueError:
@@ -135,7 +141,7 @@ def test_any_text_is_a_scope_or_says_why_not(tenant: str, key: str, model: str) 
         assert read_scope(scope.text).text == scope.text
         assert scope.text.isascii()
         assert not set(scope.text) & set("# \x1f")
-        assert len(scope.text) <= 127
+        assert len(scope.text) <= 128
 
 
 names = st.one_of(st.text(min_size=1, max_size=256).filter(lambda name: name != "*"), st.just(""))
@@ -154,6 +160,32 @@ def test_a_rule_for_each_speaks_of_everybody_by_name(tenant: str, key: str, mode
     stars = Scope("*" if tenant else "", "*" if key else "", "*" if model else "").text
     assert found[-1] == stars
     assert len(set(found)) == len(found) == 2 ** len(Scope(tenant, key, model).named)
+
+
+servers = st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True)
+
+
+@settings(max_examples=example_count(300), deadline=None)
+@given(names, names, servers, names, st.sampled_from(("own", "of all", "of each")))
+def test_a_run_meets_what_is_said_of_its_tool(
+    tenant: str, model: str, server: str, tool: str, named: str
+) -> None:
+    world = FakeNamespaces("a", name="limits")
+    view = LimitsView(world["a"], wall_ms=lambda: world["a"].wall_ms)
+    said = {"own": f"{server}/{tool}", "of all": f"{server}/*", "of each": "*"}[named]
+    rule = LimitRule(tenant, "", model, (Amount("requests", 1, 1_000),), tool=said)
+    try:
+        view.put(rule, version=None)
+    except UnicodeEncodeError:
+        return  # lone surrogates never come out of a request
+    (found,) = view.of_tool(tenant, "k", model, f"{server}/{tool}")
+    assert found.scope == rule.scope
+    limit = view.get(found.key)
+    assert limit is not None
+    assert limit.amount == 1
+    assert is_instance(found.key.partition("#")[0])
+    assert view.matching(tenant, "k", model) == view.of_provider(f"{server}/{tool}") == ()
+    assert view.of_tool(tenant, "k", model, f"{server}x/{tool}") == () or named == "of each"
 
 
 @settings(max_examples=example_count(300), deadline=None)

@@ -49,9 +49,13 @@ class FakeRules:
     version: int = 0
     asked: int = 0
     providers: dict[str, list[FakeMatch]] = field(default_factory=dict)
+    tools: dict[str, list[FakeMatch]] = field(default_factory=dict)
 
     def of_provider(self, provider: str) -> Sequence[Match]:
         return self.providers.get(provider, [])
+
+    def of_tool(self, tenant: str, key_id: str, model: str, tool: str) -> Sequence[Match]:
+        return self.tools.get(tool, [])
 
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
         self.asked += 1

@@ -129,6 +129,10 @@ class Scene:
         """See `Rules`."""
         return ()
 
+    def of_tool(self, tenant: str, key_id: str, model: str, tool: str) -> Sequence[Match]:
+        """See `Rules`."""
+        return ()
+
     def matching(self, tenant: str, key_id: str, model: str) -> Sequence[Match]:
         """See `Rules`."""
         names = {"tenant": f"tenant={tenant}", "model": f"model={model}", "": ""}

@@ -90,6 +90,7 @@ ACCEPTANCE: Final = (
     _row("limit-cut-available", 5, 50),
     _row("limit-changes", 5, 100),
     _row("limit-day", 5, 10),
+    _row("limit-tool-runs", 5, 10),
     _row("limit-permits", 5, 20),
     _row("limit-places", 5, 300),
     _row("limit-lending", 5, 300),

@@ -24,12 +24,16 @@ from smg_chaos.simulate.rights.rights_setting import Flow, RightsSetting
 from smg_chaos.simulate.scenarios.scenario import PlanOf, Scenario, Target
 from smg_mesh.config import ProfileName
 from smg_mesh.escrow.limit_model import Limit, Mode
+from smg_mesh.state.limits.limit_rule import limit_key
+from smg_mesh.state.limits.limit_scope import Scope
 
 _KEY: Final = "model=m#requests/1000"
 _AMOUNT: Final = 1_000
 _DAY_KEY: Final = "tenant=a#tokens/300000"
 _DAY_MS: Final = 300_000
 _PLACES_KEY: Final = "tenant=c#concurrent/0"
+_RUNS_KEY: Final = limit_key(Scope(tool="search/*").text, "requests", _DAY_MS)
+_RUNS: Final = 100
 _HELD_S: Final = 2.0
 """So long an answer is open, on the average."""
 _WARM_MS: Final = 8_000
@@ -166,6 +170,35 @@ def _day(seed: int, nodes: int, profile: ProfileName) -> Plan:
         profile=profile,
         sealed=False,
         faults=(*deaths, everybody),
+        heal_ms=_EVE_MS + _DAY_MS,
+        settle_ms=0,
+        end_ms=_EVE_MS + _DAY_MS,
+        rights=setting,
+    )
+
+
+def _runs_of_tools(seed: int, nodes: int, profile: ProfileName) -> Plan:
+    """Ask for ten times the runs of a budget of all tools of a server; one node is cut off meanwhile."""
+    own = chance(seed, "limits-runs")
+    away = (name_of(own.randrange(nodes)),)
+    others = tuple(name for one in range(nodes) if (name := name_of(one)) not in away)
+    rough = Rough(sources=away, targets=others, both_ways=True, block=True)
+    at_ms = _EVE_MS + own.randrange(_DAY_MS // 10)
+    cut = Storm(at_ms=at_ms, for_ms=_DAY_MS // 2, rough=rough)
+    limit = Limit(key=_RUNS_KEY, unit="requests", amount=_RUNS, window_ms=_DAY_MS, mode="strict")
+    setting = RightsSetting(
+        limits=(limit,),
+        flows=(Flow(key=_RUNS_KEY, rates_per_s=_even(10.0 * _RUNS * 1_000 / _DAY_MS, nodes)),),
+        expect=nodes,
+        phase_ms=_DAY_MS - _EVE_MS,
+        beat_ms=25,
+    )
+    return Plan(
+        seed=seed,
+        nodes=nodes,
+        profile=profile,
+        sealed=False,
+        faults=(cut,),
         heal_ms=_EVE_MS + _DAY_MS,
         settle_ms=0,
         end_ms=_EVE_MS + _DAY_MS,
@@ -328,6 +361,14 @@ LIMITS: Final = (
         _day,
         _EXACT,
         Target("unused", "max", 0.03),
+        seeds=10,
+    ),
+    _scenario(
+        "limit-tool-runs",
+        "ten times the runs of a server's tools that a budget allows, one node cut off for half of it",
+        _runs_of_tools,
+        _EXACT,
+        Target("unused", "max", 0.1),
         seeds=10,
     ),
 )

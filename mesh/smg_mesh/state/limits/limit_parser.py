@@ -37,6 +37,8 @@ FIELDS: Final = (
     "note",
 )
 AMOUNT_FIELDS: Final = ("unit", "amount", "window")
+TOOL_UNITS: Final = ("requests", "cost")
+"""A run of a tool has no tokens."""
 
 
 class LimitError(ValueError):
@@ -70,9 +72,12 @@ def read_rule(scope: Scope, body: Mapping[str, Any], *, durable: bool) -> LimitR
         volatile=_switch(body, "volatile"),
         note=_note(body),
         provider=scope.provider,
+        tool=scope.tool,
     )
     if scope.provider and rule.on_exhausted == "finish":
         raise LimitError("on_exhausted", "of a provider is debt: answers that began are not ended")
+    if scope.tool:
+        _check_of_tool(rule)
     if not rule.limits:
         raise LimitError("amounts", "says nothing: give amounts, concurrency or both")
     lasting = [at for at, one in enumerate(rule.amounts) if one.window_ms >= LASTING_MS]
@@ -83,6 +88,18 @@ def read_rule(scope: Scope, body: Mapping[str, Any], *, durable: bool) -> LimitR
             " directory for it, or say volatile",
         )
     return rule
+
+
+def _check_of_tool(rule: LimitRule) -> None:
+    """LimitError for what has no meaning where runs of tools are limited."""
+    for at, one in enumerate(rule.amounts):
+        if one.unit not in TOOL_UNITS:
+            of_runs = " or ".join(TOOL_UNITS)
+            raise LimitError(f"amounts[{at}].unit", f"of a tool is {of_runs}: runs have no tokens")
+    if rule.on_exhausted == "finish":
+        raise LimitError("on_exhausted", "of a tool is debt: a run that began is not ended")
+    if rule.cached_weight != 1.0:
+        raise LimitError("cached_weight", "of a tool is nothing: runs have no tokens")
 
 
 def _amounts(said: Any) -> tuple[Amount, ...]:

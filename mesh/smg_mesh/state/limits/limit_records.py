@@ -24,7 +24,7 @@ class LimitRecords:
         self._namespace: Final = namespace
         self._kept: dict[str, Kept] = {}
         self._forms: Counter[tuple[str, ...]] = Counter()
-        """Which of tenant, key and model the rules in force name, and how many name just these."""
+        """Which of the fields of a scope the rules in force name, and how many name just these."""
         self._stale: dict[str, None] = {held.key: None for held in namespace.items()}
         self.read()
 
@@ -60,7 +60,7 @@ class LimitRecords:
         return [self._kept[scope] for scope in sorted(self._kept)]
 
     def forms(self) -> Sequence[tuple[str, ...]]:
-        """Return which of tenant, key and model rules in force name together, sorted."""
+        """Return which of the fields of a scope rules in force name together, sorted."""
         self.read()
         return sorted(self._forms)
 

@@ -3,7 +3,7 @@
 One rule has several amounts, each of one unit and one window, and perhaps a number of requests at a time. Every
 one of them is a limit of its own, `SCOPE#UNIT/WINDOW_MS`, and all of a scope have one owner.
 
-    record = msgpack {tenant, key, model, amounts, concurrency, …, provider, older}
+    record = msgpack {tenant, key, model, amounts, concurrency, …, provider, tool, older}
 
 `older` says what was allowed before, and until when: a node that was cut off may still go by it,
 and an owner that mints has to leave room for that. A rule that was taken away stays as a record
@@ -99,11 +99,15 @@ class LimitRule(msgspec.Struct, frozen=True):
     """Whose calls it limits, where it is no limit of requests. A release before it finds a record under another key
     than its names say, and passes it over.
     """
+    tool: str = ""
+    """Runs of which tool it limits, where it is no limit of requests. A release before it passes the record over, for the
+    same reason.
+    """
 
     @property
     def scope(self) -> str:
         """The text of its scope; empty for all together."""
-        return Scope(self.tenant, self.key, self.model, self.provider).text
+        return Scope(self.tenant, self.key, self.model, self.provider, self.tool).text
 
     @property
     def limits(self) -> tuple[Amount, ...]:

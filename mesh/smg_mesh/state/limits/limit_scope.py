@@ -1,8 +1,10 @@
 """Limit scope: whom a limit is for, as one text:
 `tenant=acme,model=llama`, in that order; empty for all. `provider=openai-a` stands alone: what it
-limits are the calls of a provider, whoever they are made for.
+limits are the calls of a provider, whoever they are made for. `tool=search/web`, or
+`tool=search/*` for all tools of a server together, limits runs of tools, and no request; beside it at
+most two of tenant, key and model say for whom.
 
-A name may be `*`: each tenant, key or model has one of its own. The text is part of keys that travel in small
+A name may be `*`: each tenant, key, model or tool has one of its own. The text is part of keys that travel in small
 packets: what letters do not say is percent-encoded, and a long name is cut and marked by a digest of the whole.
 """
 
@@ -18,8 +20,12 @@ GLOBAL: Final = "global"
 """How the empty scope is written where an empty text would be lost."""
 EACH: Final = "*"
 NAME_CHARS_MAX: Final = 256
-FIELDS: Final = ("tenant", "key", "model", "provider")
+FIELDS: Final = ("tenant", "key", "model", "provider", "tool")
 PROVIDER: Final = "provider"
+TOOL: Final = "tool"
+NAMED_MAX: Final = 3
+ALL_TOOLS: Final = "/*"
+"""Ends the name of all tools of a server, which have one limit together."""
 
 _ROOM: Final = {1: 120, 2: 56, 3: 36}
 """Characters of a name where so many are named: all of it and the longest unit and window are one key of 152."""
@@ -40,20 +46,23 @@ class Scope(msgspec.Struct, frozen=True):
     key: str = ""
     model: str = ""
     provider: str = ""
+    tool: str = ""
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Which of tenant, key and model it goes by, or that it is a provider's."""
+        """Which of tenant, key, model and tool it goes by, or that it is a provider's."""
         return tuple(field for field in FIELDS if getattr(self, field))
 
     @property
     def text(self) -> str:
         """The one text of this scope."""
-        return scope_text(self.tenant, self.key, self.model, self.provider)
+        return scope_text(self.tenant, self.key, self.model, self.provider, self.tool)
 
 
 def read_scope(text: str) -> Scope:
-    """Return the scope that `tenant=a,key=k,model=m` (any of them, any order), `provider=p` or `global` means; ScopeError."""
+    """Return the scope that `tenant=a,key=k,model=m` (any of them, any order), the same with `tool=s/t` (three at most),
+    `provider=p` or `global` means; ScopeError.
+    """
     if text in ("", GLOBAL):
         return Scope()
     names: dict[str, str] = {}
@@ -62,14 +71,17 @@ def read_scope(text: str) -> Scope:
         field = field.strip()
         if not equals or field not in FIELDS:
             raise ScopeError(
-                "say tenant=…, key=… or model=…, or several with commas, or provider=…:"
-                f" {part[:64]!r}"
+                "say tenant=…, key=…, model=… or tool=…, or several with commas, or"
+                f" provider=…: {part[:64]!r}"
             )
         if field in names:
             raise ScopeError(f"{field} is named twice")
-        names[field] = read_name(field, unquote(value.strip()))
+        read = _read_tool if field == TOOL else read_name
+        names[field] = read(field, unquote(value.strip()))
     if PROVIDER in names and len(names) > 1:
         raise ScopeError("provider stands alone: its calls are limited, whoever they are made for")
+    if len(names) > NAMED_MAX:
+        raise ScopeError(f"at most {NAMED_MAX} of {', '.join(names)} may be named together")
     return Scope(**names)
 
 
@@ -86,22 +98,38 @@ def read_name(field: str, value: str) -> str:
     return value
 
 
-def scope_text(tenant: str, key: str, model: str, provider: str = "") -> str:
+def _read_tool(field: str, value: str) -> str:
+    """Return the name of a tool, of all tools of a server, or of each tool, if it can be one; ScopeError."""
+    server, _, tool = value.partition("/")
+    if value == EACH or not value:
+        return read_name(field, value)
+    if not server or not tool:
+        raise ScopeError(f"{field} is SERVER/TOOL, SERVER{ALL_TOOLS} or {EACH}: {value[:64]!r}")
+    if EACH in server or (EACH in tool and tool != EACH):
+        raise ScopeError(
+            f"{field}: {EACH} stands for all tools of a server, or alone for each tool"
+        )
+    read_name(field, value.removesuffix(EACH))
+    return value
+
+
+def scope_text(tenant: str, key: str, model: str, provider: str = "", tool: str = "") -> str:
     """Return the text of these names; empty ones are not named."""
-    values = zip(FIELDS, (tenant, key, model, provider), strict=True)
+    values = zip(FIELDS, (tenant, key, model, provider, tool), strict=True)
     named = [(field, value) for field, value in values if value]
-    return ",".join(f"{field}={_short(value, _ROOM[len(named)])}" for field, value in named)
+    room = _ROOM.get(len(named), _ROOM[NAMED_MAX])
+    return ",".join(f"{field}={_short_of(field, value, room)}" for field, value in named)
 
 
 def patterns(text: str) -> Iterator[str]:
     """Yield the scopes that speak of this one, which names no `*`, the most exact first.
 
-    Of two with the same number of exact names the one that names the key is first, then the one with the tenant.
+    Of two with the same number of exact names the one that names the key is first, then the one with the tenant, then
+    the one with the model. All tools of a server together are none of those that `tool=*` speaks of.
     """
     parts = _parts(text)
-    choices = sorted(
-        product((0, 1), repeat=len(parts)), key=lambda each: (sum(each), _order(parts, each))
-    )
+    may_be_each = [(0,) if _is_all_tools(*part) else (0, 1) for part in parts]
+    choices = sorted(product(*may_be_each), key=lambda each: (sum(each), _order(parts, each)))
     for each in choices:
         yield ",".join(
             f"{field}={EACH if one else value}"
@@ -111,7 +139,7 @@ def patterns(text: str) -> Iterator[str]:
 
 def is_instance(text: str) -> bool:
     """Whether this may be the scope of one request: nothing in it is named twice, or `*`."""
-    if text.count(",") >= len(FIELDS):
+    if text.count(",") >= NAMED_MAX:
         return False
     parts = _parts(text)
     fields = [field for field, _ in parts]
@@ -131,6 +159,23 @@ def _parts(text: str) -> Sequence[tuple[str, str]]:
 def _order(parts: Sequence[tuple[str, str]], each: Sequence[int]) -> tuple[int, ...]:
     by_field = {field: one for (field, _), one in zip(parts, each, strict=True)}
     return tuple(by_field.get(field, 0) for field in ("key", "tenant", "model"))
+
+
+def _is_all_tools(field: str, value: str) -> bool:
+    return field == TOOL and value.endswith(ALL_TOOLS)
+
+
+def _short_of(field: str, value: str, room: int) -> str:
+    if field != TOOL or value == EACH:
+        return _short(value, room)
+    server, _, tool = value.partition("/")
+    if tool == EACH:
+        return _short(server, room - len(ALL_TOOLS)) + ALL_TOOLS
+    if len(said := quote(value, safe=_PLAIN)) <= room:
+        return said
+    # Each by itself, so that what is left still names a server and a tool.
+    server = _short(server, room // 2 - 1)
+    return f"{server}/{_short(tool, room - len(server) - 1)}"
 
 
 def _short(value: str, room: int) -> str:

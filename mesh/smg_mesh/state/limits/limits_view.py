@@ -17,7 +17,7 @@ import msgspec
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.hybrid_clock import hlc_ms
 from smg_mesh.crdt.namespace import Heard, Namespace, StateError
-from smg_mesh.escrow.limit_model import Limit, Unit
+from smg_mesh.escrow.limit_model import Limit
 from smg_mesh.state.limits.limit_parser import FIELDS as RULE_FIELDS
 from smg_mesh.state.limits.limit_parser import LimitError, read_rule
 from smg_mesh.state.limits.limit_records import Kept, LimitRecords, read_held, stored
@@ -25,24 +25,20 @@ from smg_mesh.state.limits.limit_rule import (
     Amount,
     LimitRule,
     Older,
-    OnExhausted,
-    Reserve,
     limit_key,
     parse_key,
-    place,
     read_record,
     write_record,
 )
 from smg_mesh.state.limits.limit_scope import (
-    EACH,
-    FIELDS,
     GLOBAL,
     PROVIDER,
+    Scope,
     ScopeError,
     is_instance,
     read_scope,
-    scope_text,
 )
+from smg_mesh.state.limits.matched_limit import Matched, matches, matches_of_run
 from smg_mesh.state.limits.older_amounts import fewer, limit_of
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
@@ -54,20 +50,6 @@ _NOTHING: Final = bytes(8)
 _CACHED_MAX: Final = 65_536
 _SWEPT_MAX: Final = 16
 """Records of rules that were taken away are dropped so many at a time, with a write."""
-
-
-class Matched(msgspec.Struct, frozen=True):
-    """One limit that a request meets. `scope` is that of the rule, `key` that of the instance of it."""
-
-    key: str
-    scope: str
-    unit: Unit
-    amount: int
-    window_ms: int
-    """0 for what is open at a time."""
-    reserve: Reserve
-    on_exhausted: OnExhausted
-    cached_weight: float
 
 
 class RuleValue(msgspec.Struct, frozen=True):
@@ -142,26 +124,18 @@ class LimitsView:
         Names are those of the request, and empty where it has none: a rule that names a tenant is
         not for requests without one, whatever it names.
         """
-        return self._matching(dict(zip(FIELDS, (tenant, key_id, model, ""), strict=True)))
+        return matches(self._records, Scope(tenant, key_id, model))
 
     def of_provider(self, provider: str) -> Sequence[Matched]:
         """Return every limit that a call of that provider meets, whoever it is made for."""
-        names = dict(zip(FIELDS, ("", "", "", provider), strict=True))
-        return self._matching(names, at_least=PROVIDER)
+        return matches(self._records, Scope(provider=provider), at_least=PROVIDER)
 
-    def _matching(self, names: Mapping[str, str], at_least: str = "") -> Sequence[Matched]:
-        found: list[Matched] = []
-        for form in self._records.forms():
-            values = [names[field] if field in form else "" for field in FIELDS]
-            if any(names[field] in ("", EACH) for field in form):
-                continue
-            if at_least and at_least not in form:
-                continue
-            instance = scope_text(*values)
-            kept = self._records.most_exact(instance)
-            if kept is not None:
-                found += (_matched(kept, instance, amount) for amount in kept.record.limits)
-        return tuple(sorted(found, key=lambda one: (place(one.unit, one.window_ms), one.key)))
+    def of_tool(self, tenant: str, key_id: str, model: str, tool: str) -> Sequence[Matched]:
+        """Return every limit that a run of that tool, `SERVER/TOOL`, meets: its own, and those of all of its server's.
+
+        Names are those of the request whose model calls it, and empty where it has none.
+        """
+        return matches_of_run(self._records, Scope(tenant, key_id, model, tool=tool))
 
     # ── The rules themselves ─────────────────────────────────────────────────
 
@@ -365,20 +339,6 @@ class LimitsView:
             if max(amount, one.amount) - amount * (1 - standing) < one.amount * one.standing
         )
         return max((moment_ms for moment_ms in from_ms if moment_ms > now_ms), default=0)
-
-
-def _matched(kept: Kept, instance: str, amount: Amount) -> Matched:
-    rule = kept.record
-    return Matched(
-        key=limit_key(instance, amount.unit, amount.window_ms),
-        scope=stored(rule.scope),
-        unit=amount.unit,
-        amount=amount.amount,
-        window_ms=amount.window_ms,
-        reserve=rule.reserve,
-        on_exhausted=rule.on_exhausted,
-        cached_weight=rule.cached_weight,
-    )
 
 
 def _value(

@@ -43,7 +43,8 @@ Scope = Annotated[
         "--scope",
         metavar="SCOPE",
         help="Whose requests: tenant=NAME, key=ID, model=NAME, or several with commas; provider=NAME: the calls of a "
-        "provider, whoever they are made for; * for each by itself; global: all.",
+        "provider, whoever they are made for; tool=SERVER/TOOL or tool=SERVER/*: runs of a tool, or of all of a server's; "
+        "* for each by itself; global: all.",
     ),
 ]
 Named = Annotated[
@@ -67,9 +68,14 @@ InputTokens = Annotated[Amounts, typer.Option(metavar=_PER, help="Tokens of prom
 OutputTokens = Annotated[Amounts, typer.Option(metavar=_PER, help="Tokens of answers.")]
 Cost = Annotated[
     Amounts,
-    typer.Option(metavar=_PER, help="In your currency, by the models' prices: 25.50/day."),
+    typer.Option(
+        metavar=_PER,
+        help="In your currency, by the prices of models, or of a tool's runs: 25.50/day.",
+    ),
 ]
-Concurrency = Annotated[int | None, typer.Option(metavar="N", help="So many requests at a time.")]
+Concurrency = Annotated[
+    int | None, typer.Option(metavar="N", help="So many requests, or runs, at a time.")
+]
 Mode = Annotated[
     str,
     typer.Option(
@@ -175,6 +181,7 @@ def set_limit(
     smg-admin limits set --scope tenant=acme --requests 60/minute --requests 5/second --mode strict
     smg-admin limits set --scope 'tenant=*,model=llama-3.1-8b' --tokens 100000/minute --concurrency 8
     smg-admin limits set --scope provider=openai-a --requests 10/second --mode strict
+    smg-admin limits set --scope 'tenant=*,tool=search/*' --requests 100/day --cost 2.50/day
     """
     options = options_of(context)
     said = {
@@ -254,8 +261,8 @@ def _said_scope(named: str, scope: str, *, question: str = "") -> str:
             raise AdminError("nothing was changed")
         return _ALL
     raise typer.BadParameter(
-        "say whose requests: --scope tenant=NAME, key=ID, model=NAME, provider=NAME for its calls, or --scope global for "
-        "all of them together",
+        "say whose requests: --scope tenant=NAME, key=ID, model=NAME, provider=NAME for its calls, tool=SERVER/TOOL for "
+        "runs of it, or --scope global for all requests together",
         param_hint="--scope",
     )
 

@@ -19,11 +19,19 @@ _COUNTS: Final[Mapping[str, str]] = {
     "completion_tokens": "ANSWER",
 }
 _OF_VENDORS: Final[Mapping[str, str]] = {"cache_write_tokens": "WRITTEN", "calls": "CALLS"}
+_OF_TOOLS: Final[Mapping[str, str]] = {
+    "tool_runs": "RUNS",
+    "failed_tool_runs": "FAILED",
+    "tool_ms": "SECONDS",
+    "tool_bytes": "BYTES",
+}
 _TOTAL: Final = "TOTAL"
 
 Tenant = Annotated[str, typer.Option(metavar="NAME", help="Only of this tenant.")]
 Model = Annotated[str, typer.Option(metavar="NAME", help="Only of this model.")]
 Provider = Annotated[str, typer.Option(metavar="NAME", help="Only at this provider.")]
+Tool = Annotated[str, typer.Option(metavar="SERVER/TOOL", help="Only runs of this tool.")]
+Server = Annotated[str, typer.Option(metavar="NAME", help="Only runs of tools of this server.")]
 KeyId = Annotated[str, typer.Option(metavar="ID", help="Only of this API key.")]
 Since = Annotated[
     str,
@@ -33,7 +41,8 @@ Until = Annotated[str, typer.Option(metavar="WHEN", help="Up to then, instead of
 By = Annotated[
     str,
     typer.Option(
-        metavar="WHAT", help="Rows apart by any of hour, day, tenant, key, model, provider."
+        metavar="WHAT",
+        help="Rows apart by any of hour, day, tenant, key, model, provider, server, tool.",
     ),
 ]
 
@@ -44,6 +53,8 @@ def usage(
     model: Model = "",
     key_id: KeyId = "",
     provider: Provider = "",
+    tool: Tool = "",
+    server: Server = "",
     since: Since = "24h",
     until: Until = "",
     by: By = "tenant,model",
@@ -51,11 +62,13 @@ def usage(
     """Show what requests used: how many, their tokens, and what they cost.
 
     WRITTEN are tokens of prompts that went into a vendor's cache, CALLS those of vendors, which may be more than
-    requests: a call that broke off is billed as well.
+    requests: a call that broke off is billed as well. RUNS are those of tools that this cluster ran for models, which are
+    no requests; FAILED some of them, SECONDS the time and BYTES the length of their results together.
 
     \b
     smg-admin usage --since 7d --by day,tenant
     smg-admin usage --by provider,model
+    smg-admin usage --by tool,tenant
     smg-admin usage --tenant acme --since 2026-11-01 --until 2026-12-01 --json
     """
     options = options_of(context)
@@ -64,6 +77,8 @@ def usage(
         "model": model,
         "key": key_id,
         "provider": provider,
+        "tool": tool,
+        "server": server,
         "from": since,
         "to": until,
         "by": by,
@@ -74,7 +89,12 @@ def usage(
         print_json(answer)
         return
     names: Sequence[str] = answer["by"]
-    shown = {**_COUNTS, **_OF_VENDORS} if answer["total"].get("calls") else _COUNTS
+    total: Mapping[str, int] = answer["total"]
+    shown = {
+        **_COUNTS,
+        **(_OF_VENDORS if total.get("calls") else {}),
+        **(_OF_TOOLS if total.get("tool_runs") else {}),
+    }
     columns = (*map(str.upper, names), *shown.values(), "COST")
     print_table(columns, _rows(answer, shown), empty="Nothing was used.")
     for line in _notes(answer):
@@ -91,7 +111,12 @@ def _rows(answer: Mapping[str, Any], shown: Mapping[str, str]) -> Iterator[tuple
 
 
 def _counts(row: Mapping[str, Any], shown: Mapping[str, str]) -> tuple[object, ...]:
-    return (*(row[name] for name in shown), f"{Decimal(row['cost_micro']) / _MILLION:f}")
+    return (*(_count(name, row) for name in shown), f"{Decimal(row['cost_micro']) / _MILLION:f}")
+
+
+def _count(name: str, row: Mapping[str, Any]) -> object:
+    # In seconds it is read; the API has milliseconds, whole numbers like all others.
+    return f"{row[name] / 1000:.1f}" if name == "tool_ms" else row[name]
 
 
 def _notes(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -34,6 +34,8 @@ from smg_node.core.prices.price_list import PriceList
 
 ROWS_MAX: Final = 1_000
 """Of an hour; what does not fit is counted as others'. A day then has at most a few megabytes."""
+TOOL_ROWS_MAX: Final = 1_000
+"""The same of rows of tools, which take no room from the others."""
 PAIRS_MAX: Final = 1_000
 """Of a tenant and a model, and of a provider and a model, that scrapes see apart."""
 HOURS_MAX: Final = 48
@@ -42,6 +44,7 @@ EARLY_MS: Final = 60_000
 """A clock that is put back by less than this does not begin the hour before it once more."""
 AT_ONCE: Final = 64
 """So many requests are counted together."""
+_OTHERS_TOOLS: Final[Who] = (OTHER, OTHER, OTHER, "", OTHER)
 _UNSERVED: Final = 501
 """Nobody here can do that: it was nobody's work, and may have been tried in another way."""
 
@@ -55,12 +58,14 @@ _answer_of: Final = attrgetter("completion_tokens")
 class _Hour:
     """One hour's counts, and how much of them is known to be written."""
 
-    __slots__ = ("hour", "part", "rows", "written")
+    __slots__ = ("hour", "part", "rows", "tools", "written")
 
     def __init__(self, hour: int, part: str) -> None:
         self.hour = hour
         self.part = part
         self.rows: dict[Who, Counts] = {}
+        self.tools = 0
+        """How many of them are of tools."""
         self.written: dict[Who, int] = {}
 
     def lines(self) -> Iterable[Line]:
@@ -104,9 +109,7 @@ class UsageBook:
 
     def record(self, outcome: Outcome) -> None:
         """Count a finished request, however it ended: soon, and before the counts are read."""
-        now_ms = outcome.ended_ms or self._now_ms()
-        if now_ms >= self._ends_ms or now_ms < self._begins_ms:
-            self._hour = self._begun(now_ms)
+        self._turn(outcome.ended_ms or self._now_ms())
         late = self._late
         late.append(outcome)
         if len(late) >= AT_ONCE:
@@ -114,6 +117,24 @@ class UsageBook:
         if not self._dirty:
             self._dirty = True
             self._changed()
+
+    def record_run(self, who: Who, *, failed: bool, run_ms: int, run_bytes: int, pico: int) -> None:
+        """Count the run of a tool that is over, and what it cost."""
+        self._turn(self._now_ms())
+        counts = self._row(who)
+        counts.runs += 1
+        counts.failed += failed
+        counts.run_ms += run_ms
+        counts.run_bytes += run_bytes
+        counts.pay(pico)
+        if not self._dirty:
+            self._dirty = True
+            self._changed()
+
+    def _turn(self, now_ms: int) -> None:
+        """Begin another hour where this moment is of one."""
+        if now_ms >= self._ends_ms or now_ms < self._begins_ms:
+            self._hour = self._begun(now_ms)
 
     def _settle(self) -> None:
         """Count those that were only put aside, column by column where several are alike; all are of the present hour."""
@@ -130,7 +151,7 @@ class UsageBook:
                     over.append(one)
             if not over:
                 continue
-            counts = self._row((tenant, key_id, model, ""))
+            counts = self._row((tenant, key_id, model, "", ""))
             if kind == "ok":
                 counts.requests += len(over)
                 self._charge(counts, model, over)
@@ -144,13 +165,13 @@ class UsageBook:
     def _bill(self, outcome: Outcome) -> None:
         """Count a request that vendors have worked on: as one of the last of them, its calls with each."""
         owner = (outcome.tenant, outcome.key_id, outcome.model)
-        last = self._row((*owner, outcome.bills[-1].provider))
+        last = self._row((*owner, outcome.bills[-1].provider, ""))
         if outcome.kind == "refused":
             last.refused += 1
         else:
             last.requests += 1
         for bill in outcome.bills:
-            self._row((*owner, bill.provider)).charge(bill)
+            self._row((*owner, bill.provider, "")).charge(bill)
 
     def _charge(self, counts: Counts, model: str, over: Sequence[Outcome]) -> None:
         prompts, answers = list(map(_prompt_of, over)), list(map(_answer_of, over))
@@ -172,8 +193,13 @@ class UsageBook:
         found = rows.get(who)
         if found is not None:
             return found
-        if len(rows) >= ROWS_MAX:
-            who = (OTHER, OTHER, OTHER, OTHER if who[-1] else "")
+        hour, of_tool = self._hour, bool(who[-1])
+        full = hour.tools >= TOOL_ROWS_MAX if of_tool else len(rows) - hour.tools >= ROWS_MAX
+        if full:
+            who = _OTHERS_TOOLS if of_tool else (OTHER, OTHER, OTHER, OTHER if who[3] else "", "")
+            if who in rows:
+                return rows[who]
+        hour.tools += of_tool
         return rows.setdefault(who, Counts())
 
     def _begun(self, now_ms: int) -> _Hour:
@@ -202,15 +228,14 @@ class UsageBook:
         lines = self.lines()
         for hour in self._hours:
             hour.rows.clear()
+            hour.tools = 0
         self._hours = [self._hour]
         return lines
 
     def take(self, lines: Iterable[Line]) -> None:
         """Count what another book has drained as used now: it is a tenth of a second old."""
         self._settle()
-        now_ms = self._now_ms()
-        if now_ms >= self._ends_ms or now_ms < self._begins_ms:
-            self._hour = self._begun(now_ms)
+        self._turn(self._now_ms())
         for one in lines:
             self._row(one.who).add(one)
         if not self._dirty:
@@ -271,7 +296,7 @@ class UsageBook:
 
 def _fold(pairs: dict[tuple[str, str], Counts], hour: _Hour, *, of_providers: bool = False) -> None:
     """Add an hour to the sums by tenant, or provider, and model; an owner that has a row keeps it."""
-    for (tenant, _, model, provider), counts in hour.rows.items():
+    for (tenant, _, model, provider, _), counts in hour.rows.items():
         if of_providers and not provider:
             continue
         pair = (provider if of_providers else tenant or NONE, model or NONE)

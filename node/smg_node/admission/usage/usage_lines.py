@@ -13,14 +13,17 @@ OTHER: Final = "(other)"
 NONE: Final = "(none)"
 """Neither can be the name of a tenant: those have no brackets."""
 AT_PROVIDER: Final = "@"
-"""Stands before the provider in a part's name: a release that knows of no providers takes its rows for other parts."""
-Who: TypeAlias = tuple[str, str, str, str]
-"""Tenant, id of the key, model, provider; empty where there was none."""
+"""Stands before the provider, or the tool, in a part's name: a release that does not know of those takes such rows for
+other parts.
+"""
+Who: TypeAlias = tuple[str, str, str, str, str]
+"""Tenant, id of the key, model, provider, tool as `SERVER/TOOL`; empty where there was none."""
 
 
 class Counts:
     """Sums of one group. `cached` and `written` are parts of `prompt`. `calls` were billed by vendors: `unpriced` of them
-    at no known price, `estimated` by what came of an answer that broke off. `pico` is what `cost` lacks.
+    at no known price, `estimated` by what came of an answer that broke off. `runs` are those of tools, `failed` some of
+    them. `pico` is what `cost` lacks.
     """
 
     __slots__ = (
@@ -29,10 +32,14 @@ class Counts:
         "calls",
         "cost",
         "estimated",
+        "failed",
         "pico",
         "prompt",
         "refused",
         "requests",
+        "run_bytes",
+        "run_ms",
+        "runs",
         "unpriced",
         "written",
     )
@@ -49,6 +56,10 @@ class Counts:
         self.calls = 0
         self.unpriced = 0
         self.estimated = 0
+        self.runs = 0
+        self.failed = 0
+        self.run_ms = 0
+        self.run_bytes = 0
 
     def add(self, other: "Counts | Line") -> None:
         """Add these amounts."""
@@ -61,6 +72,10 @@ class Counts:
         self.calls += other.calls
         self.unpriced += other.unpriced
         self.estimated += other.estimated
+        self.runs += other.runs
+        self.failed += other.failed
+        self.run_ms += other.run_ms
+        self.run_bytes += other.run_bytes
         self.cost += other.cost
         self.pay(other.pico)
 
@@ -104,23 +119,29 @@ class Line(msgspec.Struct, frozen=True, array_like=True):
     calls: int = 0
     unpriced: int = 0
     estimated: int = 0
+    tool: str = ""
+    runs: int = 0
+    failed: int = 0
+    run_ms: int = 0
+    run_bytes: int = 0
 
     @property
     def who(self) -> Who:
-        """The owner: tenant, key, model and provider."""
-        return self.tenant, self.key_id, self.model, self.provider
+        """The owner: tenant, key, model, provider and tool."""
+        return self.tenant, self.key_id, self.model, self.provider, self.tool
 
     @property
     def events(self) -> int:
         """How often anything was counted: of two lines of one part the one with more is the later one."""
-        return self.requests + self.refused + self.calls
+        return self.requests + self.refused + self.calls + self.runs
 
 
 def line(part: str, hour: int, who: Who, counts: Counts) -> Line:
     """Return what is written of these counts."""
-    tenant, key_id, model, provider = who
+    tenant, key_id, model, provider, tool = who
+    apart = provider or tool
     return Line(
-        f"{part}{AT_PROVIDER}{provider}" if provider else part,
+        f"{part}{AT_PROVIDER}{apart}" if apart else part,
         hour,
         tenant,
         key_id,
@@ -137,6 +158,11 @@ def line(part: str, hour: int, who: Who, counts: Counts) -> Line:
         counts.calls,
         counts.unpriced,
         counts.estimated,
+        tool,
+        counts.runs,
+        counts.failed,
+        counts.run_ms,
+        counts.run_bytes,
     )
 
 

@@ -15,6 +15,7 @@ from smg_node.admission.usage.usage_lines import HOUR_MS, NONE, OTHER, Counts, L
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.cluster.usage.usage_log import DAYS_KEPT
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.run_name import server_of
 from smg_node.http.ports.node import MemberRow
 from smg_node.http.ports.usage import Amounts, Aspect, UsageQuery, UsageRow, UsageSums
 
@@ -31,8 +32,8 @@ TOGETHER: Final = -1
 _ASKED_AT_ONCE_MAX: Final = 16
 _LIVING: Final = ("alive", "suspect")
 
-Group: TypeAlias = tuple[int, str, str, str, str]
-"""Hour, tenant, key, model, provider; zero and empty where rows are not apart by it."""
+Group: TypeAlias = tuple[int, str, str, str, str, str]
+"""Hour, tenant, key, model, provider, tool or its server; zero and empty where rows are not apart by it."""
 
 
 class Kept(Protocol):
@@ -51,6 +52,8 @@ class _Question(msgspec.Struct, frozen=True):
     key: str | None = None
     model: str | None = None
     provider: str | None = None
+    tool: str | None = None
+    server: str | None = None
 
 
 class _Said(msgspec.Struct, frozen=True):
@@ -88,11 +91,13 @@ class ClusterUsage:
         question = _Question(
             max(wish.first, oldest),
             max(wish.end, oldest),
-            tuple(wish.by),
+            _asked_by(wish),
             wish.tenant,
             wish.key,
             wish.model,
             wish.provider,
+            wish.tool,
+            wish.server,
         )
         rows = {row.name: row for row in self._members()}
         living = [name for name, row in rows.items() if row.state in _LIVING and not row.me]
@@ -107,11 +112,11 @@ class ClusterUsage:
         parts = {self._name: said, **dict(zip(sorted(living), answers, strict=True))}
         silent |= {name: one.trouble for name, one in parts.items() if one.trouble}
         told = (one for part in parts.values() for one in part.lines)
-        lines, cut = _fitting(grouped(told, question.by), ROWS_MAX)
+        lines, cut = _fitting(grouped(told, wish.by), ROWS_MAX)
         return UsageSums(
             first=question.first,
             end=question.end,
-            rows=[_row(one, question.by) for one in lines],
+            rows=[_row(one, wish.by) for one in lines],
             total=_total(lines),
             exact=not silent,
             cut=cut + sum(part.cut for part in parts.values()),
@@ -190,16 +195,28 @@ class ClusterUsage:
             return _Said([], 0, "it says nothing that is understood here")
 
 
+def _asked_by(wish: UsageQuery) -> tuple[Aspect, ...]:
+    """Return what rows of other nodes are to be apart by: a release that cannot leave other tools out then says that it
+    does not understand, and does not answer for all of them.
+    """
+    of_tools = wish.tool is not None or wish.server is not None
+    return (*wish.by, "tool") if of_tools and "tool" not in wish.by else tuple(wish.by)
+
+
 def selected(lines: Iterable[Line], question: _Question) -> Iterable[Line]:
     """Yield what is asked for; rows that stand for several owners match no owner by name."""
     wanted = tuple(
         None if wish is None else "" if wish == NONE else wish
-        for wish in (question.tenant, question.key, question.model, question.provider)
+        for wish in (
+            *(question.tenant, question.key, question.model, question.provider),
+            *(question.tool, question.server),
+        )
     )
     for one in lines:
         if not one.events or not question.first <= one.hour < question.end:
             continue
-        if all(wish is None or wish == said for wish, said in zip(wanted, one.who, strict=True)):
+        said = (*one.who, server_of(one.tool))
+        if all(wish is None or wish == name for wish, name in zip(wanted, said, strict=True)):
             yield one
 
 
@@ -209,8 +226,10 @@ def grouped(lines: Iterable[Line], by: Sequence[Aspect]) -> list[Line]:
     for one in lines:
         groups.setdefault(_group(one, by), Counts()).add(one)
     return [
-        line("", hour, (tenant, key, model, provider), counts)
-        for (hour, tenant, key, model, provider), counts in sorted(groups.items(), key=_group_of)
+        line("", hour, (tenant, key, model, provider, tool), counts)
+        for (hour, tenant, key, model, provider, tool), counts in sorted(
+            groups.items(), key=_group_of
+        )
     ]
 
 
@@ -230,6 +249,7 @@ def _group(one: Line, by: Sequence[Aspect]) -> Group:
         one.key_id if "key" in by else "",
         one.model if "model" in by else "",
         one.provider if "provider" in by else "",
+        one.tool if "tool" in by else server_of(one.tool) if "server" in by else "",
     )
 
 
@@ -243,13 +263,14 @@ def _fitting(lines: Sequence[Line], most: int) -> tuple[list[Line], int]:
     for one in rest:
         together.add(one)
     kept.sort(key=lambda one: (one.hour, one.who))
-    return [line("", TOGETHER, (OTHER, OTHER, OTHER, OTHER), together), *kept], len(rest)
+    return [line("", TOGETHER, (OTHER, OTHER, OTHER, OTHER, OTHER), together), *kept], len(rest)
 
 
 def _row(one: Line, by: Sequence[Aspect]) -> UsageRow:
     apart = one.hour != TOGETHER and ("hour" in by or "day" in by)
     hour = one.hour if apart else None
-    return UsageRow(hour, one.tenant, one.key_id, one.model, _amounts(one), one.provider)
+    owner = (one.tenant, one.key_id, one.model, _amounts(one), one.provider)
+    return UsageRow(hour, *owner, one.tool if "tool" in by else "", server_of(one.tool))
 
 
 def _total(lines: Iterable[Line]) -> Amounts:
@@ -271,4 +292,8 @@ def _amounts(of: Line | Counts) -> Amounts:
         of.calls,
         of.unpriced,
         of.estimated,
+        of.runs,
+        of.failed,
+        of.run_ms,
+        of.run_bytes,
     )

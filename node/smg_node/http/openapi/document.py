@@ -18,7 +18,8 @@ _SEGMENT: Final = {"type": "string", "minLength": 1}
 _SCOPE: Final = {
     "type": "string",
     "pattern": "^(global|(tenant|key|model)=[A-Za-z0-9._/:@+~-]{1,120})$",
-    "description": "`tenant=…`, `key=…` or `model=…`, several with commas; `provider=…`; or `global`.",
+    "description": "`tenant=…`, `key=…` or `model=…`, several with commas; `provider=…`; `tool=SERVER/TOOL` or "
+    "`tool=SERVER/*`, with at most two of the first three; or `global`.",
 }
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "If-Match": {"type": "string", "pattern": r'^("[0-9]{1,20}"|[0-9]{1,20}|\*)$'},

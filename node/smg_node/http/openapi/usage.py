@@ -20,6 +20,10 @@ _COUNTS: Final[Mapping[str, Any]] = dict.fromkeys(
         "calls",
         "unpriced_calls",
         "estimated_calls",
+        "tool_runs",
+        "failed_tool_runs",
+        "tool_ms",
+        "tool_bytes",
     ),
     _COUNT,
 )
@@ -30,6 +34,8 @@ _NAMES: Final[Mapping[str, Any]] = {
     "key": _TEXT,
     "model": _TEXT,
     "provider": _TEXT,
+    "server": _TEXT,
+    "tool": _TEXT,
 }
 
 USAGE_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -68,6 +74,10 @@ _USED: Final = {
     "calls": 1_210,
     "unpriced_calls": 0,
     "estimated_calls": 3,
+    "tool_runs": 310,
+    "failed_tool_runs": 4,
+    "tool_ms": 148_200,
+    "tool_bytes": 1_904_331,
 }
 
 USAGE_EXAMPLES: Final[Mapping[str, Any]] = {

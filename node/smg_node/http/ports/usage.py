@@ -5,14 +5,23 @@ from typing import Final, Literal, Protocol, TypeAlias
 
 import msgspec
 
-Aspect: TypeAlias = Literal["hour", "day", "tenant", "key", "model", "provider"]
-ASPECTS: Final[tuple[Aspect, ...]] = ("hour", "day", "tenant", "key", "model", "provider")
+Aspect: TypeAlias = Literal["hour", "day", "tenant", "key", "model", "provider", "server", "tool"]
+ASPECTS: Final[tuple[Aspect, ...]] = (
+    "hour",
+    "day",
+    "tenant",
+    "key",
+    "model",
+    "provider",
+    "server",
+    "tool",
+)
 """What rows may be apart by, in the order in which they are sorted."""
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
     """Filter of usage: whole UTC hours since the epoch, `first` and before `end`. None is all of
-    them.
+    them. `tool` is `SERVER/TOOL`, `server` a server of tools.
     """
 
     first: int
@@ -22,12 +31,15 @@ class UsageQuery(msgspec.Struct, frozen=True):
     key: str | None = None
     model: str | None = None
     provider: str | None = None
+    tool: str | None = None
+    server: str | None = None
 
 
 class Amounts(msgspec.Struct, frozen=True):
     """Amounts used. Cached tokens, and those written into vendors' caches, are parts of the prompt's; cost is in
     millionths of the currency. `calls` are those of vendors; the cost of `unpriced_calls` is unknown, the tokens of
-    `estimated_calls` are those that came before an answer broke off.
+    `estimated_calls` are those that came before an answer broke off. `tool_runs` are runs of tools, which are no requests;
+    `tool_ms` is how long they took together, `tool_bytes` how long their results were.
     """
 
     requests: int = 0
@@ -40,6 +52,10 @@ class Amounts(msgspec.Struct, frozen=True):
     calls: int = 0
     unpriced_calls: int = 0
     estimated_calls: int = 0
+    tool_runs: int = 0
+    failed_tool_runs: int = 0
+    tool_ms: int = 0
+    tool_bytes: int = 0
 
 
 class UsageRow(msgspec.Struct, frozen=True):
@@ -53,6 +69,8 @@ class UsageRow(msgspec.Struct, frozen=True):
     model: str
     used: Amounts
     provider: str = ""
+    tool: str = ""
+    server: str = ""
 
 
 class UsageSums(msgspec.Struct, frozen=True):

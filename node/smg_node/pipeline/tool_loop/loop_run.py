@@ -166,8 +166,9 @@ class ToolLoopRun:
             allowed=plan.allowed,
             waits=parts.approvals is not None,
         )
+        model = self._request.model
         runs = ToolRuns(
-            parts, toolbox, ledger, outlet, self._context, self._id, plan.searched_clients()
+            parts, toolbox, ledger, outlet, self._context, self._id, model, plan.searched_clients()
         )
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = parts.options().rounds_max
@@ -184,7 +185,7 @@ class ToolLoopRun:
                 return
             if outlet.full:
                 await outlet.ready()
-            self._context = msgspec.structs.replace(self._context, token="")
+            self._context = msgspec.structs.replace(self._context, token="", goes_on=True)
 
     async def _prior(
         self, outlet: LoopOutlet, plan: PassPlan, ledger: CallLedger, runs: ToolRuns

@@ -52,7 +52,7 @@ class _OpenRun:
 
 
 class ToolRuns:
-    """Runs of one answer. `answer_id` begins their keys; `client_tools` may be found by a search as well."""
+    """Runs of one answer. `answer_id` begins their keys, `model` makes the calls; `client_tools` may be found by a search as well."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class ToolRuns:
         outlet: LoopOutlet,
         context: RequestContext,
         answer_id: str,
+        model: str,
         client_tools: tuple[SearchedTool, ...] = (),
     ) -> None:
         self._parts = parts
@@ -70,6 +71,7 @@ class ToolRuns:
         self._outlet = outlet
         self._context = context
         self._answer_id = answer_id
+        self._model = model
         self._client_tools = client_tools
         self._options = parts.options()
         self._servers = parts.servers()
@@ -300,6 +302,7 @@ class ToolRuns:
             sending=sending,
             noted=noted,
             total_s=max(0.0, min(own_s, left_s) if own_s else left_s),
+            model=self._model,
         )
 
 

@@ -31,6 +31,7 @@ def read_used(content: bytes) -> list[Line]:
         (
             *(one.requests, one.refused, one.prompt, one.cached, one.answer, one.cost, one.pico),
             *(one.written, one.calls, one.unpriced, one.estimated),
+            *(one.runs, one.failed, one.run_ms, one.run_bytes),
         )
         for one in lines
     )

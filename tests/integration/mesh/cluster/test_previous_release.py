@@ -155,6 +155,25 @@ def test_a_strict_limit_holds_to_the_request_across_releases(mixed: Mixed) -> No
     trio.on_all(lambda node: call(node, "GET", path).status == 404, "having no limit")
 
 
+def test_a_limit_of_tools_is_none_of_requests_to_nodes_that_do_not_know_it(mixed: Mixed) -> None:
+    trio = mixed.trio
+    scopes = ("tool=*", "tool=search/*", f"model={MODEL},tool=search/web")
+    for scope in scopes:
+        words = ("--scope", scope, "--requests", "0/day", "--cost", "0/day", "--concurrency", "0")
+        made = trio["a"].admin("limits", "set", *words)
+        assert made.code == 0, made.err
+    trio.all_agree()
+    # Read without the tool, each is a limit of nothing on all requests, or on those of the model.
+    for node in trio.living:
+        assert [chat(node, MODEL).status for _ in range(3)] == [200] * 3
+    assert trio["a"].admin("limits", "list").out.count("tool=") == len(scopes)
+    for name in "bc":
+        assert call(trio[name], "GET", f"/v1/cluster/limits/{scopes[1]}").status == 400
+    for scope in scopes:
+        assert trio["a"].admin("limits", "unset", scope).code == 0
+    trio.all_agree()
+
+
 def test_a_provider_defined_on_a_new_node_leaves_the_old_ones_as_they_are(
     mixed: Mixed, vendor: str
 ) -> None:

@@ -70,6 +70,8 @@ _GOOGLE_PAGE: Final[Mapping[str, Schema]] = {
 _USAGE: Final[Mapping[str, Schema]] = {
     "model": _NAME,
     "key": _NAME,
+    "server": _NAME,
+    "tool": _NAME,
     "from": _MOMENT,
     "to": _MOMENT,
     "by": {**_list_of(ASPECTS), "minItems": 1},

@@ -75,6 +75,8 @@ class UsageRoutes:
             key=_name(request, "key"),
             model=_name(request, "model"),
             provider=provider,
+            tool=_name(request, "tool"),
+            server=_name(request, "server"),
         )
         sums = await self._desk.usage(wish)
         return json_reply(_shown(self._node, wish.by, sums))
@@ -144,6 +146,8 @@ def _names(row: UsageRow, by: Sequence[Aspect]) -> Mapping[str, Any]:
         "key": row.key,
         "model": row.model,
         "provider": row.provider,
+        "server": row.server,
+        "tool": row.tool,
     }
     return {aspect: said[aspect] for aspect in by}
 
@@ -160,6 +164,10 @@ def _counts(used: Amounts) -> Mapping[str, int]:
         "calls": used.calls,
         "unpriced_calls": used.unpriced_calls,
         "estimated_calls": used.estimated_calls,
+        "tool_runs": used.tool_runs,
+        "failed_tool_runs": used.failed_tool_runs,
+        "tool_ms": used.tool_ms,
+        "tool_bytes": used.tool_bytes,
     }
 
 

@@ -24,7 +24,8 @@ USAGE_CACHED_TOKENS = _of_tenants("cached_tokens", "Tokens of their prompts that
 USAGE_COMPLETION_TOKENS = _of_tenants("completion_tokens", "Tokens of their answers.")
 USAGE_COST_MICRO = _of_tenants(
     "cost_micro",
-    "What they cost by the prices that were set for their models, in millionths of your currency.",
+    "What they cost by the prices that were set for their models, in millionths of your currency; what runs of tools cost"
+    " is of the model `(none)`.",
 )
 _OF_PROVIDERS: Final = ("provider", "model")
 PROVIDER_COST_MICRO = Metric(

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from smg_mesh.escrow.limit_model import KEY_CHARS_MAX
 from smg_mesh.state.limits.limit_parser import LimitError, read_rule
-from smg_mesh.state.limits.limit_rule import Amount, LimitRule
+from smg_mesh.state.limits.limit_rule import Amount, LimitRule, limit_key
 from smg_mesh.state.limits.limit_scope import Scope, ScopeError, patterns, read_scope
 from smg_mesh.state.limits.limit_window import format_window, read_window
 
@@ -33,6 +34,13 @@ def rule_of(body: dict[str, Any], *, durable: bool = True) -> LimitRule:
         ("model=%2A", "model=*"),
         ("provider=openai-a", "provider=openai-a"),
         ("provider=*", "provider=*"),
+        ("tool=search/web", "tool=search/web"),
+        ("tool=search/repos/list", "tool=search/repos/list"),
+        ("tool=search/*", "tool=search/*"),
+        ("tool=*", "tool=*"),
+        ("tool=search/a%2Cb=c", "tool=search/a%2Cb%3Dc"),
+        ("tool=search/web,tenant=acme", "tenant=acme,tool=search/web"),
+        ("tool=search/%2A , model=m, tenant=*", "tenant=*,model=m,tool=search/*"),
     ],
 )
 def test_a_scope_has_one_text(text: str, canonical: str) -> None:
@@ -52,6 +60,18 @@ def test_a_scope_has_one_text(text: str, canonical: str) -> None:
         ("model=llama*", "stands alone"),
         ("provider=a,model=m", "stands alone"),
         ("tenant=t,provider=*", "stands alone"),
+        ("provider=p,tool=s/t", "stands alone"),
+        ("tenant=a,key=k,model=m,tool=s/t", "at most 3"),
+        ("tool=", "empty"),
+        ("tool=search", "SERVER/TOOL"),
+        ("tool=search/", "SERVER/TOOL"),
+        ("tool=/web", "SERVER/TOOL"),
+        ("tool=*/web", "stands for all tools"),
+        ("tool=*/*", "stands for all tools"),
+        ("tool=search/web*", "stands for all tools"),
+        ("tool=sea*/web", "stands for all tools"),
+        ("tool=search/w\nb", "cannot be shown"),
+        (f"tool=s/{'t' * 255}", "longer"),
         ("model=a\nb", "cannot be shown"),
         ("model=%ff", "cannot be shown"),
         ("model=a%1fb", "cannot be shown"),
@@ -71,6 +91,69 @@ def test_long_names_are_cut_and_stay_different() -> None:
         assert read_scope(text).text == text
     cut = Scope(key="k", tenant="t", model="ü" * 200).text
     assert read_scope(cut).text == cut
+
+
+@pytest.mark.parametrize(
+    "others", [{}, {"tenant": "t" * 99}, {"tenant": "t" * 99, "model": "m" * 99}]
+)
+@pytest.mark.parametrize("server", ["s", "s" * 64])
+def test_long_names_of_tools_are_cut_and_name_a_server_and_a_tool(
+    others: dict[str, str], server: str
+) -> None:
+    tools = ["w" * 190 + "1", "w" * 190 + "2", "ü" * 100, "a/b" * 50, "*"]
+    texts = {Scope(**others, tool=f"{server}/{tool}").text for tool in tools}
+    assert len(texts) == len(tools)
+    for text in sorted(texts):
+        assert read_scope(text).text == text
+        assert len(limit_key(text, "requests", 604_800_000)) <= KEY_CHARS_MAX
+
+
+def test_all_tools_of_a_server_are_none_of_each_tool() -> None:
+    assert list(patterns("tool=search/web")) == ["tool=search/web", "tool=*"]
+    assert list(patterns("tool=search/*")) == ["tool=search/*"]
+    assert list(patterns("tenant=a,tool=search/*")) == [
+        "tenant=a,tool=search/*",
+        "tenant=*,tool=search/*",
+    ]
+    assert list(patterns("tenant=a,model=m,tool=s/t")) == [
+        "tenant=a,model=m,tool=s/t",
+        "tenant=a,model=m,tool=*",
+        "tenant=a,model=*,tool=s/t",
+        "tenant=*,model=m,tool=s/t",
+        "tenant=a,model=*,tool=*",
+        "tenant=*,model=m,tool=*",
+        "tenant=*,model=*,tool=s/t",
+        "tenant=*,model=*,tool=*",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        ({"amounts": [{**REQUESTS, "unit": "tokens"}]}, "amounts[0].unit", "requests or cost"),
+        (
+            {"amounts": [REQUESTS, {**REQUESTS, "unit": "output_tokens"}]},
+            "amounts[1].unit",
+            "no tokens",
+        ),
+        ({"amounts": [REQUESTS], "on_exhausted": "finish"}, "on_exhausted", "is debt"),
+        ({"amounts": [REQUESTS], "cached_weight": 0.5}, "cached_weight", "no tokens"),
+    ],
+)
+def test_what_a_run_of_a_tool_does_not_have_is_not_limited(
+    body: dict[str, Any], field: str, says: str
+) -> None:
+    with pytest.raises(LimitError, match=says) as refused:
+        read_rule(Scope(tenant="a", tool="s/t"), body, durable=True)
+    assert refused.value.field == field
+
+
+def test_a_limit_of_a_tool_is_on_runs_cost_and_what_is_open() -> None:
+    cost = {"unit": "cost", "amount": 5_000_000, "window": "day"}
+    body = {"amounts": [REQUESTS, cost], "concurrency": 4, "mode": "strict"}
+    rule = read_rule(Scope(model="m", tool="search/*"), body, durable=True)
+    assert (rule.model, rule.tool, rule.scope) == ("m", "search/*", "model=m,tool=search/*")
+    assert [one.unit for one in rule.limits] == ["requests", "concurrent", "cost"]
 
 
 def test_the_scopes_that_speak_of_one_come_the_most_exact_first() -> None:

@@ -51,7 +51,7 @@ async def test_nobody_limits_all_requests_by_leaving_the_scope_out(
     assert code == 2
     said = " ".join(err.replace("│", " ").split())
     assert "say whose requests: --scope tenant=NAME" in said
-    assert "or --scope global for all of them together" in said
+    assert "or --scope global for all requests together" in said
 
 
 class Terminal(io.StringIO):
@@ -121,3 +121,52 @@ async def test_the_scope_of_a_limit_is_a_word_or_a_flag_for_every_command(
     assert done == (0, f"{scope[-1]} is limited to 5 requests/second\n", "")
     assert shown[1].splitlines()[0].split() == ["scope", scope[-1]]
     assert gone == (0, f"{scope[-1]} has no limit any more\n", "")
+
+
+@pytest.mark.parametrize(
+    ("typed_in", "scope"),
+    [
+        ("tool=search/web", "tool=search/web"),
+        ("tool=search/*", "tool=search/*"),
+        ("tool=*", "tool=*"),
+        ("tool=search/repos/list,tenant=*", "tenant=*,tool=search/repos/list"),
+    ],
+)
+async def test_runs_of_tools_are_limited_by_server_and_tool(
+    run: RunAdmin, typed_in: str, scope: str
+) -> None:
+    async with node() as served:
+        admin = typed(run, served)
+        amounts = ("--requests", "100/day", "--cost", "2.50/day", "--volatile")
+        done = await admin("set", "--scope", typed_in, *amounts, "--concurrency", "4")
+        shown = await admin("show", typed_in)
+        listed = await admin("list")
+        gone = await admin("unset", scope)
+    limits = "100 requests/day, 2.5 cost/day, 4 at a time"
+    assert done == (0, f"{scope} is limited to {limits}\n", "")
+    assert shown[1].splitlines()[0].split() == ["scope", scope]
+    assert listed[1].splitlines()[1].split()[0] == scope
+    assert gone == (0, f"{scope} has no limit any more\n", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--scope", "tool=search", "--requests", "1/day"], "scope: tool is SERVER/TOOL"),
+        (["--scope", "tool=s/t,provider=p", "--requests", "1/day"], "scope: provider stands alone"),
+        (["--scope", "tenant=a,key=k,model=m,tool=s/t", "--requests", "1/day"], "scope: at most 3"),
+        (["--scope", "tool=s/t", "--tokens", "1/day"], "amounts[0].unit of a tool is requests"),
+        (
+            ["--scope", "tool=s/t", "--requests", "1/day", "--on-exhausted", "finish"],
+            "on_exhausted of",
+        ),
+    ],
+)
+async def test_what_cannot_be_limited_of_a_tool_is_said_with_its_field(
+    run: RunAdmin, words: list[str], says: str
+) -> None:
+    async with node() as served:
+        code, out, err = await typed(run, served)("set", *words, "--volatile")
+        assert served.world.nodes["b"].limits.rules() == []
+    assert (code, out) == (1, "")
+    assert says in " ".join(err.split())

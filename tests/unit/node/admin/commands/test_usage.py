@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 
+from smg_node.admission.usage.tool_usage import RunOutcome, ToolUsage
 from smg_node.core.prices.price_list import PriceList
 from support.http.admin_api import RunAdmin, admin_api
 from support.http.http_node import Node, node
@@ -39,6 +40,29 @@ async def test_what_was_used_is_a_table_with_a_total(run: RunAdmin) -> None:
     assert one[1].splitlines()[1].split() == ["beta", "1", "1", "10", "4", "5", "0"]
     assert len(one[1].splitlines()) == 2, "one row is its own total"
     assert "NOT exact: c is not counted: it is dead" in shown[2]
+
+
+async def test_runs_of_tools_have_columns_where_there_are_any(run: RunAdmin) -> None:
+    async with node() as served:
+        admin = typed(run, served)
+        served.usage.record(outcome())
+        tools = ToolUsage(served.usage)
+        outcomes: tuple[RunOutcome, ...] = ("ok", "tool_error")
+        for outcome_of in outcomes:
+            who = ("acme", "k1", "search", "web")
+            tools.ran(*who, outcome_of, seconds=0.75, answer_bytes=1_000, price="0.0125")
+        shown = await admin("--by", "tool,tenant")
+        one = await admin("--by", "server", "--tool", "search/web")
+    rows = [line.split() for line in shown[1].splitlines()]
+    counts = ["REQUESTS", "REFUSED", "PROMPT", "CACHED", "ANSWER"]
+    assert rows == [
+        ["TENANT", "TOOL", *counts, "RUNS", "FAILED", "SECONDS", "BYTES", "COST"],
+        ["acme", "-", "1", "0", "10", "4", "5", "0", "0", "0.0", "0", "0"],
+        ["acme", "search/web", "0", "0", "0", "0", "0", "2", "1", "1.5", "2000", "0.025"],
+        ["TOTAL", "-", "1", "0", "10", "4", "5", "2", "1", "1.5", "2000", "0.025"],
+    ]
+    assert one[1].splitlines()[1].split()[0] == "search"
+    assert len(one[1].splitlines()) == 2
 
 
 async def test_scripts_get_what_the_node_says(run: RunAdmin) -> None:

@@ -35,7 +35,7 @@ def test_a_request_is_one_of_who_answered_it_and_each_call_is_billed_where_it_wa
     usage.record(billed(FIRST, SECOND))
     usage.record(outcome())
     rows = {one.who: one for one in usage.lines()}
-    first, second, own = (rows["acme", "k1", "m", who] for who in ("ant", "bed", ""))
+    first, second, own = (rows["acme", "k1", "m", who, ""] for who in ("ant", "bed", ""))
     assert (first.requests, first.calls, first.estimated, first.cost, first.pico) == (
         *(0, 1, 1, 1),
         500_000,

@@ -237,3 +237,54 @@ async def test_a_node_that_lost_some_of_it_says_so() -> None:
     nodes.books["b"].lost = 1
     sums = await nodes.desks["a"].usage(wish())
     assert sums.silent == {"b": "its disk was full for so long that some of it is lost"}
+
+
+WEB = Line(
+    "x.1@s/web", MIDNIGHT, "acme", "k1", "", cost=5, tool="s/web", runs=3, failed=1, run_ms=9
+)
+TOOLS = [
+    WEB,
+    replace(WEB, part="x.1@s/img", tool="s/img", runs=2),
+    replace(WEB, part="x.1@t/web", tool="t/web", runs=1, tenant="beta"),
+    Line("x.1", MIDNIGHT, "acme", "k1", "m", 4),
+]
+
+
+@pytest.mark.parametrize(
+    ("by", "only", "found"),
+    [
+        (("tool",), {}, {("", ""): 0, ("s", "s/img"): 2, ("s", "s/web"): 3, ("t", "t/web"): 1}),
+        (("server",), {}, {("", ""): 0, ("s", ""): 5, ("t", ""): 1}),
+        (("server", "tool"), {"server": "s"}, {("s", "s/img"): 2, ("s", "s/web"): 3}),
+        (("tenant",), {"server": "s"}, {("", ""): 5}),
+        (("tenant",), {"tool": "t/web"}, {("", ""): 1}),
+        (("tool",), {"tool": NONE}, {("", ""): 0}),
+        (("tool",), {"tool": "s"}, {}),
+        ((), {}, {("", ""): 6}),
+    ],
+)
+async def test_runs_are_apart_by_tool_or_server_and_found_by_them(
+    by: tuple[Aspect, ...], only: dict[str, Any], found: dict[tuple[str, str], int]
+) -> None:
+    nodes = Nodes("a", "b")
+    nodes.disks["b"].lines = TOOLS
+    sums = await nodes.desks["a"].usage(replace(wish(*by), **only))
+    assert {(row.server, row.tool): row.used.tool_runs for row in sums.rows} == found
+    assert sums.total.tool_runs == sum(found.values())
+    assert sums.exact
+
+
+async def test_a_release_that_cannot_leave_other_tools_out_is_not_believed() -> None:
+    nodes = Nodes("a", "b")
+    asked: list[Any] = []
+
+    async def say(payload: bytes, caller: str) -> bytes:
+        asked.append(msgspec.msgpack.decode(payload))
+        return msgspec.msgpack.encode(
+            {"lines": [], "trouble": "it does not understand the question"}
+        )
+
+    nodes.world.answers["b"][USAGE] = say
+    sums = await nodes.desks["a"].usage(replace(wish("tenant"), server="s"))
+    assert asked[0]["by"] == ["tenant", "tool"]
+    assert sums.silent == {"b": "it does not understand the question"}

@@ -75,6 +75,14 @@ async def test_later_passes_are_known_by_other_ids() -> None:
     first, second = (run.context.token for run in model.runs)
     assert len(first) == 32
     assert second == ""
+    # Limits on requests count one.
+    assert [run.context.goes_on for run in model.runs] == [False, True]
+
+
+async def test_a_call_says_which_model_makes_it() -> None:
+    servers = Servers(W)
+    await heard(two_passes(), servers, request(serving("w")))
+    assert servers.options[0].model == "m"
 
 
 async def test_keys_begin_with_the_answers_id() -> None:

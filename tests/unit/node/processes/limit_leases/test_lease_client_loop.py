@@ -9,6 +9,7 @@ import pytest
 
 from smg_node.admission.admission import Admission
 from smg_node.admission.limit_errors import LimitedError
+from smg_node.admission.tool_ticket import ToolTicket
 from smg_node.core.request_context import RequestContext
 from smg_node.processes.limit_leases.lease_client_loop import LeasedRights
 from smg_node.processes.limit_leases.lease_server_loop import LendingRights
@@ -110,6 +111,34 @@ async def test_requests_of_all_processes_together_are_let_in_as_often_as_the_lim
     assert let_in.count(True) == 50
     assert share.left == 0
     assert share.spent == 50
+
+
+async def test_runs_of_a_tool_are_lent_to_processes_as_requests_are() -> None:
+    node = Node()
+    day = limit(scope="tool=search/*", window_ms=24 * HOUR_MS)
+    places = limit("concurrent", scope="tool=search/*", window_ms=0)
+    shares = [node.define(day, 20), node.define(places, 6)]
+    node.rules.tools = {"search/web": [day, places], "search/images": [day, places]}
+    doors = [node.start(name) for name in ("a", "b", "c")]
+    entered: list[ToolTicket] = []
+    async with node.running():
+        for at in range(30):
+            tool = ("web", "images")[at % 2]
+            ticket = doors[at % 3].tool_ticket(CONTEXT, "m", "search", tool)
+            assert ticket is not None
+            if await ticket.enter() is None:
+                entered.append(ticket)
+            if len(entered) > 3:
+                ticket = entered.pop(0)
+                ticket.sent()
+                ticket.settle()
+        for ticket in entered:
+            ticket.void()
+        await until(lambda: all(door.tallies.open == 0 for door in doors))
+        await until(lambda: shares[1].left == 6)
+    let_in = sum(door.tallies.charged()[(f"tool=search/*#{day.unit}/day",)] for door in doors)
+    assert let_in == 20 - len(entered)
+    assert shares[0].spent <= 20
 
 
 async def test_a_refusal_says_what_it_says_in_one_process() -> None:

@@ -29,8 +29,8 @@ async def test_what_was_used_is_sent_together_and_soon() -> None:
     for content in sent:
         whole.take(read_used(content))
     assert {one.who: one.requests for one in whole.lines()} == {
-        ("acme", "k1", "m", ""): 100,
-        ("acme", "k2", "m", ""): 1,
+        ("acme", "k1", "m", "", ""): 100,
+        ("acme", "k2", "m", "", ""): 1,
     }
 
 
@@ -64,7 +64,14 @@ async def test_nothing_is_sent_where_nothing_was_used() -> None:
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"", b"\xc1", b"\x91\x90", b"\x91\xa1x", pack_used([Line("a", 0, "", "", "", answer=-1)])],
+    [
+        pack_used([Line("a", 0, "", "", "", run_ms=-1)]),
+        b"",
+        b"\xc1",
+        b"\x91\x90",
+        b"\x91\xa1x",
+        pack_used([Line("a", 0, "", "", "", answer=-1)]),
+    ],
 )
 def test_garbage_is_refused(garbage: bytes) -> None:
     with pytest.raises(ValueError, match="not what requests used"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from smg_node.admission.usage.tool_usage import ToolUsage
 from support.http.http_node import Node, node
 from support.http.raw_http import Response, ask
 from support.http.request_usage import outcome
@@ -59,6 +60,10 @@ async def test_an_operator_sees_what_everybody_used_in_the_last_day() -> None:
         "calls": 0,
         "unpriced_calls": 0,
         "estimated_calls": 0,
+        "tool_runs": 0,
+        "failed_tool_runs": 0,
+        "tool_ms": 0,
+        "tool_bytes": 0,
     }
     assert said["rows"] == [
         {"tenant": "acme", "model": "m", **counts, "refused": 1},
@@ -76,6 +81,10 @@ async def test_an_operator_sees_what_everybody_used_in_the_last_day() -> None:
         "calls": 0,
         "unpriced_calls": 0,
         "estimated_calls": 0,
+        "tool_runs": 0,
+        "failed_tool_runs": 0,
+        "tool_ms": 0,
+        "tool_bytes": 0,
     }
     first, end = (datetime.fromisoformat(said[name]) for name in ("from", "to"))
     assert first < now <= end
@@ -154,6 +163,41 @@ async def test_a_tenant_sees_its_own_and_nobody_elses() -> None:
             for path in (OWN, ALL)
         }
     assert statuses == {OWN: [401, 200, 403, 403], ALL: [401, 403, 200, 200]}
+
+
+async def test_runs_of_tools_are_summed_up_for_operators_and_for_who_pays_for_them() -> None:
+    async with used() as served:
+        tools = ToolUsage(served.usage)
+        for tenant, tool in (("acme", "web"), ("acme", "images"), ("beta", "web")):
+            who = (tenant, f"key-{tenant}", "search", tool)
+            tools.ran(*who, "ok", seconds=1.5, answer_bytes=900, price="0.005")
+        admin = await made(served, role="admin")
+        acme = await made(served, admin, tenant="acme")
+        answers = [
+            (await get(served, path, key)).json()
+            for path, key in (
+                (f"{ALL}?by=tool&server=search", admin),
+                (f"{ALL}?by=server,tenant&tool=search/web", admin),
+                (f"{OWN}?by=tool", acme),
+                (f"{OWN}?by=server,tool&tool=search/web", acme),
+            )
+        ]
+    runs = [
+        [
+            (*(row[name] for name in said["by"]), row["tool_runs"], row["cost_micro"])
+            for row in said["rows"]
+        ]
+        for said in answers
+    ]
+    assert runs == [
+        [("search/images", 1, 5_000), ("search/web", 2, 10_000)],
+        [("acme", "search", 1, 5_000), ("beta", "search", 1, 5_000)],
+        [("", 0, 0), ("search/images", 1, 5_000), ("search/web", 1, 5_000)],
+        [("search", "search/web", 1, 5_000)],
+    ]
+    total = answers[0]["total"]
+    assert (total["tool_ms"], total["tool_bytes"], total["failed_tool_runs"]) == (4_500, 2_700, 0)
+    assert answers[2]["total"]["requests"] == 2
 
 
 async def test_without_any_key_nobody_has_usage_of_its_own() -> None:
