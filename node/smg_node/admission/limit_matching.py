@@ -93,6 +93,11 @@ class Matched:
         rates = rates_of(self.price, prompt=prompt, day=day) or FREE
         return micro_up(cost_pico(rates, Usage(prompt, answer, cached)))
 
+    @property
+    def open_shares(self) -> Sequence[Share]:
+        """The last of `entry_shares`: those of what is open at a time."""
+        return self.entry_shares[len(self.entry) - len(self.places) :]
+
     def look(self) -> None:
         """Charge what the limits hold now."""
         self.entry_shares = tuple(measure.share for measure in self.entry)
