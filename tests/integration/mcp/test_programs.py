@@ -59,11 +59,12 @@ def calling(node: MeshNode, answers: list[Answer]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.parametrize("processes", ["0", "2"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_program_is_left_behind(tmp_path: Path, number: signal.Signals) -> None:
+def test_no_program_is_left_behind(tmp_path: Path, number: signal.Signals, processes: str) -> None:
     counts = tmp_path / "counts.json"
     answers: list[Answer] = []
-    hurried = ("--drain.grace-s", "1")
+    hurried = ("--drain.grace-s", "1", "--processes", processes)
     with mesh_node(tmp_path / "node", [*flags(tmp_path, counts), *hurried]) as node:
         assert not programs(counts), "a program runs from its first call on"
         added = called(node, "add", a=1, b=2)

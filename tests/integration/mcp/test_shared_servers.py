@@ -26,7 +26,7 @@ TOKEN = "tok-8c1f5e0a7b2d4963"
 @contextmanager
 def tool_server(folder: Path, *flags: str) -> Iterator[str]:
     """Run a server that counts; yield its URL."""
-    command = [PROGRAMS / "smg-chaos", "mcp-server", *flags]
+    command: list[str | Path] = [PROGRAMS / "smg-chaos", "mcp-server", *flags]
     with running(command, folder=folder) as process:
         yield process.wait_for(r"url=(\S+)", 60)[1]
 

@@ -21,6 +21,7 @@ CLUSTER: Final = "cluster"
 NODE: Final = "node"
 SEALED: Final = "all"
 """Under this name stand the sealed secrets of a server, all in one."""
+_NONE: Final[Mapping[str, "DefinedServer"]] = {}
 LOCKED: Final = "its secrets cannot be opened with this node's keyring"
 
 
@@ -65,6 +66,11 @@ class DefinedServer:
     time_ms: int = 0
     trouble: str = ""
 
+    @property
+    def written(self) -> tuple[str, int, str]:
+        """Which write it is; none for one that is to be read again, because it cannot be used yet."""
+        return ("", 0, "") if self.trouble else (self.source, self.version, self.owner)
+
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
@@ -90,15 +96,24 @@ def effective(
     own: Mapping[str, DefinedServer],
     shared: Sequence[SharedValue],
     open_secret: Callable[[bytes], str | None],
+    before: Mapping[str, DefinedServer] = _NONE,
 ) -> Definitions:
-    """Return what counts here; what is no server of tools is passed over."""
+    """Return what counts here; what is no server of tools is passed over.
+
+    `before` is what counted last: what has not changed since is not read again.
+    """
     servers = dict(own)
     unreadable: dict[str, str] = {}
     for one in shared:
         if not one.key.startswith(TOOL_SERVER):
             continue
+        name = one.key.removeprefix(TOOL_SERVER)
+        known = before.get(name)
+        if known is not None and known.written == (CLUSTER, one.version, one.owner):
+            servers[name] = known
+            continue
         try:
-            servers[one.key.removeprefix(TOOL_SERVER)] = _server(one, open_secret)
+            servers[name] = _server(one, open_secret)
         except SmgError as error:
             unreadable[one.key] = error.message
         except ValueError as error:

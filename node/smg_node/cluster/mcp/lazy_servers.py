@@ -86,6 +86,8 @@ class LazyToolServers:
         self._dynamic = dynamic
         self._own: Mapping[str, DefinedServer] | None = None
         self._now: Definitions | None = None
+        self._last: Definitions | None = None
+        """What counted last, current or not."""
         self._again_s = 0.0
         self._is_some = False
         self._is_stale = True
@@ -140,8 +142,11 @@ class LazyToolServers:
         # Imported with the first definition: a node without servers has none of it.
         from smg_node.cluster.mcp.definitions import effective
 
-        values = self._shared.providers.all()
-        now = self._now = effective(self._own_servers(), values, self._shared.open_secret)
+        shared = self._shared
+        before = {} if self._last is None else self._last.servers
+        values = shared.providers.all()
+        now = effective(self._own_servers(), values, shared.open_secret, before)
+        self._now = self._last = now
         self._again_s = self._monotonic_s() + LATER_S
         self._complain(now)
         return now

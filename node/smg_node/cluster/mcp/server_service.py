@@ -44,6 +44,7 @@ from smg_node.mcp.server_spec import ServerSpec
 from smg_node.mcp.spec_parser import parse_server, plain_server
 
 SET: Final = "(set)"
+HIDDEN: Final = "***"
 FAILED: Final = "mcp_server_failed"
 SERVERS_MAX: Final = 1_000
 """Of the whole cluster: every change of one is read with all others, on every node."""
@@ -126,6 +127,7 @@ class ClusterServers:
         before = now.get(name)
         held = before if before is not None and before.source == CLUSTER else None
         usable = held if held is not None and not held.trouble else None
+        body = _with_query(body, held)
         kept = _kept(body, usable)
         try:
             parsed = parse_server(name, body, programs=False, kept=kept)
@@ -244,6 +246,20 @@ class ClusterServers:
             raise SmgError(ErrorKind.OVERLOADED, str(error), code=code) from error
 
 
+def shown_url(url: str) -> str:
+    """Return a URL as it is shown: some servers are let in by what stands in its query."""
+    before, mark, query = url.partition("?")
+    names = [part.partition("=") for part in query.split("&")]
+    hidden = "&".join(f"{name}={HIDDEN}" if equals else name for name, equals, _ in names)
+    return f"{before}{mark}{hidden}"
+
+
+def _with_query(body: Mapping[str, Any], before: DefinedServer | None) -> Mapping[str, Any]:
+    """Return a body whose URL is the one that is there, where it names that as it is shown."""
+    url = "" if before is None else before.spec.definition.url
+    return {**body, "url": url} if url and body.get("url") == shown_url(url) else body
+
+
 def _kept(body: Mapping[str, Any], before: DefinedServer | None) -> Mapping[str, str]:
     """Return the secrets that stay where a body leaves them out: none where they would be shown to somebody else."""
     if before is None or not _same_places(body, before.spec):
@@ -270,9 +286,12 @@ def _origin(url: object) -> tuple[str, str]:
 
 
 def _view(one: DefinedServer) -> ToolServerView:
+    spec = plain_server(one.spec)
+    if "url" in spec:
+        spec["url"] = shown_url(spec["url"])
     return ToolServerView(
         name=one.spec.name,
-        spec=plain_server(one.spec),
+        spec=spec,
         secrets={key: reference_of(text) or SET for key, text in sorted(one.secrets.items())},
         source=one.source,
         version=str(one.version),

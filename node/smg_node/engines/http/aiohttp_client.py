@@ -108,6 +108,7 @@ class AiohttpTransport:
             ) from error
         except (ClientError, OSError, ValueError) as error:
             raise _lost(error) from error
+        self._refused = False
         return _Answer(response)
 
     async def close(self) -> None:

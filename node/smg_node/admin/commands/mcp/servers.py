@@ -155,13 +155,12 @@ def set_server(
     smg-admin mcp servers set crm https://crm.example/mcp --header x-api-key=key
     smg-admin mcp servers set search servers.yaml
     """
-    options = options_of(context)
-    words = {"transport": transport, "protocol": protocol, "trust": trust, "session": session}
-    lists = {"tenants": tenant, "keys": api_key, "forward_headers": forward}
-    flags: dict[str, Any] = {key: word for key, word in words.items() if word}
-    flags |= {key: named for key, named in lists.items() if named}
-    if builtin:
-        flags["builtin"] = dict(map(name_and_value, builtin))
+    fields: dict[str, Any] = {
+        "transport": transport, "protocol": protocol, "trust": trust, "session": session,
+        "tenants": tenant, "keys": api_key, "forward_headers": forward,
+        "builtin": dict(map(name_and_value, builtin or [])),
+    }  # fmt: skip
+    flags = {key: value for key, value in fields.items() if value}
     issuer = {"token_url": token_url, "client_id": client_id, "scope": scope}
     shown = _auth(auth, bearer_file, header or [], issuer, client_secret_file)
     if shown is not None:
@@ -169,21 +168,7 @@ def set_server(
     is_url = source.startswith(("http://", "https://"))
     if is_url:
         flags["url"] = source
-    seen = present(options.client, *SERVERS, name)
-    if source and not is_url:
-        if flags:
-            raise typer.BadParameter("a file says everything: no flags beside it")
-        body = read_definition(source, "servers", name)
-    else:
-        body = _changed(name, seen, flags)
-    headers = version_of(seen, if_version)
-    answer = options.client.look("PUT", *SERVERS, name, body=body, headers=headers)
-    view = written(options.client, name, answer)
-    if options.as_json:
-        print_json(view)
-        return
-    print(f"{name} is a server of tools on every node (version {view['version']})")
-    tell(f"to see what it offers: smg-admin mcp tools {name}")
+    _write(context, name, "" if is_url else source, flags, if_version)
 
 
 @servers_app.command("remove")
@@ -205,6 +190,25 @@ def remove(context: typer.Context, name: Name, if_version: IfVersion = "") -> No
         tell(
             "the node that was asked has one of that name in its own file, which counts there again"
         )
+
+
+def _write(
+    context: typer.Context, name: str, file: str, flags: Mapping[str, Any], if_version: str
+) -> None:
+    """Write a definition, and say what is one now."""
+    options = options_of(context)
+    seen = present(options.client, *SERVERS, name)
+    if file and flags:
+        raise typer.BadParameter("a file says everything: no flags beside it")
+    body = read_definition(file, "servers", name) if file else _changed(name, seen, flags)
+    headers = version_of(seen, if_version)
+    answer = options.client.look("PUT", *SERVERS, name, body=body, headers=headers)
+    view = written(options.client, name, answer)
+    if options.as_json:
+        print_json(view)
+        return
+    print(f"{name} is a server of tools on every node (version {view['version']})")
+    tell(f"to see what it offers: smg-admin mcp tools {name}")
 
 
 def _auth(

@@ -184,3 +184,19 @@ async def test_what_cannot_be_read_here_is_reported_and_left() -> None:
     assert (shown.status, "not followed here" in shown.json()["error"]["message"]) == (404, True)
     assert vendors["unreadable"] == {}
     assert removed.status == 200
+
+
+async def test_what_stands_in_a_query_is_not_shown_and_stays() -> None:
+    url = f"https://docs.example/mcp?apiKey={SECRET}&fast"
+    async with node() as served:
+        made = await send(served, "PUT", f"{SERVERS}/docs", {"url": url})
+        spec = made.json()["spec"]
+        changed = await send(served, "PUT", f"{SERVERS}/docs", {**spec, "trust": "trusted"})
+        value = shared_of(served, "b").providers.get("mcp/servers/docs")
+        rows = list(served.world.rows)
+    assert spec == {"url": "https://docs.example/mcp?apiKey=***&fast"}
+    assert changed.json()["spec"] == {**spec, "trust": "trusted"}
+    assert value is not None
+    assert isinstance(value.value, dict)
+    assert value.value["spec"] == {"url": url, "trust": "trusted"}
+    assert SECRET not in repr(rows) + made.body.decode() + changed.body.decode()
