@@ -14,7 +14,8 @@ class ReaderOptions:
     `unknown_parameters` decides on unknown keys: `forward` ignores them for gRPC engines and names
     them in the answer, `reject` makes them a 400. `template_from_request` allows the client's own
     `chat_template`. `matched_stop` adds the matched stop string or id to the answer. `drop_billing_block`
-    leaves the line about billing out of system prompts of the Messages API.
+    leaves the line about billing out of system prompts of the Messages API. `tool_servers`: tools that this node runs
+    can be had; without it they are left out as those that only vendors have.
     """
 
     messages_max: int = 8_192
@@ -36,3 +37,4 @@ class ReaderOptions:
     template_from_request: bool = False
     matched_stop: bool = False
     drop_billing_block: bool = True
+    tool_servers: bool = False

@@ -46,6 +46,29 @@ class NotAnnouncedError(StoreError):
         self.node = node
 
 
+class AnsweredBeforeError(SmgError):
+    """An approval that was answered before, in the same way: `response_id` is the response that did so."""
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(
+            ErrorKind.CONFLICT,
+            f"this approval was answered before, by {quoted(response_id)}",
+            code="approval_already_answered",
+        )
+        self.response_id = response_id
+
+
+def already_answered(approval: str = "", *, under_way: bool = False) -> SmgError:
+    """Return the error for an approval that was answered before; `under_way`: what came of it may be had soon."""
+    which = f" {quoted(approval)}" if approval else ""
+    return SmgError(
+        ErrorKind.CONFLICT,
+        f"this request for approval{which} was answered before; its call may have been run, and is not repeated",
+        code="approval_already_answered",
+        retry_after_s=RETRY_AFTER_S if under_way else None,
+    )
+
+
 @contextmanager
 def asking_store() -> Iterator[None]:
     """Turn errors of the store into errors for clients."""

@@ -68,7 +68,7 @@ def build_actions(
         **_of_what_happens(parts, pulse, inflight),
         **_of_settings(parts, bodies),
         **_of_providers(parts, bodies),
-        **tool_server_actions(parts, bodies),
+        **tool_server_actions(parts, bodies, pulse),
         **_of_keys_and_limits(parts, bodies),
         **_of_shared_state(parts),
         **_about_the_node(parts, drain, probers),

@@ -137,6 +137,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1beta/models/{id+}", "data", "Show one model, as Google's API does", "google_model", answer="GoogleModel", dialect="gemini", by="data"),
     Route("GET", "/v1alpha/models", "data", "Same as GET /v1beta/models", "google_models", answer="GoogleModelList", dialect="gemini", query=("pageSize", "pageToken"), by="data"),
     Route("GET", "/v1alpha/models/{id+}", "data", "Same as GET /v1beta/models/{id}", "google_model", answer="GoogleModel", dialect="gemini", by="data"),
+    Route("POST", "/mcp", "data", "Use the tools of all servers by the Model Context Protocol", "serve_mcp", "McpMessage", "McpReply", by="data"),
+    Route("POST", "/mcp/{server}", "data", "Use the tools of one server by the Model Context Protocol", "serve_mcp", "McpMessage", "McpReply", by="data"),
     Route("GET", "/v1/usage", "data", "Sum up what the requests of the tenant used whose key asks", "own_usage", answer="Usage", query=("model", "key", "server", "tool", "from", "to", "by")),
     Route("GET", "/get_model_info", "view", "Show the only model, or the one asked for", "model_card", answer="ModelCard", query=("model",), by="data"),
     Route("GET", "/model_info", "view", "Same as /get_model_info", "model_card", answer="ModelCard", query=("model",), by="data"),

@@ -102,7 +102,7 @@ class ServerConnection:
             return refused(f"{tool} is left out of the list: {why}")
         most_s = self._limits.call_total_s
         deadline_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
-        call = ToolCall(tool, read, answerer)
+        call = ToolCall(tool, read, answerer, extras.passed)
         opened = await _in_time(self.channel.open(), deadline_s)
         step = call.again(opened) if isinstance(opened, Failure) else call.first()
         while not isinstance(step, Ended):
@@ -147,6 +147,7 @@ class ServerConnection:
                 trace=trace,
                 meta=meta,
                 headers=headers,
+                capabilities=call.capabilities if step.is_call else None,
             )
             extras.begin()
             outcome = await self.channel.ask(

@@ -209,6 +209,7 @@ def build_http_parts(
     parts = _surface(
         settings, base, desk, cluster, shared, usage, admission, pipeline, explain, history, seals
     )
+    parts.vault, parts.offered_tools = vault, tool_servers
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:

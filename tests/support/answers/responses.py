@@ -26,6 +26,12 @@ THREAD = "5eed5eed5eed"
 RESPONSE_ID = f"resp_0198c0ffee00{THREAD}0123456789abcdef01234567"
 NOW_MS = 0x0198_C0FF_EE00
 
+RUNNING = (
+    "mcp_call", "web_search_call", "file_search_call", "code_interpreter_call",
+    "image_generation_call", "tool_search_call",
+)  # fmt: skip
+"""Items of calls that a node runs: several are open at once."""
+
 _events: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)
 
 
@@ -75,7 +81,7 @@ def decoded(told: Iterable[NumberedEvent]) -> list[dict[str, Any]]:
 def checked(told: Sequence[NumberedEvent]) -> Response:
     """Return the last whole object; every event is what the SDK calls one, and its accumulator agrees."""
     state: Any = ResponseStreamState(input_tools=omit, text_format=omit)
-    open_items: dict[int, bool] = {}
+    open_items: dict[int, str] = {}
     last: Any = None
     for number, one in enumerate(told):
         event = _events.validate_json(one.data, strict=True)
@@ -87,15 +93,18 @@ def checked(told: Sequence[NumberedEvent]) -> Response:
         raw = json.loads(one.data)
         if event.type == "response.output_item.added":
             assert raw["output_index"] == len(open_items)
-            assert not any(open_items.values())
-            open_items[raw["output_index"]] = True
+            # Only what runs here goes on beside later items, and what it finds may come beside any.
+            found = raw["item"]["type"] == "tool_search_output"
+            assert found or set(open_items.values()) <= {"", *RUNNING}
+            open_items[raw["output_index"]] = raw["item"]["type"]
         if event.type == "response.output_item.done":
-            assert open_items[raw["output_index"]]
-            open_items[raw["output_index"]] = False
+            assert open_items[raw["output_index"]] == raw["item"]["type"]
+            open_items[raw["output_index"]] = ""
         last = raw
     assert not any(open_items.values())
-    done = [json.loads(t.data)["item"] for t in told if t.type == "response.output_item.done"]
-    assert last["response"]["output"] == done
+    done = [json.loads(t.data) for t in told if t.type == "response.output_item.done"]
+    done.sort(key=lambda row: int(row["output_index"]))
+    assert last["response"]["output"] == [row["item"] for row in done]
     return Response.model_validate_json(json.dumps(last["response"]), strict=True)
 
 

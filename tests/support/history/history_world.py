@@ -258,8 +258,9 @@ def history_world(
     chain_depth: Callable[[int], None] = lambda depth: None,
     named: Callable[[str, str], None] = lambda response_id, request_id: None,
     pace: Pace | None = None,
+    seed: int = 5,
 ) -> HistoryWorld:
-    clock, rng = TickingClock(), random.Random(5)
+    clock, rng = TickingClock(), random.Random(seed)
     made = FakeGenerations(script)
     kept = WilfulKeeper(MemoryStore(Bounds(), lambda: clock.ms * 1000) if store is None else store)
     measures, vault = WordMeasures(model_context), PlainVault()

@@ -182,6 +182,7 @@ class ClusterToolServers:
             server.spec.idempotency,
             sending=options.sending,
             noted=options.noted,
+            passed=options.passed,
         )
 
         async def call(at: Target) -> CallResult | Failure:

@@ -5,7 +5,7 @@ client's input `SELECT 1`. A grammar of the input is told in words; nothing hold
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -44,9 +44,9 @@ def read_functions(
     return tuple(tools.values())
 
 
-def read_function(function: Cursor) -> Tool | None:
-    """Return the tool that a function declares; None without a valid name."""
-    function.only(_KEYS)
+def read_function(function: Cursor, *, also: Collection[str] = ()) -> Tool | None:
+    """Return the tool that a function declares; None without a valid name. Its caller reads the keys `also`."""
+    function.only(_KEYS.union(also) if also else _KEYS)
     name = function.text("name", required=True)
     if name is not None and not _NAME.match(name):
         function.problem("name", "must be 1 to 64 letters, digits, underscores and hyphens")

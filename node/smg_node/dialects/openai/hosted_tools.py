@@ -6,10 +6,13 @@ only a tool choice that insists on one is refused.
 """
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.openai.request_draft import Draft
+
+if TYPE_CHECKING:
+    from smg_node.core.generation.tool_serving import BuiltinKind
 
 HOSTED: Final = frozenset(
     {
@@ -19,6 +22,14 @@ HOSTED: Final = frozenset(
     }
 )  # fmt: skip
 """The types of OpenAI's APIs, without the date that some spellings end with."""
+_BUILTINS: Final[dict[str, "BuiltinKind"]] = {
+    "web_search": "web_search",
+    "web_search_preview": "web_search",
+    "file_search": "file_search",
+    "code_interpreter": "code_interpreter",
+    "image_generation": "image_generation",
+    "tool_search": "tool_search",
+}
 _DATE: Final = re.compile(r"_\d{4}_\d{2}_\d{2}\Z")
 _DEFINITIONS: Final = ("function", "parameters", "input_schema", "tools")
 """Whatever has one of these is not a hosted tool, but one whose type is misspelled."""
@@ -27,6 +38,11 @@ _DEFINITIONS: Final = ("function", "parameters", "input_schema", "tools")
 def is_hosted(kind: str) -> bool:
     """Whether this is the type of a hosted tool."""
     return _DATE.sub("", kind) in HOSTED
+
+
+def builtin_named(kind: str) -> "BuiltinKind | None":
+    """Return the built-in tool of this type, whatever its spelling; None where this node has no such tool."""
+    return _BUILTINS.get(_DATE.sub("", kind))
 
 
 def leave_out(draft: Draft, tool: Cursor, kind: str, served: str) -> None:

@@ -29,6 +29,7 @@ from smg_node.dialects.responses.items.item_document import (
 from smg_node.dialects.responses.items.item_groups import groups_of, unmatched
 from smg_node.dialects.responses.items.item_types import (
     ADDITIONAL_TOOLS,
+    APPROVAL_REQUEST,
     CALL_OUTPUTS,
     ITEM_REFERENCE,
 )
@@ -91,6 +92,15 @@ def _with_history(ask: ResponseRequest, history: Sequence[ItemDoc]) -> ResponseR
     return history_tools(ask, declares) if declares else ask
 
 
+def _in_thread(ask: ResponseRequest, thread: str) -> ResponseRequest:
+    """Return the request with what its servers of tools know its conversation by; nothing for one that stands alone."""
+    serving = ask.serving
+    if serving is None or not (ask.store or ask.previous_response_id or ask.conversation_id):
+        return ask
+    servers = tuple(structs.replace(server, thread=thread) for server in serving.servers)
+    return replace(ask, serving=structs.replace(serving, servers=servers))
+
+
 class HistoryLoader:
     """Loads the history that a request continues, and resolves its references."""
 
@@ -131,12 +141,14 @@ class HistoryLoader:
         if not complete and ask.truncation == "disabled":
             raise _too_long(self._options)
         hydrated = LoadedHistory(
-            ask=_with_history(replace(ask, items=items, references=()), history),
+            ask=_with_history(
+                replace(_in_thread(ask, thread), items=items, references=()), history
+            ),
             history=history,
             thread=thread,
             depth=past.depth,
             complete=complete,
-            referred=frozenset(ask.references),
+            referred=frozenset(ask.references) | _sent_back(ask.items, items),
         )
         await paced(_check_calls(hydrated.items))
         return hydrated
@@ -164,6 +176,7 @@ class HistoryLoader:
         if asked:
             beside = structs.replace(access, thread=thread)
             found = await self._keeper.store.find_items(beside, list(asked))
+        known = {item.id for item in items if item.id in found and _is_reference(item, found)}
         resolved = [
             _resolved(item, f"{where}[{place}].id", found) for place, item in enumerate(items)
         ]
@@ -171,7 +184,7 @@ class HistoryLoader:
             item.id
             for item in resolved
             if item.id in found and not (same_stay and found[item.id].document == item.document)
-        } - set(references)
+        } - known
         return assign_ids(
             resolved, thread=thread, now_ms=self._clock.now_ms(), chance=self._rng, taken=taken
         )
@@ -263,8 +276,26 @@ def _is_question(item: ItemDoc) -> bool:
     return item.type == "message" and item.role == "user"
 
 
+def _sent_back(sent: Sequence[ItemDoc], items: Sequence[ItemDoc]) -> frozenset[str]:
+    """Return the ids of requests for approval among the items `sent` in whose place stored ones stand now."""
+    pairs = zip(sent, items, strict=True)
+    return frozenset(
+        item.id
+        for old, item in pairs
+        if old.type == APPROVAL_REQUEST and item.id == old.id and item is not old
+    )
+
+
+def _is_reference(item: ItemDoc, found: Mapping[str, Item]) -> bool:
+    """Whether an item stands for one that is stored: a request for approval that is sent back does, whatever it says."""
+    if item.type == ITEM_REFERENCE:
+        return True
+    stored = found.get(item.id)
+    return item.type == APPROVAL_REQUEST and stored is not None and stored.item_type == item.type
+
+
 def _resolved(item: ItemDoc, where: str, found: Mapping[str, Item]) -> ItemDoc:
-    if item.type != ITEM_REFERENCE:
+    if not _is_reference(item, found):
         return item
     record = found.get(item.id)
     if record is None or record.item_type == STATE_ITEM:

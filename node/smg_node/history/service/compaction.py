@@ -80,7 +80,7 @@ class Compactor:
         self, ask: ResponseRequest, context: RequestContext, access: Access
     ) -> Compaction:
         """Return a compaction of the request with its history; nothing of it is stored."""
-        quiet = replace(ask, store=False, tools=(), choice=ToolChoice(), stream=False)
+        quiet = replace(ask, store=False, tools=(), choice=ToolChoice(), stream=False, serving=None)
         selected = await self._desk.select(quiet, context, access)
         wish = _summing(selected.wish)
         return Compaction(

@@ -15,7 +15,7 @@ from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_st
 from smg_node.dialects.responses.request.generate_request import generate_request_in_steps
 from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.dialects.responses.request.items_to_turns import sealed
-from smg_node.dialects.responses.request.response_request import ResponseRequest
+from smg_node.dialects.responses.request.response_request import ResponseRequest, unstored
 from smg_node.history.context.history_loading import HistoryLoader, LoadedHistory
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.context.sealed_content import opened
@@ -174,23 +174,26 @@ class ResponseService:
     ) -> ResponseRun:
         parts = self._parts
         if parts.keeper.store.kind == NO_STORE:
-            ask = replace(ask, store=False)
+            ask = unstored(ask)
         try:
             if ask.store:
                 with asking_store():
                     parts.keeper.check_can_keep()
                 entry.take(await parts.quotas.response(access, length_of(ask.items)))
             selected = await self.select(ask, context, access, thread=entry.thread)
+            now_ms = parts.clock.now_ms()
+            response_id = entry.response_id or new_id(
+                PREFIXES[ask.api], selected.hydrated.thread, now_ms=now_ms, chance=parts.rng
+            )
+            await entry.answer(
+                parts.keeper.store, access, selected.wish, response_id, parts.clock.now_ms
+            )
         except BaseException:
             await entry.over(None)
             raise
         hydrated, wish = selected.hydrated, selected.wish
         if routing_key:
             wish = structs.replace(wish, routing_key=routing_key)
-        now_ms = parts.clock.now_ms()
-        response_id = entry.response_id or new_id(
-            PREFIXES[ask.api], hydrated.thread, now_ms=now_ms, chance=parts.rng
-        )
         parts.named(response_id, context.request_id)
         return ResponseRun(
             id=response_id,
@@ -238,7 +241,9 @@ class ResponseService:
         items: Sequence[ItemDoc] = hydrated.items
         if measure is not None and ask.truncation == "auto":
             items = await _fitted(hydrated, measure, texts)
-        wish = await paced(generate_request_in_steps(hydrated.ask, items, opened=texts))
+        wish = await paced(
+            generate_request_in_steps(hydrated.ask, items, opened=texts, context=hydrated.items)
+        )
         return Selected(hydrated, wish, len(hydrated.items), len(items), model)
 
     async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
@@ -364,7 +369,7 @@ async def _fitted(
     search = Search([sum(sizes[place] for place in group) for group in groups], budget)
     while (count := search.wanted) is not None:
         chosen = [items[place] for place in layout.places(count)]
-        wish = await paced(generate_request_in_steps(ask, chosen, opened=texts))
+        wish = await paced(generate_request_in_steps(ask, chosen, opened=texts, context=items))
         search.measured(count, await measure.count(wish.prompts[0]))
     if search.best is None:
         raise too_long(search.shortest or 0, budget, measure.context)

@@ -1,20 +1,32 @@
-"""Reservation for one response, held until it is over: idempotency key and quota room."""
+"""Reservation for one response, held until it is over: idempotency key, quota room, answers to approvals."""
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from smg_node.core.generation.events import Event
+from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.history.ports import NO_STORE
 from smg_node.history.turns.idempotency import ANSWERS, HeldKey
 from smg_node.history.turns.quotas import Place
-from smg_storage.records import Idempotency, Status, Turn
+from smg_storage.records import Access, Idempotency, Status, Turn
+from smg_storage.store import HistoryStore
+
+if TYPE_CHECKING:
+    # Loaded with the first answer to an approval.
+    from smg_node.history.turns.approval_answers import HeldAnswers
 
 
 class ResponseReservation:
-    """Key and quota room of one response; `over` may be called again after an interruption."""
+    """Key, quota room and answers of one response; `over` may be called again after an interruption."""
 
-    __slots__ = ("_bound", "_key", "_place")
+    __slots__ = ("_answers", "_bound", "_key", "_place")
 
     def __init__(self, key: HeldKey | None = None, place: Place | None = None) -> None:
         self._key = key
         self._place = place
         self._bound = False
+        self._answers: HeldAnswers | None = None
 
     @property
     def response_id(self) -> str:
@@ -29,6 +41,41 @@ class ResponseReservation:
     def take(self, place: Place) -> None:
         """Take over reserved quota room."""
         self._place = place
+
+    async def answer(
+        self,
+        store: HistoryStore,
+        access: Access,
+        wish: GenerateRequest,
+        response_id: str,
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Reserve the answers to approvals that a request brings, where anything is stored.
+
+        Errors as `ApprovalAnswers.reserve` has them.
+        """
+        serving = wish.serving
+        if serving is None or not serving.answered or store.kind == NO_STORE:
+            return
+        from smg_node.history.turns.approval_answers import ApprovalAnswers
+
+        answers = ApprovalAnswers(store, now_ms=now_ms)
+        self._answers = await answers.reserve(access, serving.answered, response_id)
+
+    def start(self) -> None:
+        """Take that the generation starts."""
+        if self._answers is not None:
+            self._answers.start()
+
+    def watch(self, events: Sequence[Event]) -> None:
+        """Take the next events of the generation."""
+        if self._answers is not None:
+            self._answers.watch(events)
+
+    def ended(self, ended: FinalStatus) -> None:
+        """Take how the response ended, before it is stored."""
+        if self._answers is not None and Status(ended.status) in ANSWERS:
+            self._answers.keep()
 
     def key_for(self, ended: FinalStatus) -> Idempotency | None:
         """Return the key to be written with this final status; None where a key may not map to it."""
@@ -54,6 +101,9 @@ class ResponseReservation:
         if self._key is not None and not written:
             await self._key.release()
         self._key = None
+        if self._answers is not None:
+            await self._answers.over()
+            self._answers = None
 
     def lost(self) -> None:
         """Release the quota room, if it is still held: another owner decides how the response ends."""

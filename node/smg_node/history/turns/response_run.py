@@ -139,6 +139,7 @@ class ResponseRun:
 
     async def generated(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield the events of the generation, without those that end it."""
+        self.entry.start()
         async with aclosing(events_of(self.generation)) as batches:
             async for events in batches:
                 self._look_at(events)
@@ -159,6 +160,7 @@ class ResponseRun:
         if type(first) is Begin:
             self.prompt_tokens = first.prompt_tokens
             self.teller.drawn_with(first)
+        self.entry.watch(events)
 
     def _tell(self, told: Sequence[NumberedEvent]) -> None:
         for listener in self.listeners:
@@ -204,6 +206,7 @@ class ResponseRun:
         assert not self._closed, "it ends once"
         ended = outcome.at(self.clock.now_ms() // 1000)
         self._closed = True
+        self.entry.ended(ended)
         self.failure = ended.error
         if not self._begun:
             self._closing.extend(self.teller.begin())

@@ -101,7 +101,40 @@ _TOOL: Final = _all(
     {"name": _TEXT, "description": _TEXT, "input_schema": _ANY, "annotations": _ANY}
 )
 
+_RPC_ID: Final[Mapping[str, Any]] = {"type": ["string", "integer"]}
+_VERSION: Final[Mapping[str, Any]] = {"const": "2.0"}
+_ERROR: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+    "required": ["code", "message"],
+}
+_REPLY: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "jsonrpc": _VERSION,
+        "id": {"type": ["string", "integer", "null"]},
+        "result": _ANY,
+        "error": _ERROR,
+    },
+    "required": ["jsonrpc", "id"],
+}
+
+_MESSAGES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "McpMessage": {
+        "type": "object",
+        "properties": {
+            "jsonrpc": _VERSION,
+            "id": _RPC_ID,
+            "method": {"type": "string"},
+            "params": _ANY,
+        },
+        "required": ["jsonrpc", "method"],
+    },
+    "McpReply": {"anyOf": [_REPLY, {"type": "array", "items": _REPLY}]},
+}
+
 TOOL_SERVER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    **_MESSAGES,
     "ToolServerRequest": {
         **_closed(_FIELDS, "url"),
         "description": "A server as in a file of --mcp; secrets that are left out stay while the origin of its URL does.",

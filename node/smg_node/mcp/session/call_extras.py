@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from smg_node.mcp.session.session import Progressed
+from smg_node.mcp.session.tool_call import PassedInput
 
 IDEMPOTENCY_KEY: Final = "smg-node/idempotency-key"
 """In `_meta`: the protocol itself has no name for it."""
@@ -14,9 +15,10 @@ class CallExtras:
     """Telling of one call. `way` is how the server is told the key: `meta`, `header:NAME`, `argument:NAME` or `none`.
 
     `sending` is called once, just before a first byte may leave; `noted` hears of progress (message, done, total).
+    `passed`: what the server asks back is asked of the caller's client.
     """
 
-    __slots__ = ("_noted", "_sending", "argument", "headers", "meta")
+    __slots__ = ("_noted", "_sending", "argument", "headers", "meta", "passed")
 
     def __init__(
         self,
@@ -25,6 +27,7 @@ class CallExtras:
         *,
         sending: Callable[[], None] | None = None,
         noted: Noted | None = None,
+        passed: PassedInput | None = None,
     ) -> None:
         kind, _, name = way.partition(":")
         self.meta: Mapping[str, str] | None = (
@@ -32,6 +35,7 @@ class CallExtras:
         )
         self.headers: Mapping[str, str] | None = {name: key} if key and kind == "header" else None
         self.argument: tuple[str, str] | None = (name, key) if key and kind == "argument" else None
+        self.passed = passed
         self._sending = sending
         self._noted = noted
 

@@ -157,15 +157,20 @@ class Session:
         trace: Mapping[str, str] | None = None,
         meta: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> Request:
         """Return a request that is open now. `mirrored`: tokens and values of arguments that headers repeat.
 
         `trace` are `traceparent` and `tracestate`, which the server is told in both places. `meta` and `headers` are
-        told in one of them only, headers by HTTP alone.
+        told in one of them only, headers by HTTP alone. `capabilities` are those that this request has beside ours,
+        in the modern era.
         """
         assert self.revision.holds(method), f"{method} is not in {self.revision.name}"
         id_ = self._ids.next()
         said: dict[str, Any] = {**self._said, **(trace or {}), **(meta or {})}
+        if capabilities and self._said:
+            ours = self._said[_META + "clientCapabilities"]
+            said[_META + "clientCapabilities"] = {**capabilities, **ours}
         if method not in _OPENERS:
             said["progressToken"] = id_
         whole = {**params, "_meta": said} if said else dict(params)

@@ -20,6 +20,7 @@ from support.answers.plain_values import plain
 from support.clients.sdk_parameters import KeyCase, key_cases
 
 OPTIONS = ReaderOptions()
+SERVED = ReaderOptions(tool_servers=True)
 FUNCTION = {"type": "function", "function": {"name": "x"}}
 CHAT = {
     "model": "m",
@@ -57,6 +58,12 @@ CASES: list[tuple[str, Callable[[dict[str, Any]], Any], KeyCase]] = [
             response_create_params.ResponseCreateParamsBase,
             RESPONSE,
         ),
+        (
+            "responses with tools of ours",
+            ResponsesReader(SERVED).read,
+            response_create_params.ResponseCreateParamsBase,
+            RESPONSE,
+        ),
     )
     for case in key_cases(params, around)
 ]
@@ -73,11 +80,17 @@ ASSUMED = frozenset(
     }
 )
 
-# Secrets of a hosted tool, which are repeated to nobody; the tool that is left out is named itself.
-SECRETS = frozenset({"tools[](Mcp).authorization", "tools[](Mcp).headers"})
+# Secrets of a hosted tool, which are repeated to nobody and not stored; the tool that is left out is named itself.
+SECRETS = frozenset(
+    f"{place}tools[](Mcp).{name}"
+    for place in ("", "input[](AdditionalTools).")
+    for name in ("authorization", "headers")
+)
 
 
-@pytest.mark.parametrize("api", ["chat", "completions", "embeddings", "responses"])
+@pytest.mark.parametrize(
+    "api", ["chat", "completions", "embeddings", "responses", "responses with tools of ours"]
+)
 def test_no_key_of_the_official_client_is_dropped_without_a_word(api: str) -> None:
     dropped = {
         case.path

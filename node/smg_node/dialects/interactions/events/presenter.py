@@ -18,7 +18,11 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     Usage,
 )
 from smg_node.core.generation.opaque import Opaque
@@ -185,6 +189,9 @@ class InteractionPresenter:
             case Usage():
                 self._usage = event
             case Begin() | PromptEcho() | End():
+                pass
+            case Listed() | RunStart() | RunNote() | RunEnd():
+                # No reader of this API asks for tools of ours.
                 pass
             case Delta():
                 raise AssertionError("deltas are not rare")

@@ -57,6 +57,8 @@ class FinalStatus:
             return cls.incomplete("max_output_tokens")
         if reason == "content_filter" or (reason == "refusal" and not refused):
             return cls.incomplete("content_filter")
+        if reason == "pause":
+            return cls.incomplete("max_messages")
         return cls.completed()
 
     def at(self, completed_s: int) -> "FinalStatus":

@@ -5,7 +5,7 @@ the text are made when the item starts.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -31,10 +31,12 @@ class OpenItem(ABC):
     """
 
     __slots__ = (
-        "_index", "_script", "delta_type", "head", "item_id", "middle", "opaque", "tail", "texts",
+        "_index", "_script", "annotations", "delta_type", "head", "item_id", "middle", "opaque", "tail", "texts",
     )  # fmt: skip
     holds_state = False
     """Whether the item has a place for any opaque state."""
+    carries_state = True
+    """Whether state for which it has no place may follow in an item of its own."""
 
     def __init__(self, script: Script, item_id: str, output_index: int) -> None:
         self._script = script
@@ -42,6 +44,7 @@ class OpenItem(ABC):
         self.item_id = item_id
         self.texts: list[str] = []
         self.opaque: tuple[Opaque, ...] = ()
+        self.annotations: tuple[Mapping[str, Any], ...] = ()
         self.delta_type = ""
         self.head: bytes | None = None
         self.middle = self.tail = b""
@@ -71,6 +74,11 @@ class OpenItem(ABC):
     def so_far(self) -> ItemDoc:
         """Return the item as it is at this moment."""
         return self._document("".join(self.texts), "in_progress")
+
+    @property
+    def output_index(self) -> int:
+        """Its place among all items of the response."""
+        return self._index
 
     @abstractmethod
     def _closing(self, text: str, status: str) -> list[NumberedEvent]:
@@ -127,9 +135,15 @@ class OpenMessage(OpenItem):
 
     def _closing(self, text: str, status: str) -> list[NumberedEvent]:
         place, say = self._part_place(), self._script.say
+        part = _text_part(text, self._rows, self.annotations)
+        annotated = (
+            {**place, "annotation_index": number, "annotation": annotation}
+            for number, annotation in enumerate(self.annotations)
+        )
         return [
+            *(say("response.output_text.annotation.added", fields) for fields in annotated),
             say("response.output_text.done", {**place, "text": text, "logprobs": self._rows}),
-            say("response.content_part.done", {**place, "part": _text_part(text, self._rows)}),
+            say("response.content_part.done", {**place, "part": part}),
         ]
 
     def _document(self, text: str, status: str, *, bare: bool = False) -> ItemDoc:
@@ -140,7 +154,7 @@ class OpenMessage(OpenItem):
                 "type": "message",
                 "status": status,
                 "role": "assistant",
-                "content": [] if bare else [_text_part(text, self._rows)],
+                "content": [] if bare else [_text_part(text, self._rows, self.annotations)],
                 **({"phase": phase} if phase else {}),
             }
         )
@@ -335,8 +349,10 @@ def _spelled(name: str, namespace: str) -> Mapping[str, str]:
     return {"name": name, "namespace": namespace} if namespace else {"name": name}
 
 
-def _text_part(text: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": rows}
+def _text_part(
+    text: str, rows: list[dict[str, Any]], annotations: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": rows}
 
 
 def _thought_part(text: str) -> dict[str, Any]:

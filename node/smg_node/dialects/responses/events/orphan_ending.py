@@ -3,7 +3,8 @@
 Wherever the log ends, in a text, a part, an item or between them, the open ones are closed as the
 presenter would have closed them, with the numbers going on: then only the terminal event is
 missing, and the stream is whole. Closing a log that was closed before adds nothing, so another node
-may repeat it after a crash.
+may repeat it after a crash. Of a tool that was running, nobody knows what it did: its call has failed,
+and says that it was not repeated.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from smg_node.dialects.responses.events.final_status import FinalStatus
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.presenter import THOUGHT_EVENTS, ReasoningEvents
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from, item_of, list_of
+from smg_node.dialects.responses.items.item_types import SERVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class OrphanEnding:
     next: int
 
 
-class _Place(msgspec.Struct):
+class _Place(msgspec.Struct, kw_only=True):
+    output_index: int
     content_index: int | None = None
     summary_index: int | None = None
 
@@ -38,7 +41,7 @@ class _Added(msgspec.Struct):
     output_index: int
 
 
-class _Done(msgspec.Struct):
+class _Done(_Place):
     item: msgspec.Raw
 
 
@@ -46,16 +49,17 @@ class _Part(_Place):
     part: dict[str, Any] = {}
 
 
-class _Delta(msgspec.Struct):
+class _Delta(_Place):
     delta: str
     logprobs: list[Any] | None = None
 
 
-class _Annotation(msgspec.Struct):
+class _Annotation(_Place):
     annotation: Any
 
 
 _added: Final = msgspec.json.Decoder(_Added).decode
+_place: Final = msgspec.json.Decoder(_Place).decode
 _done: Final = msgspec.json.Decoder(_Done).decode
 _part: Final = msgspec.json.Decoder(_Part).decode
 _delta: Final = msgspec.json.Decoder(_Delta).decode
@@ -74,7 +78,11 @@ _WORDS: Final = {
 _BARE: Final = {
     "function_call": ("function_call_arguments", "arguments"),
     "custom_tool_call": ("custom_tool_call_input", "input"),
+    "mcp_call": ("mcp_call_arguments", "arguments"),
+    "code_interpreter_call": ("code_interpreter_call_code", "code"),
 }
+_LAST_STEPS: Final = (".completed", ".failed")
+"""How the types end of the events that say what became of a run."""
 
 
 class _Text:
@@ -105,11 +113,19 @@ class _Item:
 
     def __init__(self, values: dict[str, Any], index: int) -> None:
         self.values = values
+        self.index = index
         self.place = {"item_id": str(values.get("id", "")), "output_index": index}
         self.part: dict[str, Any] | None = None
         self.part_place: dict[str, int] = {}
         bare = _BARE.get(values.get("type", ""))
         self.text = _Text(*bare, values) if bare is not None else None
+        self.stepped = False
+        """Whether it was said already what became of a run."""
+
+    @property
+    def served(self) -> bool:
+        """Whether it is one that goes on beside later items."""
+        return self.values.get("type") in SERVED
 
     @property
     def parts(self) -> list[Any]:
@@ -128,14 +144,14 @@ class LogReplay:
         """The number of the event that comes next."""
         self.started = False
         """Whether it has begun to run, and does not only wait."""
-        self._done: list[ItemDoc] = []
-        self._open: _Item | None = None
+        self._done: dict[int, ItemDoc] = {}
+        self._open: dict[int, _Item] = {}
         self._thoughts = THOUGHT_EVENTS[reasoning_events]
 
     @property
     def done(self) -> tuple[ItemDoc, ...]:
         """The finished items."""
-        return tuple(self._done)
+        return tuple(self._done[place] for place in sorted(self._done))
 
     def feed(self, events: Sequence[NumberedEvent]) -> None:
         """Replay the next events; ValueError for one that cannot come there."""
@@ -156,8 +172,8 @@ class LogReplay:
         script = Script()
         script.next = self.next
         told = [] if self.next else _begun(script, response)
-        if self._open is not None:
-            told += self._closed(script, self._open)
+        for item in list(self._open.values()):
+            told += self._closed(script, item)
         self.next = script.next
         return OrphanEnding(told, self.done, script.next)
 
@@ -167,31 +183,49 @@ class LogReplay:
         if kind.endswith(".delta"):
             self._take_delta(kind, data)
         elif kind == "response.output_item.added":
-            added = _added(data)
-            if self._open is not None or added.output_index != len(self._done):
-                raise ValueError(f"item {added.output_index} begins where another one is")
-            self._open = _Item(added.item, added.output_index)
+            self._take_item(_added(data))
         elif kind == "response.output_item.done":
-            self._done.append(item_of(bytes(_done(data).item)))
-            self._open = None
+            done = _done(data)
+            self._done[done.output_index] = item_of(bytes(done.item))
+            self._open.pop(done.output_index, None)
         elif kind in _PART_ADDED:
             self._take_part(_part(data))
         elif kind in _PART_DONE:
-            item = self._inside(kind)
-            item.parts.append(_part(data).part)
+            ended = _part(data)
+            item = self._inside(kind, ended.output_index)
+            item.parts.append(ended.part)
             item.part, item.text = None, None
         elif kind == "response.output_text.annotation.added":
-            part = self._inside(kind).part
+            said = _annotation(data)
+            part = self._inside(kind, said.output_index).part
             if part is not None:
-                part.setdefault("annotations", []).append(_annotation(data).annotation)
+                part.setdefault("annotations", []).append(said.annotation)
         elif kind == "response.in_progress":
             self.started = True
-        elif kind.endswith(".done") and self._open is not None and self._open.text is not None:
-            self._open.text.told = True
-            self._learn(self._open.text, kind.removesuffix(".done"))
+        elif self._open and kind.endswith((".done", *_LAST_STEPS)):
+            self._take_end(kind, _place(data).output_index)
+
+    def _take_item(self, added: _Added) -> None:
+        beside = all(item.served for item in self._open.values())
+        beside = beside or added.item.get("type") == "tool_search_output"
+        if not beside or added.output_index != len(self._done) + len(self._open):
+            raise ValueError(f"item {added.output_index} begins where another one is")
+        self._open[added.output_index] = _Item(added.item, added.output_index)
+
+    def _take_end(self, kind: str, index: int) -> None:
+        """Take the end of a text, or what became of a run."""
+        item = self._open.get(index)
+        if item is None:
+            return
+        if kind.endswith(_LAST_STEPS):
+            item.stepped = True
+        elif item.text is not None:
+            item.text.told = True
+            self._learn(item.text, kind.removesuffix(".done"))
 
     def _take_delta(self, kind: str, data: bytes) -> None:
-        text, said = self._inside(kind).text, _delta(data)
+        said = _delta(data)
+        text = self._inside(kind, said.output_index).text
         if text is None:
             return
         self._learn(text, kind.removesuffix(".delta"))
@@ -205,7 +239,7 @@ class LogReplay:
             self._thoughts = text.word
 
     def _take_part(self, added: _Part) -> None:
-        item, part = self._inside("a part"), added.part
+        item, part = self._inside("a part", added.output_index), added.part
         place = {"content_index": added.content_index, "summary_index": added.summary_index}
         item.part = part
         item.part_place = {name: at for name, at in place.items() if at is not None}
@@ -213,16 +247,18 @@ class LogReplay:
         word = _WORDS.get(kind, self._thoughts)
         item.text = _Text(word, "refusal" if kind == "refusal" else "text", part)
 
-    def _inside(self, kind: str) -> _Item:
-        if self._open is None:
+    def _inside(self, kind: str, index: int) -> _Item:
+        item = self._open.get(index)
+        if item is None:
             raise ValueError(f"{kind} is said of no item")
-        return self._open
+        return item
 
     # ── What is left to say ──────────────────────────────────────────────────
 
     def _closed(self, script: Script, item: _Item) -> Iterator[NumberedEvent]:
         """Yield the events that end an open item, which is finished then."""
         place = {**item.place, **item.part_place} if item.part is not None else item.place
+        cut = item.text is not None and not item.text.told
         if item.text is not None:
             yield from _text_ended(script, place, item.text, bare=item.part is None)
         if item.part is not None:
@@ -231,14 +267,16 @@ class LogReplay:
             item.parts.append(item.part)
         if "status" in item.values:
             item.values["status"] = "incomplete"
+        if item.served and not cut:
+            yield from _run_ended(script, item)
         doc = item_from(item.values)
         fields = {
-            "output_index": item.place["output_index"],
+            "output_index": item.index,
             "item": msgspec.Raw(doc.document),
         }
         yield script.say("response.output_item.done", fields)
-        self._done.append(doc)
-        self._open = None
+        self._done[item.index] = doc
+        del self._open[item.index]
 
 
 def closing(
@@ -287,6 +325,15 @@ def _text_ended(
     if text.word == "output_text":
         fields["logprobs"] = text.rows
     yield script.say(f"response.{text.word}.done", fields)
+
+
+def _run_ended(script: Script, item: _Item) -> Iterator[NumberedEvent]:
+    """Yield the event of a run whose node died, unless it was said already what became of it."""
+    from smg_node.dialects.responses.events.served.served_events import interrupted
+
+    word = interrupted(item.values)
+    if word and not item.stepped:
+        yield script.say(f"response.{item.values['type']}.{word}", item.place)
 
 
 def _begun(script: Script, response: bytes) -> list[NumberedEvent]:

@@ -14,6 +14,7 @@ _ITEM_DONE: Final = "response.output_item.done"
 
 class _Done(msgspec.Struct):
     item: msgspec.Raw
+    output_index: int
 
 
 _object: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -30,7 +31,8 @@ class PartialResponse:
             self._fields = _object(document)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"not the document of a response: {error}") from error
-        self._output: list[bytes] = []
+        # By their places: an item may be done before one that began earlier.
+        self._output: dict[int, bytes] = {}
         self._runs = False
 
     def hear(self, told: Sequence[NumberedEvent]) -> None:
@@ -40,13 +42,16 @@ class PartialResponse:
                 self._runs = True
             elif one.type == _ITEM_DONE:
                 try:
-                    self._output.append(bytes(_done(one.data).item))
+                    done = _done(one.data)
+                    self._output[done.output_index] = bytes(done.item)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise ValueError(f"event {one.sequence} ends no item: {error}") from error
 
     def body(self) -> bytes:
         """Return the object as it is now."""
-        now: dict[str, object] = {"output": [msgspec.Raw(item) for item in self._output]}
+        now: dict[str, object] = {
+            "output": [msgspec.Raw(self._output[place]) for place in sorted(self._output)]
+        }
         if self._runs:
             now["status"] = "in_progress"
         return json_line({**self._fields, **now})

@@ -5,13 +5,13 @@
 Every step of it gives a consistent object. The end of a block does not tell how its item ended: an
 answer that reached its limit ends its last block like any other. So the end of an item is sent when
 the next event is there, which nearly always comes in the same batch. The terminal event is sent by
-the caller, after the response was stored.
+the caller, after the response was stored. Calls of tools that this node runs go on beside later items.
 
 Several generations may follow one another, as rounds of one response: their usage is added up.
 """
 
 from collections.abc import Sequence
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,11 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     Usage,
 )
 from smg_node.dialects.openai.frames import json_text
@@ -45,6 +49,10 @@ from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import KINDS
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 from smg_storage.ids import Chance, new_id
+
+if TYPE_CHECKING:
+    # Loaded with the first call of a tool that this node runs.
+    from smg_node.dialects.responses.events.served.served_output import ServedOutput
 
 ReasoningEvents: TypeAlias = Literal["sdk", "open"]
 
@@ -80,10 +88,14 @@ class ResponsePresenter:
         self._object = ResponseObject(ask, response_id=response_id, created_s=created_s)
         self._script = Script()
         self._status = "queued"
-        self._items: list[ItemDoc] = []
+        self._items: list[ItemDoc | OpenItem] = []
+        """In the order in which they began; those that are not done are open ones."""
         self._open: OpenItem | None = None
         # Whether the block of the open item is over, and only how it ended is not known.
         self._held = False
+        # The block of the open item, if it is a call of a tool of ours.
+        self._owned: int | None = None
+        self._served: ServedOutput | None = None
         self._refused = False
         self._usage: Usage | None = None
         self._ended: FinalStatus | None = None
@@ -138,6 +150,8 @@ class ResponsePresenter:
         assert self._script.next > 0, "a response begins before it ends"
         out: list[NumberedEvent] = []
         self._settle("completed" if ended.status == "completed" else "incomplete", out)
+        if self._served is not None:
+            self._served.cut(out)
         self._ended = ended
         self._status = ended.status
         out.append(self._lifecycle(ended.event))
@@ -155,14 +169,12 @@ class ResponsePresenter:
 
     def response(self) -> bytes:
         """Return the whole object as it is now, open items included."""
-        items = self._items
-        if self._open is not None:
-            items = [*items, self._open.so_far()]
+        items = [one if isinstance(one, ItemDoc) else one.so_far() for one in self._items]
         return self._object.body(self._status, items, ended=self._ended, usage=self._usage)
 
     def output(self) -> tuple[ItemDoc, ...]:
         """Return the finished items."""
-        return tuple(self._items)
+        return tuple(one for one in self._items if isinstance(one, ItemDoc))
 
     @property
     def usage(self) -> Usage | None:
@@ -175,19 +187,23 @@ class ResponsePresenter:
         match event:
             case BlockStart():
                 self._settle("completed", out)
-                self._open = self._opened(event)
-                out.extend(self._open.start())
+                self._start(event, out)
             case BlockEnd():
                 assert self._open is not None, "only an open block can end"
                 self._held = True
                 self._open.opaque = event.opaque
+                self._open.annotations = event.annotations
             case Finish():
                 self.outcome = FinalStatus.by(event.reason, refused=self._refused)
-                whole = self.outcome.status == "completed"
+                whole = self.outcome.status == "completed" or event.reason == "pause"
                 self._settle("completed" if whole else "incomplete", out)
             case Fail():
                 self.outcome = FinalStatus.failed(event.error)
                 self._settle("incomplete", out)
+            case Listed() | RunStart() | RunNote() | RunEnd():
+                if type(event) is RunStart and event.block == self._owned:
+                    self._settle("completed", out)
+                self._serving().take(event, out)
             case Usage():
                 self._usage = event if self._usage is None else _sum(self._usage, event)
             case Begin():
@@ -196,6 +212,22 @@ class ResponsePresenter:
                 pass
             case Delta():
                 raise AssertionError("deltas are not rare")
+
+    def _start(self, event: BlockStart, out: list[NumberedEvent]) -> None:
+        if event.owner is not None:
+            self._owned = event.block
+            self._open = self._serving().opened(event, out)
+            return
+        self._open = item = self._opened(event)
+        self._items.append(item)
+        out.extend(item.start())
+
+    def _serving(self) -> "ServedOutput":
+        if self._served is None:
+            from smg_node.dialects.responses.events.served.served_output import ServedOutput
+
+            self._served = ServedOutput(self._ask, self._script, self._items, self._new_id)
+        return self._served
 
     def _opened(self, event: BlockStart) -> OpenItem:
         index = len(self._items)
@@ -230,13 +262,16 @@ class ResponsePresenter:
         if self._open is None:
             return
         assert self._held or status == "incomplete", "a block that is open is not completed"
-        item = self._open
-        told, doc = item.finish(status)
-        out.extend(told)
-        self._items.append(doc)
-        self._open = None
+        item, owned = self._open, self._owned
+        self._open = self._owned = None
         self._held = False
-        if item.opaque and not item.holds_state and status == "completed":
+        if owned is not None:
+            self._serving().said(item, owned, out, whole=status == "completed")
+        else:
+            told, doc = item.finish(status)
+            out.extend(told)
+            self._items[item.output_index] = doc
+        if item.opaque and item.carries_state and not item.holds_state and status == "completed":
             self._carry(item, out)
 
     def _carry(self, item: OpenItem, out: list[NumberedEvent]) -> None:

@@ -12,6 +12,7 @@ from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.presenter import THOUGHT_EVENTS, ReasoningEvents
 from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_steps
+from smg_node.dialects.responses.items.item_types import SERVED
 
 _TERMINAL: Final[Mapping[str, str]] = {
     "completed": "response.completed",
@@ -69,6 +70,9 @@ def _begun(fields: Mapping[str, msgspec.Raw]) -> Mapping[str, Any]:
 def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[NumberedEvent]:
     values = item.values()
     place = {"item_id": item.id, "output_index": index}
+    if item.type in SERVED:
+        yield from _served(script, index, item, values)
+        return
     late = _LATE.get(item.type)
     added = {key: value for key, value in values.items() if key != late}
     added |= _EMPTY.get(item.type, {})
@@ -79,6 +83,17 @@ def _item(script: Script, index: int, item: ItemDoc, thoughts: str) -> Iterator[
         yield from _thought(script, place, values, thoughts)
     elif item.type in _INSIDE:
         yield from _INSIDE[item.type](script, place, values)
+    done = {"output_index": index, "item": msgspec.Raw(item.document)}
+    yield script.say("response.output_item.done", done)
+
+
+def _served(script: Script, index: int, item: ItemDoc, values: _Values) -> Iterator[NumberedEvent]:
+    """Yield the events of an item of a tool that a server ran."""
+    from smg_node.dialects.responses.events.served.served_events import as_added, between
+
+    added = {"output_index": index, "item": as_added(values)}
+    yield script.say("response.output_item.added", added)
+    yield from between(script, {"item_id": item.id, "output_index": index}, values)
     done = {"output_index": index, "item": msgspec.Raw(item.document)}
     yield script.say("response.output_item.done", done)
 

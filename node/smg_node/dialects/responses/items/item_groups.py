@@ -1,4 +1,4 @@
-"""Item groups: items of a history that stay together in truncation, and unmatched tool calls.
+"""Item groups: items of a history that stay together in truncation, unmatched tool calls, and where a model spoke last.
 
 Truncating a history must never separate a call from its output, nor an answer from its question. So
 the unit is a group: a message of the user and everything up to the next one. System and developer
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from smg_node.core.cooperative_steps import Steps
 from smg_node.dialects.responses.items.item_document import ItemDoc
-from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, OUTPUTS
+from smg_node.dialects.responses.items.item_types import CALL_OUTPUTS, MADE, OUTPUTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,15 @@ def groups_of(items: Sequence[ItemDoc]) -> tuple[Group, ...]:
         else:
             turn.append(place)
     return tuple(Group(tuple(places), pinned) for places, pinned in groups)
+
+
+def last_model_item(items: Sequence[ItemDoc]) -> int:
+    """Return the index of the last item that a model, or a tool it called, has made; -1 for none."""
+    for place in range(len(items) - 1, -1, -1):
+        item = items[place]
+        if item.type in MADE or (item.type == "message" and item.role == "assistant"):
+            return place
+    return -1
 
 
 @dataclass(frozen=True, slots=True)

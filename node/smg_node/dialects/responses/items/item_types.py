@@ -39,6 +39,8 @@ def _call(prefix: str, *, rendered: bool = True, **required: type) -> ItemKind:
 ITEM_REFERENCE: Final = "item_reference"
 ADDITIONAL_TOOLS: Final = "additional_tools"
 """Declares tools from its place on; a prompt shows them with the others."""
+APPROVAL_REQUEST: Final = "mcp_approval_request"
+APPROVAL_RESPONSE: Final = "mcp_approval_response"
 
 KINDS: Final[Mapping[str, ItemKind]] = {
     "message": ItemKind("msg", rendered=True),
@@ -50,16 +52,18 @@ KINDS: Final[Mapping[str, ItemKind]] = {
     "compaction": ItemKind("cmp", {"encrypted_content": str}, has_status=False, rendered=True),
     ITEM_REFERENCE: ItemKind("", {"id": str}, has_status=False),
     "mcp_list_tools": ItemKind("mcpl", {"server_label": str, "tools": list}, has_status=False),
-    "mcp_call": ItemKind("mcp", {"server_label": str, "name": str, "arguments": str}),
-    "mcp_approval_request": ItemKind(
+    "mcp_call": ItemKind(
+        "mcp", {"server_label": str, "name": str, "arguments": str}, rendered=True
+    ),
+    APPROVAL_REQUEST: ItemKind(
         "mcpr", {"server_label": str, "name": str, "arguments": str}, has_status=False
     ),
-    "mcp_approval_response": ItemKind(
+    APPROVAL_RESPONSE: ItemKind(
         "mcpa", {"approval_request_id": str, "approve": bool}, has_status=False
     ),
-    "web_search_call": ItemKind("ws"),
-    "file_search_call": ItemKind("fs", {"queries": list}),
-    "code_interpreter_call": ItemKind("ci"),
+    "web_search_call": ItemKind("ws", rendered=True),
+    "file_search_call": ItemKind("fs", {"queries": list}, rendered=True),
+    "code_interpreter_call": ItemKind("ci", rendered=True),
     "image_generation_call": ItemKind("ig"),
     "computer_call": _call("cu"),
     "computer_call_output": _call("cuo", output=dict),
@@ -69,8 +73,8 @@ KINDS: Final[Mapping[str, ItemKind]] = {
     "shell_call_output": _call("sho", output=list),
     "apply_patch_call": _call("apc", operation=dict),
     "apply_patch_call_output": _call("apco"),
-    "tool_search_call": ItemKind("tsc"),
-    "tool_search_output": ItemKind("tso", {"tools": list}),
+    "tool_search_call": ItemKind("tsc", rendered=True),
+    "tool_search_output": ItemKind("tso", {"tools": list}, rendered=True),
     ADDITIONAL_TOOLS: ItemKind("adt", {"tools": list}, has_status=False, rendered=True),
     "configuration_update": ItemKind("cfg", has_status=False),
     "program": ItemKind("prg", {"call_id": str, "code": str}, has_status=False),
@@ -89,6 +93,20 @@ CALL_OUTPUTS: Final[Mapping[str, str]] = {
 """What the model asked the client to do, and what the client says came of it."""
 
 OUTPUTS: Final = frozenset(CALL_OUTPUTS.values())
+
+SERVED_CALLS: Final = frozenset(
+    {"mcp_call", "web_search_call", "file_search_call", "code_interpreter_call"}
+)
+"""Calls of tools that a server runs; an item has both the call and what came of it."""
+SERVED: Final = SERVED_CALLS | {"image_generation_call", "tool_search_call", "mcp_list_tools"}
+"""What has events of its own between its first and its last, and may be open beside later items."""
+MADE: Final = frozenset(
+    {
+        *CALL_OUTPUTS, *SERVED_CALLS, "reasoning", "image_generation_call", "tool_search_call",
+        "tool_search_output", APPROVAL_REQUEST,
+    }
+)  # fmt: skip
+"""What a model says, beside messages, and what its calls of tools here come to."""
 
 _SLUGGED: Final = ItemKind("ext", has_status=False)
 

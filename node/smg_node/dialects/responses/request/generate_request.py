@@ -26,9 +26,13 @@ def generate_request(
 
 
 def generate_request_in_steps(
-    ask: ResponseRequest, items: Sequence[ItemDoc], *, opened: Mapping[str, str] | None = None
+    ask: ResponseRequest,
+    items: Sequence[ItemDoc],
+    *,
+    opened: Mapping[str, str] | None = None,
+    context: Sequence[ItemDoc] | None = None,
 ) -> Steps[GenerateRequest]:
-    """Return what `generate_request` does, in steps."""
+    """Return what `generate_request` does, in steps. `context` are the items before any were left out, None for all."""
     assert len(items) >= len(ask.items), "the ask's own input is always part of it"
     new_from = len(items) - len(ask.items)
     turns = yield from turns_in_steps(
@@ -48,7 +52,13 @@ def generate_request_in_steps(
         kwargs=ask.kwargs,
         where="input",
     )
-    unseen = [f"input[{place}]" for place in not_rendered(items[new_from:])]
+    serving = ask.serving
+    if serving is not None:
+        from smg_node.dialects.responses.request.served.served_context import serving_in_steps
+
+        known = items if context is None else context
+        serving = yield from serving_in_steps(serving, known, new_from=len(known) - len(ask.items))
+    unseen = [f"input[{place}]" for place in not_rendered(items[new_from:], serving)]
     return GenerateRequest(
         model=ask.model,
         prompts=(prompt,),
@@ -57,4 +67,5 @@ def generate_request_in_steps(
         routing_key=ask.routing_key,
         ignored=(*ask.ignored, *unseen)[:_IGNORED_MAX],
         polled=ask.background,
+        serving=serving,
     )

@@ -12,6 +12,8 @@ REPLAYED_HEADER: Final = "idempotent-replayed"
 """Says, on an answer, that it is that of an earlier request."""
 KEY_CHARACTERS_MAX: Final = 128
 DIGEST_BYTES: Final = 16
+APPROVALS: Final = "mcpa:"
+"""What keys of answers to approvals begin with, and those of clients may not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,12 @@ def idempotency_key(spelled: str, *, method: str, path: str, body: bytes) -> Ide
         raise invalid(
             f"the header {KEY_HEADER} must have 1 to {KEY_CHARACTERS_MAX} printable characters of ASCII;"
             f" got {quoted(spelled)}",
+            None,
+            "invalid_idempotency_key",
+        )
+    if spelled.startswith(APPROVALS):
+        raise invalid(
+            f"the header {KEY_HEADER} must not begin with {APPROVALS!r}",
             None,
             "invalid_idempotency_key",
         )

@@ -24,6 +24,8 @@ _CHECKED: Final = frozenset(
         "custom_tool_call_output",
     }
 )  # fmt: skip
+SECRETS: Final = frozenset({"authorization", "headers"})
+"""What a server of tools is told of its client, and nobody else."""
 LENGTHS: Final = {"call_id": 64, "name": 128}
 
 
@@ -124,5 +126,22 @@ def _written_out(item: Cursor, name: str, shelf: PartCounter) -> dict[str, Any]:
         case "local_shell_call_output":
             # The id of this output is that of its call, until it gets one of its own.
             return {} if item.has("call_id") else {"call_id": item.values.get("id")}
+        case "additional_tools":
+            return _without_secrets(item.values.get("tools"))
         case _:
             return {}
+
+
+def _without_secrets(tools: Any) -> dict[str, Any]:
+    """Return the tools without what servers are told of the client, which is neither stored nor shown."""
+    if type(tools) is not list or not any(_has_secrets(tool) for tool in tools):
+        return {}
+    kept = [
+        {key: tool[key] for key in tool if key not in SECRETS} if _has_secrets(tool) else tool
+        for tool in tools
+    ]
+    return {"tools": kept}
+
+
+def _has_secrets(tool: Any) -> bool:
+    return type(tool) is dict and tool.get("type") == "mcp" and not SECRETS.isdisjoint(tool)

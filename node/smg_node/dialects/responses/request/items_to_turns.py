@@ -11,7 +11,7 @@ of it. A reasoning item that led to nothing, because the answer was cut there, i
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -33,14 +33,22 @@ from smg_node.dialects.opaque_envelope import PREFIX, unpack
 from smg_node.dialects.openai.functions import custom_arguments
 from smg_node.dialects.responses.items.flat_names import FlatNames
 from smg_node.dialects.responses.items.item_document import ItemDoc
+from smg_node.dialects.responses.items.item_groups import last_model_item
 from smg_node.dialects.responses.items.item_state import LAST, PHASE, PHASES, state_of
 from smg_node.dialects.responses.items.item_types import (
+    APPROVAL_REQUEST,
+    APPROVAL_RESPONSE,
     CALL_OUTPUTS,
     ITEM_REFERENCE,
     OUTPUTS,
+    SERVED_CALLS,
     kind_named,
 )
 from smg_node.dialects.responses.request.response_request import ReasoningContext
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
 
 _ROLES: Final[Mapping[str, Role]] = {"user": "user", "system": "system", "developer": "developer"}
 _MEDIA: Final[Mapping[str, MediaKind]] = {
@@ -49,6 +57,10 @@ _MEDIA: Final[Mapping[str, MediaKind]] = {
     "input_file": "file",
     "input_audio": "audio",
 }
+_SERVED_PARTS: Final = frozenset(
+    {APPROVAL_REQUEST, APPROVAL_RESPONSE, "tool_search_call", "tool_search_output"}
+)
+_WITH_SERVERS: Final = frozenset({"mcp_list_tools", APPROVAL_REQUEST, APPROVAL_RESPONSE})
 _PHASE_ISSUER: Final = "openai"
 """Whose models tell the phases of their messages."""
 _encode: Final = msgspec.json.Encoder().encode
@@ -63,6 +75,13 @@ class _Open:
     calls: list[ToolCall] = field(default_factory=list)
     blocks: list[TurnBlock] = field(default_factory=list)
     phase: str | None = None
+    results: list[Turn] = field(default_factory=list)
+    """Results of those of its calls that were run on this side, which follow it."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether all that it calls was run on this side: whatever comes next is another turn."""
+        return bool(self.results) and len(self.results) == len(self.calls)
 
     def turn(self) -> Turn | None:
         """Return the finished turn; None if it is empty."""
@@ -108,8 +127,14 @@ def turns_in_steps(
     """Return what `turns_of` does, in steps."""
     weaver = _Weaver(opened or {}, names or FlatNames())
     first_thought = 0 if reasoning == "all_turns" else _last_question(items)
+    said: int | None = None
     for place, item in enumerate(items):
         where = f"input[{place - new_from}]" if place >= new_from else "previous_response_id"
+        if item.type == APPROVAL_RESPONSE:
+            said = last_model_item(items) if said is None else said
+            if place > said:
+                # What comes of it is told by what does it.
+                continue
         if item.type != "reasoning" or place >= first_thought:
             weaver.add(item, where)
             yield item.weight
@@ -143,6 +168,8 @@ class _Weaver:
         self._names = names
         self._turns: list[Turn] = []
         self._open = _Open()
+        self._asked: dict[str, dict[str, Any]] = {}
+        self._searches: list[dict[str, Any]] = []
 
     def turns(self) -> tuple[Turn, ...]:
         """Return all turns so far."""
@@ -157,9 +184,11 @@ class _Weaver:
         elif item.type == "reasoning":
             self._think(item.values(), where)
         elif item.type in CALL_OUTPUTS:
-            call = _call(item.type, item.values(), self._names)
-            self._open.calls.append(call)
-            self._open.blocks.append(TurnBlock("call", call.arguments, call.name, call.call_id))
+            if self._open.answered:
+                self._close()
+            self._called(_call(item.type, item.values(), self._names))
+        elif item.type in SERVED_CALLS or item.type in _SERVED_PARTS:
+            self._serve(item)
         elif item.type in OUTPUTS:
             values = item.values()
             self._close()
@@ -174,6 +203,39 @@ class _Weaver:
                 raise not_opened(f"{where}.encrypted_content")
             self._turns.append(Turn("developer", text))
 
+    def _called(self, call: ToolCall) -> None:
+        self._open.calls.append(call)
+        self._open.blocks.append(TurnBlock("call", call.arguments, call.name, call.call_id))
+
+    def _serve(self, item: ItemDoc) -> None:
+        """Take an item of a tool that was run on this side."""
+        from smg_node.dialects.responses.request.served.past_calls import (
+            past_call,
+            refused_call,
+            search_call,
+        )
+
+        values, past = item.values(), None
+        if item.type == APPROVAL_REQUEST:
+            self._asked[item.id] = values
+        elif item.type == APPROVAL_RESPONSE:
+            request = self._asked.pop(_text_at(values, "approval_request_id"), None)
+            if request is not None and values.get("approve") is False:
+                past = refused_call(request, values)
+        elif item.type == "tool_search_call":
+            self._searches.append(values)
+        elif item.type == "tool_search_output":
+            past = search_call(self._searches.pop(0), values) if self._searches else None
+        else:
+            past = past_call(item.type, values)
+        if past is None:
+            return
+        if self._open.answered:
+            self._close()
+        self._called(past.call)
+        answers, told = past.call.call_id, past.references
+        self._open.results.append(Turn("tool", past.result, answers_call=answers, references=told))
+
     def _hear(self, message: ItemDoc, where: str) -> None:
         values = message.values()
         content = _content(values.get("content"), f"{where}.content")
@@ -181,7 +243,7 @@ class _Weaver:
             self._close()
             self._turns.append(Turn(_ROLES.get(message.role, "user"), content))
             return
-        if self._open.texts and not self._open.calls:
+        if self._open.answered or (self._open.texts and not self._open.calls):
             self._close()
         if type(content) is not str:
             content = "".join(part.text for part in content if type(part) is TextPart)
@@ -198,7 +260,7 @@ class _Weaver:
         if state is not None and state.place == LAST:
             self._sign(state.opaque)
             return
-        if self._open.texts and not self._open.calls:
+        if self._open.answered or (self._open.texts and not self._open.calls):
             self._close()
         text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
         if envelope is not None:
@@ -227,6 +289,7 @@ class _Weaver:
         turn = self._open.turn()
         if turn is not None:
             self._turns.append(turn)
+        self._turns += self._open.results
         self._open = _Open()
 
 
@@ -305,11 +368,17 @@ def _json(value: Any) -> str:
     return _encode(value).decode()
 
 
-def not_rendered(items: Iterable[ItemDoc]) -> tuple[int, ...]:
-    """Return the places of items that no prompt shows."""
-    return tuple(place for place, item in enumerate(items) if not _is_rendered(item.type))
+def not_rendered(items: Iterable[ItemDoc], serving: "ToolServing | None" = None) -> tuple[int, ...]:
+    """Return the places of items that have no effect: no prompt shows them, and no tool of ours has to do with them."""
+    return tuple(place for place, item in enumerate(items) if not _has_effect(item, serving))
 
 
-def _is_rendered(name: str) -> bool:
-    kind = kind_named(name)
-    return kind is not None and kind.rendered
+def _has_effect(item: ItemDoc, serving: "ToolServing | None") -> bool:
+    if item.type in SERVED_CALLS:
+        from smg_node.dialects.responses.request.served.past_calls import past_call
+
+        return past_call(item.type, item.values()) is not None
+    kind = kind_named(item.type)
+    if kind is not None and kind.rendered:
+        return True
+    return serving is not None and item.type in _WITH_SERVERS

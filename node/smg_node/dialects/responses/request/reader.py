@@ -8,6 +8,8 @@ of the public object.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec import structs
+
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import Thinking, ToolChoice
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
@@ -18,7 +20,7 @@ from smg_node.dialects.openai.request_draft import Draft, Take, integer, problem
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.template_variables import VARIABLES
 from smg_node.dialects.options import ReaderOptions
-from smg_node.dialects.responses.items.item_types import ITEM_REFERENCE
+from smg_node.dialects.responses.items.item_types import APPROVAL_RESPONSE, ITEM_REFERENCE
 from smg_node.dialects.responses.request.input_items import read_items, user_message
 from smg_node.dialects.responses.request.metadata_parameters import LABELS
 from smg_node.dialects.responses.request.output_parameters import FORM
@@ -142,8 +144,26 @@ def _settle(draft: Draft, cursor: Cursor) -> None:
     if not goes_on and not cursor.values.get("input"):
         why = "may only be empty with previous_response_id or conversation"
         cursor.problem("input", why, "missing_required_parameter")
+    if draft.options.tool_servers:
+        _settle_serving(draft)
     if draft.request.get("background") and draft.request.get("store") is False:
         cursor.problem("background", "is only allowed when store is true")
+
+
+def _settle_serving(draft: Draft) -> None:
+    """Say of the tools that this node runs what other parameters say; an approval has to do with them, whatever is named."""
+    serving = draft.request.get("serving")
+    answers = any(item.type == APPROVAL_RESPONSE for item in draft.request.get("items", ()))
+    if serving is None and not answers:
+        return
+    from smg_node.core.generation.tool_serving import ToolServing
+
+    draft.request["serving"] = structs.replace(
+        serving or ToolServing(),
+        calls_max=draft.view.get("max_tool_calls"),
+        approvals=True,
+        stored=draft.request.get("store", True),
+    )
 
 
 class ResponsesReader:

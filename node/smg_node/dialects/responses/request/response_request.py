@@ -1,12 +1,18 @@
 """Response request: a parsed body of `POST /v1/responses`, not yet joined with its history."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import structs
 
 from smg_node.core.generation.request import Sampling, Thinking, Tool, ToolChoice
 from smg_node.dialects.responses.items.flat_names import NamespacedName
 from smg_node.dialects.responses.items.item_document import ItemDoc
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
 
 Truncation: TypeAlias = Literal["disabled", "auto"]
 ReasoningContext: TypeAlias = Literal["current_turn", "all_turns"]
@@ -50,6 +56,8 @@ class ResponseRequest:
     echo: Mapping[str, Any] = field(default_factory=dict)
     """What the answer repeats of the body, by the names of the public object."""
     api: Api = "responses"
+    serving: "ToolServing | None" = None
+    """What it asks of tools on this node's side, without what its history says of them; None for nothing."""
 
     @property
     def wants_encrypted(self) -> bool:
@@ -57,3 +65,13 @@ class ResponseRequest:
         stored.
         """
         return not self.store or "reasoning.encrypted_content" in self.include
+
+
+def unstored(ask: ResponseRequest) -> ResponseRequest:
+    """Return a request whose answer is not kept, whatever it asks for."""
+    serving = ask.serving
+    return replace(
+        ask,
+        store=False,
+        serving=None if serving is None else structs.replace(serving, stored=False),
+    )

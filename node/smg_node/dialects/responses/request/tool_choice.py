@@ -5,7 +5,7 @@ be named without it where no other tool has that name. Read when all tools are k
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.openai.hosted_tools import is_hosted, refuse_choice
@@ -20,6 +20,10 @@ from smg_node.dialects.openai.tool_choice import (
     take_word,
 )
 from smg_node.dialects.responses.items.flat_names import NamespacedName
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ChosenTool, ToolServing
 
 KEY: Final = "tool_choice"
 _WORDS: Final = ("none", "auto", "required")
@@ -42,16 +46,54 @@ def settle_tool_choice(draft: Draft, cursor: Cursor) -> None:
         _take_allowed(draft, choice)
     elif kind in ("function", "custom", "namespace"):
         names = _names(draft, choice, kind)
+        _leave(draft, [], insists=False)
         if kind == "namespace" and names:
             choose(draft, KEY, "required", allowed=tuple(names))
         elif names:
             choose(draft, KEY, "named", name=names[0])
+    elif (ours := list(_ours(draft, choice, kind))) or choice.problems:
+        choose(draft, KEY, "required", allowed=())
+        _leave(draft, ours, insists=True)
     else:
         _strange_kind(draft, choice, kind)
 
 
+def _ours(draft: Draft, entry: Cursor, kind: str) -> "Iterator[ChosenTool]":
+    """Yield the tool that this node runs and that an entry names, if there is one; what is wrong with it is noted."""
+    serving = _serving(draft)
+    if serving is None:
+        return
+    from smg_node.dialects.openai.served.chosen_tools import chosen_tool, names_ours
+
+    found = chosen_tool(serving, entry, kind) if names_ours(serving, kind) else None
+    if found is not None:
+        yield found
+
+
+def _serving(draft: Draft) -> "ToolServing | None":
+    found: ToolServing | None = draft.request.get("serving")
+    return found
+
+
+def _leave(draft: Draft, chosen: "Sequence[ChosenTool]", *, insists: bool) -> None:
+    """Leave only these of the tools that this node runs."""
+    serving = _serving(draft)
+    if serving is not None:
+        from smg_node.dialects.openai.served.chosen_tools import with_choice
+
+        draft.request["serving"] = with_choice(serving, chosen, insists=insists)
+
+
 def _settle_word(draft: Draft, cursor: Cursor) -> None:
-    if chosen(draft).mode != "required" or draft.prompt.get("tools") or cursor.problems:
+    if chosen(draft).mode != "required" or cursor.problems:
+        return
+    functions, serving = bool(draft.prompt.get("tools")), _serving(draft)
+    if serving is not None:
+        from smg_node.dialects.openai.served.chosen_tools import with_some_call
+
+        draft.request["serving"] = with_some_call(serving, functions=functions)
+        return
+    if functions:
         return
     if draft.left_out:
         refuse_choice(cursor, KEY, draft.left_out[0])
@@ -62,10 +104,12 @@ def _settle_word(draft: Draft, cursor: Cursor) -> None:
 def _take_allowed(draft: Draft, allowed: Cursor) -> None:
     mode = allowed.word("mode", ALLOWED_MODES, required=True)
     tools = list(allowed.objects("tools", required=True, at_least=1))
-    names = tuple(dict.fromkeys(_all_names(draft, tools)))
+    ours: list[ChosenTool] = []
+    names = tuple(dict.fromkeys(_all_names(draft, tools, ours)))
     if mode is None or allowed.problems:
         return
-    if names:
+    _leave(draft, ours, insists=mode == "required" and not names)
+    if names or ours:
         choose(draft, KEY, WORDS[mode], allowed=names)
     elif mode == "auto":
         # Nothing of what may be called is here.
@@ -74,11 +118,17 @@ def _take_allowed(draft: Draft, allowed: Cursor) -> None:
         refuse_choice(tools[0], "type", tools[0].values["type"])
 
 
-def _all_names(draft: Draft, tools: Sequence[Cursor]) -> Iterator[str]:
+def _all_names(draft: Draft, tools: Sequence[Cursor], ours: "list[ChosenTool]") -> Iterator[str]:
+    """Yield the names of the client's own tools among these; those that this node runs go to `ours`."""
     for tool in tools:
         kind = tool.text("type", required=True)
+        before = len(tool.problems)
         if kind in ("function", "custom", "namespace"):
             yield from _names(draft, tool, kind)
+        elif kind is not None and (found := list(_ours(draft, tool, kind))):
+            ours += found
+        elif len(tool.problems) > before:
+            continue
         elif kind is not None and (is_hosted(kind) or kind in draft.left_out):
             draft.ignore(f"{tool.path()}.{kind}")
         elif kind is not None:

@@ -8,7 +8,7 @@ of one string. Hosted tools are left out. The answer repeats all of them as they
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import Tool
@@ -21,14 +21,21 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.flat_names import NamespacedName, flat_names
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import ADDITIONAL_TOOLS
+from smg_node.dialects.responses.request.input_items import SECRETS
 from smg_node.dialects.responses.request.response_request import ResponseRequest
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
+    from smg_node.dialects.openai.served.asked_tools import AskedTools
 
 _SERVED: Final = "'function', 'custom' and 'namespace' are"
 _NAMESPACE_CHARACTERS_MAX: Final = 128
+_ASKED: Final = "asked_tools"
+"""What a draft calls tools that this node runs, and that are not known by names yet."""
 _DECLARED: Final = "declared_tools"
 """What a draft calls tools that have no name yet by which the model knows them."""
-_SECRETS: Final = frozenset({"authorization", "headers"})
-"""What a server of tools is told of its client, and nobody else."""
+_DEFERS: Final = ("defer_loading",)
 # Keys that one of the two public schemas demands of a function.
 _UNSAID: Final = {"description": None, "parameters": None, "strict": None}
 
@@ -42,16 +49,23 @@ class _Declared(NamedTuple):
 
 
 def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `tools`: functions, custom tools whose argument is any text, and namespaces of both."""
+    """Take `tools`: functions, custom tools whose argument is any text, namespaces of both, and what this node runs."""
     shown: list[dict[str, Any]] = []
+    if draft.options.tool_servers:
+        draft.request[_ASKED] = None
     draft.request[_DECLARED] = list(_declared(draft, cursor, key, shown))
     draft.view["tools"] = shown
 
 
 def settle_tools(draft: Draft, cursor: Cursor) -> None:
     """Name all tools, those that items of the input declare too; of two with one name the later one counts."""
+    asked: AskedTools | None = draft.request.pop(_ASKED, None)
+    if asked is not None:
+        draft.request["serving"] = asked.serving()
     declared: list[_Declared] = draft.request.pop(_DECLARED, [])
     declared += _additional(draft, cursor)
+    if any(each.tool.deferred for each in declared):
+        declared = _findable(draft, declared)
     if not declared:
         return
     key = "tools" if cursor.has("tools") else "input"
@@ -71,6 +85,17 @@ def settle_tools(draft: Draft, cursor: Cursor) -> None:
     draft.request["custom_tools"] = tuple(tool.name for tool, custom in tools if custom)
     draft.request["namespaced"] = namespaced
     check_schemas(draft, cursor, key, (tool for tool, custom in tools if not custom))
+
+
+def _findable(draft: Draft, declared: list[_Declared]) -> list[_Declared]:
+    """Return the tools; those that are deferred stay so only where the model can search for them."""
+    serving: ToolServing | None = draft.request.get("serving")
+    if serving is not None and any(asked.kind == "tool_search" for asked in serving.builtins):
+        return declared
+    for each in declared:
+        if each.tool.deferred:
+            draft.ignore(f"{each.tool.where.removesuffix('.parameters')}.defer_loading")
+    return [each._replace(tool=replace(each.tool, deferred=False)) for each in declared]
 
 
 def _additional(draft: Draft, cursor: Cursor) -> Iterator[_Declared]:
@@ -127,8 +152,18 @@ def _declared(
             shown.append({**_UNSAID, **tool.values} if kind == "function" else tool.values)
             yield from _one(draft, tool, kind, "", seen)
         elif kind is not None:
-            shown.append({name: tool.values[name] for name in tool.values if name not in _SECRETS})
-            leave_out(draft, tool, kind, _SERVED)
+            shown.append({name: tool.values[name] for name in tool.values if name not in SECRETS})
+            if _ASKED not in draft.request or not _asked(draft).take(tool, kind):
+                leave_out(draft, tool, kind, _SERVED)
+
+
+def _asked(draft: Draft) -> "AskedTools":
+    """Return the collection of tools that this node runs."""
+    from smg_node.dialects.openai.served.asked_tools import AskedTools
+
+    found: AskedTools = draft.request[_ASKED] or AskedTools()
+    draft.request[_ASKED] = found
+    return found
 
 
 def _of_namespace(draft: Draft, space: Cursor, seen: set[NamespacedName]) -> Iterator[_Declared]:
@@ -158,11 +193,14 @@ def _one(
     draft: Draft, tool: Cursor, kind: str, namespace: str, seen: set[NamespacedName]
 ) -> Iterator[_Declared]:
     """Yield this tool, unless it cannot be read or there is one of its name: both are noted."""
-    found = read_function(tool)
+    served = draft.options.tool_servers
+    found = read_function(tool, also=_DEFERS if served else ())
     if found is not None and kind == "custom":
         found = custom_tool(draft, tool, found, inside=False)
     if found is None:
         return
+    if served and tool.flag("defer_loading"):
+        found = replace(found, deferred=True)
     name = NamespacedName(namespace, found.name)
     if name in seen:
         note_twice(tool, found.name)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from smg_node.dialects.responses.events.list_bodies import (
     deleted_response,
     include_of,
@@ -28,7 +30,7 @@ from smg_node.dialects.responses.request.idempotency_key import (
 )
 from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.responses.request.response_request import ResponseRequest
-from smg_node.history.errors import response_not_found
+from smg_node.history.errors import AnsweredBeforeError, response_not_found
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import query_switch
@@ -49,6 +51,7 @@ from smg_node.http.routes.stored.made_stream import history_headers, stream_made
 from smg_storage.records import Access
 
 if TYPE_CHECKING:
+    from smg_node.core.generation.tool_serving import ToolServing
     from smg_node.history.turns.idempotency import HeldKey
 
 
@@ -69,7 +72,7 @@ class ResponseRoutes:
 
     async def create(self, request: HttpRequest) -> Reply | Streamed:
         """Answer with a new response, or with its events."""
-        parts, raw = self._parts, await self._bodies.json(request)
+        raw = await self._bodies.json(request)
         ask = await self._understood(request, raw)
         access = access_of(request, self._history)
         held: HeldKey | None = None
@@ -81,6 +84,16 @@ class ResponseRoutes:
                 # Nothing is kept that could be answered again, and a retry is as good as the first time.
                 ask = replace(ask, ignored=(*ask.ignored, KEY_HEADER))
             held = found
+        try:
+            return await self._made(request, ask, access, held)
+        except AnsweredBeforeError as before:
+            return await self._again(request, ask, access, PriorResult(before.response_id))
+
+    async def _made(
+        self, request: HttpRequest, ask: ResponseRequest, access: Access, held: "HeldKey | None"
+    ) -> Reply | Streamed:
+        """Answer with a new response, registered if it outlives its request."""
+        parts = self._parts
         if self._responses.registers(ask, access):
             return await self._register(request, ask, access, held)
         run = await self._responses.create(
@@ -243,6 +256,8 @@ class ResponseRoutes:
         large, reader = self._bodies.large, ResponsesReader(self._parts.reading)
         body = await large.decoded(raw, nesting_max=self._parts.options.nesting_max)
         ask = await large.read(raw, body, reader.read)
+        if ask.serving is not None:
+            ask = replace(ask, serving=_told_of(ask.serving, request))
         request.model = ask.model
         request.trace.set("gen_ai.request.model", ask.model)
         return ask
@@ -253,6 +268,13 @@ class ResponseRoutes:
             # An answer of another API, which shows it there.
             raise response_not_found(response_id)
         return access_of(request, self._history), response_id
+
+
+def _told_of(serving: "ToolServing", request: HttpRequest) -> "ToolServing":
+    """Return the tools with the headers of which servers may be told some."""
+    from smg_node.http.message.forwardable_headers import forwardable
+
+    return structs.replace(serving, headers=forwardable(request.headers))
 
 
 def _note_unused(request: HttpRequest, *, streams: bool) -> None:

@@ -175,7 +175,7 @@ def test_a_refusal_is_a_part_of_its_own() -> None:
     [
         ("refusal", "incomplete", "content_filter"),
         ("context_window", "incomplete", "max_output_tokens"),
-        ("pause", "completed", None),
+        ("pause", "incomplete", "max_messages"),
     ],
 )
 def test_ends_that_only_vendors_have_are_told_in_this_apis_words(

@@ -76,7 +76,7 @@ async def test_a_card_without_server_information_is_a_card() -> None:
     assert (card.model, card.vocabulary) == ("/m", 5)
 
 
-async def test_an_engine_can_do_what_its_server_last_said() -> None:
+async def test_an_engine_can_do_what_its_server_last_model_item() -> None:
     async with bench(Contract.VLLM) as b:
         b.server.unary[b.path("GetModelInfo")] = lambda _: b""
         seen = []

@@ -149,6 +149,12 @@ def test_an_item_with_a_number_that_is_none_is_no_item() -> None:
 _kinds = st.lists(st.sampled_from(sorted(SAMPLES.keys() - _NO_OUTPUT)), max_size=6)
 
 
+TEXTS = {
+    "message": 2, "reasoning": 2, "function_call": 1, "custom_tool_call": 1, "mcp_call": 1,
+    "code_interpreter_call": 1,
+}  # fmt: skip
+
+
 @settings(max_examples=60, deadline=None)
 @given(_kinds, st.sampled_from(["completed", "incomplete", "failed", "cancelled"]))
 def test_items_of_all_kinds_in_any_order_add_up_to_what_is_stored(
@@ -169,6 +175,4 @@ def test_items_of_all_kinds_in_any_order_add_up_to_what_is_stored(
         assert of_item[0]["type"] == "response.output_item.added"
         assert (of_item[-1]["type"], of_item[-1]["item"]) == ("response.output_item.done", row)
         texts = [event["delta"] for event in of_item if "delta" in event]
-        assert len(texts) == {"message": 2, "reasoning": 2, "function_call": 1}.get(
-            row["type"], row["type"] == "custom_tool_call"
-        )
+        assert len(texts) == TEXTS.get(row["type"], 0)

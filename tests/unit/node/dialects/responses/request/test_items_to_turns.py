@@ -335,11 +335,13 @@ def test_what_no_prompt_shows_is_named() -> None:
         t for t in SAMPLES if t.partition("_")[0] in ("function", "custom", "computer", "local")
     }
     shown |= {t for t in SAMPLES if t.startswith(("shell", "apply"))}
+    # Searches and code are shown with what came of them, which these do not say.
+    shown |= {"mcp_call", "tool_search_call", "tool_search_output"}
     rows = [{"type": kind, **SAMPLES[kind]} for kind in sorted(SAMPLES) if kind not in shown]
-    assert len(rows) == 14
+    assert len(rows) == 11
     ask = ask_of(input=[user(), *rows])
     wish = generate_request(ask, [*items_from(rows), *ask.items])
-    assert wish.ignored == tuple(f"input[{place}]" for place in range(1, 15))
+    assert wish.ignored == tuple(f"input[{place}]" for place in range(1, 12))
     (prompt,) = wish.prompts
     assert isinstance(prompt, ChatPrompt)
     assert prompt.turns == (U,)

@@ -1,0 +1,1 @@
+"""Served output: items and events of tools that this node runs."""

@@ -1,0 +1,180 @@
+"""Served output: the items of a response whose tools this node runs, several of them open at once.
+
+The items of an answer stand in `slots`, in the order in which they were added: an open one until it is done.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import msgspec
+
+from smg_node.core.generation.events import (
+    BlockStart,
+    Delta,
+    Listed,
+    RunEnd,
+    RunNote,
+    RunStart,
+)
+from smg_node.core.generation.tool_owner import ToolOwner
+from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
+from smg_node.dialects.responses.events.open_item import OpenItem
+from smg_node.dialects.responses.events.served.open_builtins import (
+    OpenBuiltin,
+    OpenCode,
+    OpenFileSearch,
+    OpenImage,
+    OpenToolSearch,
+    OpenWebSearch,
+)
+from smg_node.dialects.responses.events.served.open_mcp_items import (
+    OpenApproval,
+    OpenMcpCall,
+    listing_events,
+)
+from smg_node.dialects.responses.events.served.open_run import OpenRun
+from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
+from smg_node.dialects.responses.request.response_request import ResponseRequest
+
+Slots: TypeAlias = list["ItemDoc | OpenItem"]
+ServedEvent: TypeAlias = Listed | RunStart | RunNote | RunEnd
+
+_BUILTINS: Final[dict[str, type[OpenBuiltin]]] = {
+    "web_search": OpenWebSearch,
+    "file_search": OpenFileSearch,
+    "image_generation": OpenImage,
+    "tool_search": OpenToolSearch,
+    "web_fetch": OpenWebSearch,
+}
+
+
+class HiddenCall(OpenItem):
+    """A call that an operator wants nobody to see."""
+
+    __slots__ = ()
+    carries_state = False
+
+    def slow_delta(self, event: Delta, out: list[NumberedEvent]) -> None:
+        """Show nothing."""
+
+    def _closing(self, text: str, status: str) -> list[NumberedEvent]:
+        raise AssertionError("what is hidden has no events")
+
+    def _document(self, text: str, status: str, *, bare: bool = False) -> ItemDoc:
+        raise AssertionError("what is hidden has no item")
+
+
+class ServedOutput:
+    """Items of tools of ours in one response. `new_id` makes the id of an item of a type."""
+
+    def __init__(
+        self, ask: ResponseRequest, script: Script, slots: Slots, new_id: Callable[[str], str]
+    ) -> None:
+        self._ask = ask
+        self._script = script
+        self._slots = slots
+        self._new_id = new_id
+        self._open: dict[int, OpenRun] = {}
+
+    def opened(self, event: BlockStart, out: list[NumberedEvent]) -> OpenItem:
+        """Return the item of a call that begins."""
+        owner = event.owner
+        assert owner is not None, "it is a call of ours"
+        if owner.hidden:
+            return HiddenCall(self._script, "", -1)
+        item = self._made(owner)
+        if item.shown:
+            self._slots.append(item)
+        out.extend(item.start())
+        return item
+
+    def _made(self, owner: ToolOwner) -> OpenRun:
+        index, script = len(self._slots), self._script
+        if owner.asks:
+            return OpenApproval(script, self._new_id("mcp_approval_request"), index, owner)
+        if owner.shape == "mcp":
+            return OpenMcpCall(script, self._new_id("mcp_call"), index, owner)
+        if owner.shape == "code_interpreter":
+            return OpenCode(
+                script,
+                self._new_id("code_interpreter_call"),
+                index,
+                owner,
+                include=self._ask.include,
+                container=self._container(),
+            )
+        kind = _BUILTINS[owner.shape]
+        item_id = self._new_id(kind.kind)
+        return kind(script, item_id, index, owner, include=self._ask.include)
+
+    def _container(self) -> str:
+        """Return the id of the container that the request names for code, `auto` where it names none."""
+        builtins = () if self._ask.serving is None else self._ask.serving.builtins
+        named = [
+            asked.settings.get("container")
+            for asked in builtins
+            if asked.kind == "code_interpreter"
+        ]
+        return next((name for name in named if type(name) is str), "auto")
+
+    def said(self, item: OpenItem, block: int, out: list[NumberedEvent], *, whole: bool) -> None:
+        """Take the end of a call's block; one that is not `whole` was cut there."""
+        if not isinstance(item, OpenRun):
+            return
+        if not whole:
+            if item.shown:
+                self._end(item.cut(), item, out)
+            return
+        if not item.shown:
+            item.move(len(self._slots))
+            self._slots.append(item)
+        out.extend(item.said())
+        if item.owner.asks:
+            self._end(item.cut(), item, out)
+        else:
+            self._open[block] = item
+
+    def take(self, event: ServedEvent, out: list[NumberedEvent]) -> None:
+        """Take what servers list, and what becomes of runs; those of hidden calls are not shown."""
+        if isinstance(event, Listed):
+            item_id, index = self._new_id("mcp_list_tools"), len(self._slots)
+            told, doc = listing_events(self._script, item_id, index, event)
+            out.extend(told)
+            self._slots.append(doc)
+            return
+        item = self._open.get(event.block)
+        if item is None or isinstance(event, RunNote):
+            return
+        if isinstance(event, RunStart):
+            out.extend(item.running())
+            return
+        del self._open[event.block]
+        self._end(item.over(event.result), item, out)
+        self._add(item, event, out)
+
+    def cut(self, out: list[NumberedEvent]) -> None:
+        """End all that is open: the answer ends here."""
+        for item in self._open.values():
+            self._end(item.cut(), item, out)
+        self._open.clear()
+
+    def _end(
+        self,
+        ending: tuple[list[NumberedEvent], ItemDoc],
+        item: OpenRun,
+        out: list[NumberedEvent],
+    ) -> None:
+        told, doc = ending
+        out.extend(told)
+        self._slots[item.output_index] = doc
+
+    def _add(self, item: OpenRun, event: RunEnd, out: list[NumberedEvent]) -> None:
+        """Add the item that stands for the result of another, if there is one."""
+        values = item.after(event.result)
+        if values is None:
+            return
+        doc = item_from({**values, "id": self._new_id(values["type"])})
+        fields = {"output_index": len(self._slots), "item": msgspec.Raw(doc.document)}
+        words = ("added", "done")
+        out.extend(self._script.say(f"response.output_item.{word}", fields) for word in words)
+        self._slots.append(doc)

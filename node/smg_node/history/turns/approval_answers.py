@@ -1,0 +1,154 @@
+"""Approval answers: an approval of a tool's call is answered once, at whichever node the answer arrives first.
+
+    reserve `mcpa:<id of the approval>` ──▶ new: the response runs the call, or tells the model that it may not
+       ├──▶ answered so before, by a response that is over: that response again
+       └──▶ under way, or broken since, or answered otherwise: 409 `approval_already_answered`
+
+The key stays for longer than an approval may be answered, so a call that may have been run is never run again. It is
+given back only by a response that broke before the call had begun.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Final
+
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.generation.events import BlockStart, Event, Fail
+from smg_node.core.generation.tool_serving import ApprovedCall
+from smg_node.core.json_cursor import quoted
+from smg_node.dialects.responses.request.idempotency_key import APPROVALS, DIGEST_BYTES
+from smg_node.history.errors import AnsweredBeforeError, already_answered, asking_store
+from smg_node.history.turns.idempotency import ANSWERS
+from smg_storage.errors import StoreError
+from smg_storage.ids import made_ms
+from smg_storage.records import Access, Idempotency, KeyState
+from smg_storage.store import HistoryStore
+
+ANSWERABLE_S: Final = 86_400
+"""For how long an approval may be answered after it was asked for."""
+KEPT_S: Final = ANSWERABLE_S + 3_600
+"""For how long an answer is known: longer, by more than clocks of nodes differ."""
+
+_log: Final = logging.getLogger("smg_node.history")
+
+
+class HeldAnswers:
+    """Approvals that one response answers.
+
+    Once its generation has started, what has become of them is known from its events alone: a failure tells of every
+    call that has begun before it. Where they end without a failure or an answer, any may have begun.
+    """
+
+    __slots__ = ("_access", "_begun", "_failed", "_ids", "_response_id", "_started", "_store")
+
+    def __init__(
+        self, store: HistoryStore, access: Access, ids: Sequence[str], response_id: str
+    ) -> None:
+        self._store: Final = store
+        self._access: Final = access
+        self._ids = tuple(ids)
+        self._response_id: Final = response_id
+        self._begun: set[str] = set()
+        self._started = False
+        self._failed = False
+
+    def start(self) -> None:
+        """Take that the generation starts: from now on calls may begin."""
+        self._started = True
+
+    def watch(self, events: Sequence[Event]) -> None:
+        """Take the next events of the generation."""
+        for event in events:
+            if type(event) is BlockStart and event.owner is not None and event.owner.approval:
+                self._begun.add(event.owner.approval)
+            elif type(event) is Fail:
+                self._failed = True
+
+    def keep(self) -> None:
+        """Keep all of them: the response answers them."""
+        self._begun.update(self._ids)
+
+    async def over(self) -> None:
+        """Give back those whose calls have not begun, as far as the store can be reached. Raises nothing."""
+        known = self._failed or not self._started
+        unused = [one for one in self._ids if known and one not in self._begun]
+        self._ids = ()
+        for one in unused:
+            try:
+                await self._store.release_key(self._access, APPROVALS + one, self._response_id)
+            except StoreError as error:
+                _log.warning("the approval %s is not given back: %s", one, error.message)
+
+
+class ApprovalAnswers:
+    """Reserves answers to approvals."""
+
+    def __init__(self, store: HistoryStore, *, now_ms: Callable[[], int]) -> None:
+        self._store: Final = store
+        self._now_ms: Final = now_ms
+
+    async def reserve(
+        self, access: Access, answered: Sequence[ApprovedCall], response_id: str
+    ) -> HeldAnswers:
+        """Reserve these answers for a response.
+
+        AnsweredBeforeError where all of them were given before, with the response that did so; CONFLICT
+        `approval_already_answered`; INVALID_REQUEST `approval_expired`; OVERLOADED `store_unavailable`.
+        """
+        for one in answered:
+            self._check_age(one.approval)
+        held = HeldAnswers(self._store, access, [one.approval for one in answered], response_id)
+        taken: list[str] = []
+        earlier: set[str] = set()
+        try:
+            for one in answered:
+                found = await self._one(access, one, response_id)
+                if found is None:
+                    taken.append(one.approval)
+                else:
+                    earlier.add(found)
+            if earlier:
+                raise await self._again(access, earlier, whole=not taken)
+        except BaseException:
+            await HeldAnswers(self._store, access, taken, response_id).over()
+            raise
+        return held
+
+    async def _one(self, access: Access, one: ApprovedCall, response_id: str) -> str | None:
+        """Return the response that gave this answer before, "" for one that is not stored; None where it is reserved now."""
+        now_us = self._now_ms() * 1_000
+        wanted = Idempotency(APPROVALS + one.approval, digest_of(one), now_us + KEPT_S * 1_000_000)
+        with asking_store():
+            found = await self._store.reserve_key(access, wanted, response_id, now_us=now_us)
+        if found.state is KeyState.DIFFERENT:
+            raise already_answered(one.approval)
+        return found.response_id if found.state is KeyState.SAME else None
+
+    async def _again(self, access: Access, earlier: set[str], *, whole: bool) -> SmgError:
+        """Return the error for answers that these responses gave before; `whole`: none is new."""
+        response_id = min(earlier)
+        if not whole or len(earlier) > 1:
+            return already_answered()
+        with asking_store():
+            record = await self._store.get_response(access, response_id) if response_id else None
+        if record is not None and record.status in ANSWERS:
+            return AnsweredBeforeError(response_id)
+        return already_answered(under_way=record is None or not record.status.is_final)
+
+    def _check_age(self, approval: str) -> None:
+        asked_ms = made_ms(approval)
+        if asked_ms is not None and self._now_ms() - asked_ms > ANSWERABLE_S * 1_000:
+            why = f"the request for approval {quoted(approval)} is older than a day; ask again"
+            raise invalid(why, "input", "approval_expired")
+
+
+def digest_of(answer: ApprovedCall) -> bytes:
+    """Return a digest of what is answered, and to what."""
+    digest = blake2b(digest_size=DIGEST_BYTES, person=b"smg approvals")
+    for part in (str(answer.approve), answer.server, answer.tool, answer.arguments):
+        spelled = part.encode()
+        # With its length before it, no part can be taken for the beginning of the next.
+        digest.update(len(spelled).to_bytes(8, "big"))
+        digest.update(spelled)
+    return digest.digest()
