@@ -3,7 +3,7 @@
 `Matched` is all that requests of one kind meet, in the order in which they are charged.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from smg_node.admission.header_values import limit_name
@@ -20,7 +20,6 @@ from smg_node.core.prices.price_list import PriceList
 
 KINDS_MAX: Final = 4_096
 """Combinations of tenant, key and model that are kept."""
-_NO_WINDOW: Final = -(1 << 62)
 FREE: Final = Rates()
 """Of models of which nobody has said what they cost."""
 Kind: TypeAlias = tuple[str, str, str, str, str]
@@ -78,16 +77,6 @@ class Matched:
         """What requests are charged to when they enter; whoever was charged may keep it."""
         self.look()
 
-    def charged(self, *, goes_on: bool) -> Sequence[Share]:
-        """Return what is charged on entry; of a request that goes on, only what limits how many are open at a time."""
-        shares = self.entry_shares
-        return [shares[at] for at in self.places] if goes_on else shares
-
-    def place_windows(self) -> Iterator[int]:
-        """Yield the window of each of `entry_shares` that a request which goes on is charged to; else one that is none."""
-        for at, share in enumerate(self.entry_shares):
-            yield share.window if at in self.places else _NO_WINDOW
-
     @property
     def costs(self) -> bool:
         """Whether one of them is a limit on cost."""
@@ -103,6 +92,11 @@ class Matched:
         assert self.price is not None, "it was asked before"
         rates = rates_of(self.price, prompt=prompt, day=day) or FREE
         return micro_up(cost_pico(rates, Usage(prompt, answer, cached)))
+
+    @property
+    def open_shares(self) -> Sequence[Share]:
+        """The last of `entry_shares`: those of what is open at a time."""
+        return self.entry_shares[len(self.entry) - len(self.places) :]
 
     def look(self) -> None:
         """Charge what the limits hold now."""

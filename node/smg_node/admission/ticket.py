@@ -65,15 +65,13 @@ class Door(Protocol):
         ...
 
     def headers(self, matched: Matched, family: Family) -> Mapping[str, str]:
-        """Return the headers of these limits as of now; the same object may be changed by the next
-        request.
-        """
+        """Return the headers of these limits as of now; the next request may change the same object."""
         ...
 
 
 class Ticket(msgspec.Struct, eq=False):
-    """Charge of one request. `cut` is whether its answer was ended because there was no right to go
-    on.
+    """Charge of one request. `cut` is whether its answer was ended because there was no right to go on, `goes_on`
+    whether it is of a further generation of one that limits on requests have counted already.
     """
 
     _door: Door
@@ -96,7 +94,6 @@ class Ticket(msgspec.Struct, eq=False):
     watched: bool = False
     """Whether `streamed` has to be called as its answers go on: more may come than was reserved for them."""
     goes_on: bool = False
-    """Whether it is of a further generation of one request, which limits on requests have counted already."""
     rates: Rates | None = None
     """What is reserved of limits on cost, where that is not what the model's price says."""
 
@@ -115,14 +112,13 @@ class Ticket(msgspec.Struct, eq=False):
     def enters(self) -> bool:
         """Charge the request itself, if there is room for it everywhere now; where not, `enter` is to be awaited."""
         matched = self.matched
-        shares = matched.entry_shares
-        if admit(shares if not self.goes_on else matched.charged(goes_on=True), 1) is not None:
+        shares = matched.entry_shares if not self.goes_on else matched.open_shares
+        if admit(shares, 1) is not None:
             return False
         self._entered = matched
         self._shares = shares
         # Who leaves again gives back to the window of this moment, or to none if it is over by then.
-        windows = map(_window_of, shares) if not self.goes_on else matched.place_windows()
-        self._windows = tuple(windows)
+        self._windows = tuple(map(_window_of, shares))
         return True
 
     async def enter(self) -> None:
@@ -134,7 +130,7 @@ class Ticket(msgspec.Struct, eq=False):
             self.matched = renewed
             if self.enters():
                 return None
-            share = admit(renewed.charged(goes_on=self.goes_on), 1)
+            share = admit(renewed.open_shares if self.goes_on else renewed.entry_shares, 1)
             assert share is not None, "what is too small is so twice"
             return Short(renewed.entry[renewed.entry_shares.index(share)], 1)
 
@@ -316,8 +312,8 @@ class Ticket(msgspec.Struct, eq=False):
             self._count(tallies)
         if entered is not None:
             for at in entered.places:
-                # `give_back`, in here: the window of what has none is 0, unless it sleeps.
-                share = self._shares[at]
+                # `give_back`, in here: the window of what has none is 0, unless it sleeps; these are the last shares.
+                share = self._shares[at - len(entered.entry)]
                 if not share.window:
                     share.left += 1
                     share.spent -= 1
@@ -355,7 +351,11 @@ class Ticket(msgspec.Struct, eq=False):
 
         False where one has too little here: then nothing is charged.
         """
-        charges = [c for c in self._charges if c.tariff.rates is not None and c.tariff.worst_case]
+        charges = [
+            charge
+            for charge in self._charges
+            if charge.tariff.rates is not None and charge.tariff.worst_case
+        ]
         for charge in charges:
             share = charge.tariff.measure.share
             if share.left < cost_micro:
