@@ -19,7 +19,11 @@ from smg_node.core.generation.events import (
     Fail,
     Finish,
     FinishReason,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     Usage,
 )
 from smg_node.dialects.dialect import ParsedBody
@@ -101,6 +105,8 @@ class CompletionsPresenter:
                 out.append(error_frame(event.error))
             case BlockStart() | BlockEnd() | Delta():
                 pass
+            case Listed() | RunStart() | RunNote() | RunEnd():
+                """Show nothing: this API has no tools."""
 
     def _begin(self, event: Begin) -> None:
         self._opening = chunk_opening(_OBJECT, event, self._view)
