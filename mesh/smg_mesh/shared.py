@@ -41,6 +41,7 @@ from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
 from smg_mesh.state.api_keys import KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
+from smg_mesh.state.namespace_keys import TOOL_SERVER
 from smg_mesh.state.prober_selection import probers
 from smg_mesh.state.prompt_caches import CacheRow, PromptCaches
 from smg_mesh.state.providers import PROVIDER, ROUTE, ProvidersView, sealed_in, sealed_text
@@ -69,7 +70,7 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "Audit", "AuditRow", "CacheRow", "CarriedSecrets", "Entry",
+    "NOTES", "PROVIDER", "ROUTE", "TOOL_SERVER", "Audit", "AuditRow", "CacheRow", "CarriedSecrets", "Entry",
     "Held", "Hints", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed",
     "LoadView", "NamespaceState", "PromptCaches", "ProvidersView", "Report", "Rights",
     "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView", "Share",

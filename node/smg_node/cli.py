@@ -147,6 +147,9 @@ def _act(asked: "CommandLine", loaded: "Loaded") -> "_Start | int":
             said = loaded.settings.providers.definitions
             if said and (trouble := _provider_trouble(said)):
                 return _refuse([f"providers.file: {trouble}"])
+            said = loaded.settings.mcp.definitions
+            if said and (trouble := _server_trouble(said)):
+                return _refuse([f"mcp.file: {trouble}"])
             file = f" ({loaded.file})" if loaded.file is not None else ""
             print(f"The configuration{file} is fine; values given: {len(loaded.origins)}.")
             return OK
@@ -164,6 +167,18 @@ def _act(asked: "CommandLine", loaded: "Loaded") -> "_Start | int":
 def _provider_trouble(definitions: str) -> str:
     """Return what is wrong with a file of providers, "" for nothing."""
     from smg_node.cluster.providers.definitions import read_own
+    from smg_node.core.errors import SmgError
+
+    try:
+        read_own(definitions)
+    except SmgError as error:
+        return error.message
+    return ""
+
+
+def _server_trouble(definitions: str) -> str:
+    """Return what is wrong with a file of servers of tools, "" for nothing."""
+    from smg_node.cluster.mcp.definitions import read_own
     from smg_node.core.errors import SmgError
 
     try:

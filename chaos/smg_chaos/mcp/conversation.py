@@ -113,7 +113,9 @@ class Conversation:
             return text(f"Unknown tool: {params.get('name')}", is_error=True)
         arguments = params.get("arguments") or {}
         if modern and tool.asks and "inputResponses" not in params:
-            asked = {"method": "elicitation/create", "params": {"message": "Shall I?"}}
+            form = {"type": "object", "properties": {}}
+            question = {"message": "Shall I?", "requestedSchema": form}
+            asked = {"method": "elicitation/create", "params": question}
             return {
                 "resultType": "input_required",
                 "inputRequests": {"sure": asked},

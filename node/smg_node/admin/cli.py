@@ -24,7 +24,7 @@ from smg_node.admin.commands.db import db_app
 from smg_node.admin.commands.explain import explain
 from smg_node.admin.commands.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
-from smg_node.admin.commands.mcp import mcp_app
+from smg_node.admin.commands.mcp.mcp import mcp_app
 from smg_node.admin.commands.overview import loads, models_app, status
 from smg_node.admin.commands.providers.prices import prices_app
 from smg_node.admin.commands.providers.providers import providers_app

@@ -96,7 +96,9 @@ class Admission:
         if matched is None:
             return None
         self.tallies.begun += 1
-        return Ticket(self, matched)
+        ticket = Ticket(self, matched)
+        ticket.goes_on = context.goes_on
+        return ticket
 
     def provider_ticket(self, provider: str, model: str) -> Ticket | None:
         """Return the ticket of one call of a provider, None if nothing limits its calls. `model` is what clients call it

@@ -26,6 +26,8 @@ from smg_node.admission.token_weights import TokenWeights
 from smg_node.core.generation.byte_sink import TokenAllowance
 from smg_node.core.prices.price import Rates
 
+_NEVER: Final = -(1 << 62)
+"""No window: nothing was charged to one."""
 ENDLESS_TOKENS: Final = 32_768
 """What an answer may have at most where nobody said."""
 
@@ -95,6 +97,8 @@ class Ticket(msgspec.Struct, eq=False):
     cut: bool = False
     watched: bool = False
     """Whether `streamed` has to be called as its answers go on: more may come than was reserved for them."""
+    goes_on: bool = False
+    """Whether it is of a further generation of one request, which limits on requests have counted already."""
     rates: Rates | None = None
     """What is reserved of limits on cost, where that is not what the model's price says."""
 
@@ -114,13 +118,22 @@ class Ticket(msgspec.Struct, eq=False):
         """Charge the request itself, if there is room for it everywhere now; where not, `enter` is to be awaited."""
         matched = self.matched
         shares = matched.entry_shares
-        if admit(shares, 1) is not None:
+        if admit(shares if not self.goes_on else self._charged(matched), 1) is not None:
             return False
         self._entered = matched
         self._shares = shares
         # Who leaves again gives back to the window of this moment, or to none if it is over by then.
         self._windows = tuple(map(_window_of, shares))
+        if self.goes_on:
+            self._windows = tuple(
+                share.window if at in matched.places else _NEVER for at, share in enumerate(shares)
+            )
         return True
+
+    def _charged(self, matched: Matched) -> Sequence[Share]:
+        """Return the shares that it is charged to when it enters: of a request that goes on, what is open at a time."""
+        shares = matched.entry_shares
+        return [shares[at] for at in matched.places] if self.goes_on else shares
 
     async def enter(self) -> None:
         """Charge the request itself; LimitedError if a limit does not let it in."""
@@ -131,7 +144,7 @@ class Ticket(msgspec.Struct, eq=False):
             self.matched = renewed
             if self.enters():
                 return None
-            share = admit(renewed.entry_shares, 1)
+            share = admit(self._charged(renewed), 1)
             assert share is not None, "what is too small is so twice"
             return Short(renewed.entry[renewed.entry_shares.index(share)], 1)
 
@@ -304,7 +317,7 @@ class Ticket(msgspec.Struct, eq=False):
                 used = (prompt_tokens, cached_tokens, answer_tokens)
                 charge.settle(self._weighed(tariff, used, cost_micro))
         entered = self._entered
-        if entered is matched and (charges or not matched.tariffs):
+        if entered is matched and (charges or not matched.tariffs) and not self.goes_on:
             # Charged to all that it met, as nearly always: it is counted with others that met the same.
             if not matched.over:
                 tallies.late.append(matched)
@@ -342,7 +355,7 @@ class Ticket(msgspec.Struct, eq=False):
         tallies.ended += 1
         for charge in self._charges:
             charge.tariff.measure.tally.admitted += 1
-        for measure in () if self._entered is None else self._entered.entry:
+        for measure in () if self._entered is None or self.goes_on else self._entered.entry:
             measure.tally.admitted += 1
             if measure.window_ms:
                 measure.tally.charged += 1

@@ -22,6 +22,7 @@ from smg_node.config.sections.http import Http
 from smg_node.config.sections.kv import Kv
 from smg_node.config.sections.lifecycle import Drain, Readiness
 from smg_node.config.sections.limits import Limits
+from smg_node.config.sections.mcp import Mcp
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.sections.messages import Messages
 from smg_node.config.sections.models import Model
@@ -88,6 +89,7 @@ class Settings(BaseSettings):
     stream: Stream = Field(default_factory=Stream)
     workers: Workers = Field(default_factory=Workers)
     providers: Providers = Field(default_factory=Providers)
+    mcp: Mcp = Field(default_factory=Mcp)
     engine: EngineCalls = Field(default_factory=EngineCalls)
     routing: Routing = Field(default_factory=Routing)
     breaker: Breaker = Field(default_factory=Breaker)

@@ -189,6 +189,22 @@ class Broke(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """What was done about it, in words."""
 
 
+class Ran(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What became of a call of a tool on this side.
+
+    `verdict` is allow, ask or deny, and `rule` what decided. `outcome` is a word of the metrics of calls, "refused" for
+    one that was not sent, "asked" for one that waits for a person, "cut" for one that its answer did not outlast.
+    """
+
+    at_ms: int
+    server: str
+    tool: str
+    verdict: str
+    rule: str
+    outcome: str
+    ms: int = 0
+
+
 class Journey(msgspec.Struct, array_like=True):
     """Record of one request. Times are wall-clock milliseconds."""
 
@@ -217,6 +233,8 @@ class Journey(msgspec.Struct, array_like=True):
     """Why it was refused before a generation began, in the words of its answer; "" otherwise."""
     bills: tuple[Bill, ...] = ()
     """What vendors take for it, call by call."""
+    runs: tuple[Ran, ...] = ()
+    """What became of calls of tools on this side; told with the first journey of a request."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

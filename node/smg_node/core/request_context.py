@@ -22,6 +22,7 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     `key_id` and `tenant` are those of the API key, "" where none was needed. `received_ms` is the
     wall clock when it came, for readers that need no exact time; `token` are 32 hexadecimal digits
     that no other request of this node has. Both are empty for a request that came from no listener.
+    `goes_on`: it is a further generation of a request that has entered, and no request by itself.
     """
 
     request_id: str
@@ -36,3 +37,4 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     key_id: str = ""
     received_ms: int = 0
     token: str = ""
+    goes_on: bool = False

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before.
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
+    from smg_node.http.ports.tool_servers import ToolServerService
+    from smg_node.mcp.serving.call_state import Vault
+    from smg_node.mcp.tool_servers import ToolServers
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,12 @@ class HttpParts:
     """Tells what the whole cluster counts; in the process that answers such questions."""
     providers: "Callable[[], ProviderService] | None" = None
     """Returns what tells of models at vendors, and defines them; in the process that answers such questions."""
+    offered_tools: "Callable[[], ToolServers | None]" = lambda: None
+    """Returns the servers of tools that the node's own MCP server offers; None while there are none."""
+    vault: "Vault | None" = None
+    """Seals what clients of tools carry from one request to the next; None where the node has no keyring."""
+    tool_servers: "Callable[[], ToolServerService] | None" = None
+    """Returns what tells of servers of tools, and defines them; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

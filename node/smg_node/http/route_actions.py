@@ -22,6 +22,7 @@ from smg_node.http.routes.inference.generation import GenerationRoutes
 from smg_node.http.routes.inference.models import ModelRoutes
 from smg_node.http.routes.node.about import AboutRoutes
 from smg_node.http.routes.node.probes import ProbeRoutes
+from smg_node.http.tool_actions import tool_server_actions
 
 if TYPE_CHECKING:
     from smg_node.http.routes.cluster.audit import AuditRoutes
@@ -67,6 +68,7 @@ def build_actions(
         **_of_what_happens(parts, pulse, inflight),
         **_of_settings(parts, bodies),
         **_of_providers(parts, bodies),
+        **tool_server_actions(parts, bodies, pulse),
         **_of_keys_and_limits(parts, bodies),
         **_of_shared_state(parts),
         **_about_the_node(parts, drain, probers),

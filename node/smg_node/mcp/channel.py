@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
+from urllib.parse import urlsplit
 
 from smg_node.mcp.connection_parts import ConnectionParts
 from smg_node.mcp.definition import Credential, ServerDefinition
-from smg_node.mcp.doors.door import Door, Exchange
+from smg_node.mcp.doors.door import Door, Exchange, OnProgress
 from smg_node.mcp.doors.http_calls import HttpCalls
 from smg_node.mcp.doors.http_door import HttpDoor
 from smg_node.mcp.doors.sse_door import SseDoor
@@ -20,11 +22,18 @@ from smg_node.mcp.session.opening import (
     Transport,
     UseSse,
 )
-from smg_node.mcp.session.session import Notification, Outcome, Request, Session
+from smg_node.mcp.session.session import Notification, Outcome, Progressed, Request, Session
+
+
+def ignore_progress(_progress: Progressed) -> None:
+    """Take no notice of progress."""
 
 
 class ServerChannel:
-    """Channel of one definition with one credential. `on_change`: the server says that its tools changed."""
+    """Channel of one definition with one credential. `on_change`: the server says that its tools changed.
+
+    `guarded`: a client gave the URL, so only addresses that the parts allow are connected with.
+    """
 
     def __init__(
         self,
@@ -32,6 +41,8 @@ class ServerChannel:
         credential: Credential,
         parts: ConnectionParts,
         on_change: Callable[[], None],
+        *,
+        guarded: bool = False,
     ) -> None:
         self.opened: Opened | None = None
         """How the server is opened, None while it is not."""
@@ -40,6 +51,8 @@ class ServerChannel:
         self._parts = parts
         self._limits = parts.limits
         self._on_change = on_change
+        self._guarded = guarded
+        self._calls: HttpCalls | None = None
         self._key = (definition.digest, credential.digest)
         self._door: Door | None = None
         self._lock = asyncio.Lock()
@@ -70,13 +83,28 @@ class ServerChannel:
             if not keep_verdict:
                 self._parts.verdicts.drop(self._key)
 
+    def renew(self, credential: Credential) -> None:
+        """Let later requests in by another credential of the same identity."""
+        self._credential = credential
+        if self._calls is not None:
+            self._calls.renew(credential)
+
     async def ask(
-        self, session: Session, request: Request, *, idle_s: float, deadline_s: float
+        self,
+        session: Session,
+        request: Request,
+        *,
+        idle_s: float,
+        deadline_s: float,
+        noted: OnProgress = ignore_progress,
     ) -> Outcome:
-        """Send a request of a session. It fails after `idle_s` without progress, and at `deadline_s` of the loop's time."""
+        """Send a request of a session. It fails after `idle_s` without progress, and at `deadline_s` of the loop's time.
+
+        `noted` hears of progress.
+        """
         if self._door is None:
             return lost("the connection was closed", sent=False)
-        exchange = await self._exchange(self._door, session, request, idle_s, deadline_s)
+        exchange = await self._exchange(self._door, session, request, idle_s, deadline_s, noted)
         return exchange.outcome
 
     async def close(self) -> None:
@@ -138,12 +166,14 @@ class ServerChannel:
             process = StdioDoor(self._definition, limits, self._on_change)
             self._door = process
             return await process.open()
-        calls = HttpCalls(
+        host = urlsplit(self._definition.url).hostname or ""
+        calls = self._calls = HttpCalls(
             self._definition.url,
             self._credential,
             connect_s=limits.connect_s,
             trust=self._parts.trust,
             proxy=self._parts.proxy,
+            allowed=partial(self._parts.allowed, host) if self._guarded else None,
         )
         if transport is Transport.HTTP:
             self._door = HttpDoor(calls, limits, spawn, self._on_change)
@@ -159,14 +189,21 @@ class ServerChannel:
             await door.close(opened.session if opened is not None else None)
 
     async def _exchange(
-        self, door: Door, session: Session, request: Request, idle_s: float, deadline_s: float
+        self,
+        door: Door,
+        session: Session,
+        request: Request,
+        idle_s: float,
+        deadline_s: float,
+        noted: OnProgress = ignore_progress,
     ) -> Exchange:
         waiting = asyncio.timeout_at(min(_now_s() + idle_s, deadline_s))
         try:
             async with waiting:
 
-                def progressed() -> None:
+                def progressed(progress: Progressed) -> None:
                     waiting.reschedule(min(_now_s() + idle_s, deadline_s))
+                    noted(progress)
 
                 return await door.ask(session, request, progressed)
         except TimeoutError:

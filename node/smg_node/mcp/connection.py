@@ -11,6 +11,7 @@ from smg_node.mcp.connection_parts import ConnectionParts
 from smg_node.mcp.definition import Credential, ServerDefinition
 from smg_node.mcp.failures import Failure, refused, timed_out, unreadable
 from smg_node.mcp.limits import PAGES_MAX, TOOLS_MAX
+from smg_node.mcp.session.call_extras import NO_EXTRAS, CallExtras
 from smg_node.mcp.session.opening import Opened, contradicts
 from smg_node.mcp.session.session import Outcome, Session
 from smg_node.mcp.session.tool_call import (
@@ -23,6 +24,7 @@ from smg_node.mcp.session.tool_call import (
     ToolCall,
     declined,
     read_arguments,
+    with_argument,
 )
 from smg_node.mcp.tools.mirrored_arguments import mirrored_values
 from smg_node.mcp.tools.tool import LeftOut, Tool, ToolList, ToolPage, read_page
@@ -39,15 +41,26 @@ class ServerConnection:
     """Connection to one server. What goes wrong is returned as a value; calls run beside each other."""
 
     def __init__(
-        self, definition: ServerDefinition, credential: Credential, parts: ConnectionParts
+        self,
+        definition: ServerDefinition,
+        credential: Credential,
+        parts: ConnectionParts,
+        *,
+        guarded: bool = False,
     ) -> None:
-        self.channel = ServerChannel(definition, credential, parts, self._changed)
+        self.channel = ServerChannel(definition, credential, parts, self._changed, guarded=guarded)
         self._credential = credential
         self._spawn = parts.spawn
         self._limits = parts.limits
         self._listing = asyncio.Lock()
         self._list: ToolList | None = None
         self._listed_s = 0.0
+
+    def renew(self, credential: Credential) -> None:
+        """Let later requests in by another credential of the same identity."""
+        if credential is not self._credential:
+            self._credential = credential
+            self.channel.renew(credential)
 
     async def open(self) -> Opened | Failure:
         """Return how the server is opened, after opening it if need be."""
@@ -73,20 +86,23 @@ class ServerConnection:
         trace: Mapping[str, str] | None = None,
         answerer: Answerer = declined,
         total_s: float | None = None,
+        extras: CallExtras = NO_EXTRAS,
     ) -> CallResult | Failure:
         """Call a tool with arguments as JSON text and return what came of it.
 
         `trace` are `traceparent` and `tracestate`. What the server asks back is answered by `answerer`. `total_s`
-        shortens the time that the limits give.
+        shortens the time that the limits give. `extras` is what server and caller are told besides.
         """
         read = read_arguments(arguments)
         if isinstance(read, Failure):
             return read
+        if extras.argument:
+            read = with_argument(read, *extras.argument)
         if (why := self._left_out(tool)) is not None:
             return refused(f"{tool} is left out of the list: {why}")
         most_s = self._limits.call_total_s
         deadline_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
-        call = ToolCall(tool, read, answerer)
+        call = ToolCall(tool, read, answerer, extras.passed)
         opened = await _in_time(self.channel.open(), deadline_s)
         step = call.again(opened) if isinstance(opened, Failure) else call.first()
         while not isinstance(step, Ended):
@@ -94,7 +110,8 @@ class ServerConnection:
             match step:
                 case Send():
                     mirrored = self._mirrored(tool, read.values) if step.is_call else ()
-                    step = await self._send(opened.session, call, step, mirrored, trace, deadline_s)
+                    sending = (mirrored, trace, extras, deadline_s)
+                    step = await self._send(opened.session, call, step, *sending)
                 case Relist():
                     listed = await _in_time(self.list_tools(fresh=True), deadline_s)
                     step = call.again(listed if isinstance(listed, Failure) else None)
@@ -115,15 +132,31 @@ class ServerConnection:
         step: Send,
         mirrored: tuple[tuple[str, str], ...],
         trace: Mapping[str, str] | None,
+        extras: CallExtras,
         deadline_s: float,
     ) -> CallStep:
         """Send one request of a call, and return the step after it."""
+        meta, headers = (extras.meta, extras.headers) if step.is_call else (None, None)
         try:
             if step.after_s:
                 await asyncio.sleep(min(step.after_s, max(0.0, deadline_s - _now_s())))
-            request = session.request(step.method, step.params, mirrored=mirrored, trace=trace)
-            idle_s = self._limits.call_idle_s
-            outcome = await self.channel.ask(session, request, idle_s=idle_s, deadline_s=deadline_s)
+            request = session.request(
+                step.method,
+                step.params,
+                mirrored=mirrored,
+                trace=trace,
+                meta=meta,
+                headers=headers,
+                capabilities=call.capabilities if step.is_call else None,
+            )
+            extras.begin()
+            outcome = await self.channel.ask(
+                session,
+                request,
+                idle_s=self._limits.call_idle_s,
+                deadline_s=deadline_s,
+                noted=extras.note,
+            )
         except asyncio.CancelledError:
             if call.task_id:
                 self._spawn(self._end_task(session, call.task_id))

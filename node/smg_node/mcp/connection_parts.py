@@ -11,6 +11,12 @@ from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.session.opening import Verdict
 from smg_node.mcp.session.session import RequestIds
 
+
+def refuse_all(_host: str, _address: str) -> bool:
+    """Allow no address at all."""
+    return False
+
+
 _VERDICTS_MAX: Final = 10_000
 """Servers and credentials; the oldest are asked again."""
 
@@ -40,7 +46,11 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionParts:
-    """What connections share. `proxy` is the URL of what calls by HTTP go through, "" for nothing."""
+    """What connections share. `proxy` is the URL of what calls by HTTP go through, "" for nothing.
+
+    `allowed` says of a host, and the address that a connection to it is about to be made to, whether it may be; it is
+    asked for servers that clients give.
+    """
 
     limits: McpLimits
     ids: RequestIds
@@ -48,3 +58,4 @@ class ConnectionParts:
     verdicts: Verdicts = field(default_factory=Verdicts)
     trust: Callable[[], SSLContext] = trusting
     proxy: str = ""
+    allowed: Callable[[str, str], bool] = refuse_all

@@ -59,15 +59,22 @@ class ServerDefinition(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credential:
-    """Headers that let us in, names in lower case; empty for none."""
+    """Headers that let us in, names in lower case; empty for none.
+
+    `identity` is who is let in, where that stays while the headers change, as tokens that are made anew do; "" where
+    the headers are all there is to know.
+    """
 
     headers: tuple[tuple[str, str], ...] = ()
+    identity: str = ""
 
     @property
     def digest(self) -> str:
         """A digest, by which connections and sessions are kept apart."""
-        spelled = msgspec.json.encode(self.headers)
-        return hashlib.blake2b(spelled, digest_size=16).hexdigest() if self.headers else ""
+        if not self.headers and not self.identity:
+            return ""
+        spelled = msgspec.json.encode(self.identity or self.headers)
+        return hashlib.blake2b(spelled, digest_size=16).hexdigest()
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -7,18 +7,19 @@ the pool's group of tasks, for as long as it is entered; nothing of it can fail 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ssl import SSLContext
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from smg_node.engines.http.aiohttp_client import trusting
 from smg_node.mcp.connection import ServerConnection
-from smg_node.mcp.connection_parts import ConnectionParts
+from smg_node.mcp.connection_parts import ConnectionParts, refuse_all
 from smg_node.mcp.definition import NO_CREDENTIAL, Credential, ServerDefinition
 from smg_node.mcp.failures import Failure, refused
 from smg_node.mcp.limits import McpLimits
+from smg_node.mcp.session.call_extras import NO_EXTRAS, CallExtras
 from smg_node.mcp.session.opening import Opened
 from smg_node.mcp.session.session import RequestIds
 from smg_node.mcp.session.tool_call import Answerer, declined
@@ -32,19 +33,29 @@ _Outcome = TypeVar("_Outcome")
 _log: Final = logging.getLogger("smg_node.mcp")
 
 
+TargetKey: TypeAlias = tuple[str, str, str, str, bool]
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One server as one tenant uses it; nothing is shared between two of these."""
+    """One server as one tenant uses it; nothing is shared between two of these.
+
+    `scope` keeps sessions of one tenant apart, "" for one that is shared. `lasting`: its connection outlives a call.
+    `guarded`: a client gave the URL, and only addresses that the pool allows are connected with.
+    """
 
     definition: ServerDefinition
     credential: Credential = NO_CREDENTIAL
     tenant: str = ""
-    key: tuple[str, str, str] = field(init=False, compare=False)
-    """By which connections are kept: digests of definition and credential, and the tenant."""
+    scope: str = ""
+    lasting: bool = True
+    guarded: bool = False
+    key: "TargetKey" = field(init=False, compare=False)
+    """By which connections are kept: digests of definition and credential, tenant, scope, and whether it is guarded."""
 
     def __post_init__(self) -> None:
-        key = (self.definition.digest, self.credential.digest, self.tenant)
-        object.__setattr__(self, "key", key)
+        digests = (self.definition.digest, self.credential.digest)
+        object.__setattr__(self, "key", (*digests, self.tenant, self.scope, self.guarded))
 
 
 class _Slots:
@@ -63,6 +74,8 @@ class _Kept:
         self.connection = connection
         self.users = 0
         self.used_s = now_s
+        self.is_let_go = False
+        """It is closed once nobody uses it."""
 
 
 class ServerPool:
@@ -70,8 +83,12 @@ class ServerPool:
 
     def __init__(self, parts: ConnectionParts) -> None:
         self._parts = parts
-        self._kept: dict[tuple[str, str, str], _Kept] = {}
+        self._kept: dict[TargetKey, _Kept] = {}
         self._slots: dict[str, _Slots] = {}
+        self._ending: set[ServerConnection] = set()
+        """Connections that are being closed beside all else."""
+        self._passing = 0
+        """Connections that last for one call."""
 
     def __len__(self) -> int:
         """Return how many connections there are."""
@@ -94,6 +111,7 @@ class ServerPool:
         trace: Mapping[str, str] | None = None,
         answerer: Answerer = declined,
         total_s: float | None = None,
+        extras: CallExtras = NO_EXTRAS,
     ) -> CallResult | Failure:
         """Call a tool; see `ServerConnection.call`. Waits where the server has as many calls open as it may."""
         most_s = self._parts.limits.call_total_s
@@ -110,16 +128,20 @@ class ServerPool:
             if not await _taken(slots.free, until_s):
                 return refused(f"{definition.name} has no free call ({_limit(definition)})")
             try:
-                return await self._with(
-                    target,
-                    lambda connection: connection.call(
+
+                def work(connection: ServerConnection) -> Awaitable[CallResult | Failure]:
+                    return connection.call(
                         tool,
                         arguments,
                         trace=trace,
                         answerer=answerer,
                         total_s=max(0.0, until_s - _now_s()),
-                    ),
-                )
+                        extras=extras,
+                    )
+
+                if not target.lasting:
+                    return await self._once(target, work)
+                return await self._with(target, work)
             finally:
                 slots.free.release()
         finally:
@@ -142,13 +164,23 @@ class ServerPool:
         ages = [now_s - kept.used_s for kept in self._kept.values()]
         return max(0.0, idle_s - max(ages, default=0.0))
 
+    def let_go(self, digests: Collection[str]) -> None:
+        """Close the connections to definitions of these digests, each once its calls have ended."""
+        for key, kept in list(self._kept.items()):
+            if key[0] in digests:
+                kept.is_let_go = True
+                # Taken out: whoever wants the server again gets a new connection.
+                del self._kept[key]
+                if not kept.users:
+                    self._end(kept.connection)
+
     async def close(self) -> None:
         """Close all connections."""
         kept = list(self._kept.values())
         self._kept.clear()
         async with asyncio.TaskGroup() as group:
-            for one in kept:
-                group.create_task(one.connection.close())
+            for connection in (*(one.connection for one in kept), *self._ending):
+                group.create_task(connection.close())
 
     async def _with(
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
@@ -158,21 +190,54 @@ class ServerPool:
             if len(self._kept) >= self._parts.limits.connections_max and not self._make_room():
                 most = self._parts.limits.connections_max
                 return refused(f"{most} servers are in use at once, and no more can be")
-            connection = ServerConnection(target.definition, target.credential, self._parts)
-            kept = self._kept[target.key] = _Kept(connection, _now_s())
+            kept = self._kept[target.key] = _Kept(self._connection(target), _now_s())
+        kept.connection.renew(target.credential)
         kept.users += 1
         try:
             return await work(kept.connection)
         finally:
             kept.users -= 1
             kept.used_s = _now_s()
+            if kept.is_let_go and not kept.users:
+                self._end(kept.connection)
+
+    async def _once(
+        self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
+    ) -> _Outcome | Failure:
+        """Do work in a connection that nobody else uses, and that ends with it."""
+        if self._passing >= self._parts.limits.connections_max:
+            return refused(f"{self._passing} servers are in use at once, and no more can be")
+        self._passing += 1
+        connection = self._connection(target)
+        try:
+            return await work(connection)
+        finally:
+            self._passing -= 1
+            self._end(connection)
+
+    def _end(self, connection: ServerConnection) -> None:
+        """Close a connection while others go on; the pool ends no sooner."""
+
+        async def close() -> None:
+            try:
+                await connection.close()
+            finally:
+                self._ending.discard(connection)
+
+        self._ending.add(connection)
+        self._parts.spawn(close())
+
+    def _connection(self, target: Target) -> ServerConnection:
+        return ServerConnection(
+            target.definition, target.credential, self._parts, guarded=target.guarded
+        )
 
     def _make_room(self) -> bool:
         """Close the connection that was idle longest; return whether there was one."""
         idle = [(kept.used_s, key) for key, kept in self._kept.items() if not kept.users]
         if not idle:
             return False
-        self._parts.spawn(self._kept.pop(min(idle)[1]).connection.close())
+        self._end(self._kept.pop(min(idle)[1]).connection)
         return True
 
 
@@ -183,8 +248,12 @@ async def server_pool(
     limits: McpLimits = McpLimits(),  # noqa: B008  # frozen: one for all
     trust: Callable[[], SSLContext] = trusting,
     proxy: str = "",
+    allowed: Callable[[str, str], bool] = refuse_all,
 ) -> AsyncIterator[ServerPool]:
-    """Yield a pool whose connections live until the end of the context. `id_prefix` begins the ids of its requests."""
+    """Yield a pool whose connections live until the end of the context. `id_prefix` begins the ids of its requests.
+
+    `allowed` says of a host that a client named, and an address, whether that may be connected with.
+    """
     async with asyncio.TaskGroup() as group:
 
         def spawn(work: Coroutine[Any, Any, None]) -> None:
@@ -193,7 +262,8 @@ async def server_pool(
             task.add_done_callback(beside.discard)
 
         beside: set[asyncio.Task[None]] = set()
-        parts = ConnectionParts(limits, RequestIds(id_prefix), spawn, trust=trust, proxy=proxy)
+        ids = RequestIds(id_prefix)
+        parts = ConnectionParts(limits, ids, spawn, trust=trust, proxy=proxy, allowed=allowed)
         pool = ServerPool(parts)
         spawn(_close_idle(pool))
         try:

@@ -1,4 +1,4 @@
-"""Server spec: one MCP server as its operator defines it: its definition, who sees it, what may run, and how it is used. Pure.
+"""Server spec of one MCP server, as an operator says it: who sees it, what may run, how it is used. Pure.
 
 Secrets are not in it: they travel beside it as `Credential`.
 """
@@ -49,10 +49,24 @@ class ToolRule(msgspec.Struct, frozen=True):
 _NO_RULE: Final = ToolRule()
 
 
+class TokenIssuer(msgspec.Struct, frozen=True):
+    """Where the tokens of `client_credentials` come from (RFC 6749, section 4.4); the client's secret is not in it.
+
+    `resource` is the server as the issuer knows it (RFC 8707), "" for unsaid. `in_body`: issuers that do not read the
+    client's id and secret from the header `authorization` are told them in the body.
+    """
+
+    url: str
+    client_id: str
+    scope: str = ""
+    resource: str = ""
+    in_body: bool = False
+
+
 class ServerSpec(msgspec.Struct, frozen=True):
     """One server as an operator defines it.
 
-    `forward_headers` are names of clients' headers that it is told. `tenants` and `keys` are who sees it, empty for
+    `issuer` is there for `client_credentials` only. `forward_headers` are names of clients' headers that it is told. `tenants` and `keys` are who sees it, empty for
     all. `rules` are verdicts by pattern over tool names, the first that fits counts. `idempotency` is how a run's key
     is told: `meta`, `header:NAME`, `argument:NAME` or `none`. `builtin` maps a built-in tool to the server's tool that
     does it. `required`: a request that names it fails where it cannot be listed. `internal`: its calls are not shown.
@@ -61,6 +75,7 @@ class ServerSpec(msgspec.Struct, frozen=True):
 
     definition: ServerDefinition
     auth: AuthKind = "none"
+    issuer: TokenIssuer | None = None
     forward_headers: tuple[str, ...] = ()
     tenants: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()

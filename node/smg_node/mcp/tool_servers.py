@@ -14,7 +14,7 @@ from smg_node.core.request_context import RequestContext
 from smg_node.mcp.failures import Failure
 from smg_node.mcp.pool import Target
 from smg_node.mcp.server_spec import ServerSpec
-from smg_node.mcp.session.tool_call import Answerer, declined
+from smg_node.mcp.session.tool_call import Answerer, PassedInput, declined
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
 
@@ -36,7 +36,8 @@ class CallOptions(msgspec.Struct, frozen=True):
 
     `key` tells a repeated run from a new one, "" for none. `trace` are `traceparent` and `tracestate`. `sending` is
     called once, just before a first byte may leave; `noted` hears of progress (message, done, total). `answerer`
-    answers what the server asks back. `total_s` bounds the time, None for that of the limits.
+    answers what the server asks back; with `passed` the client that called is asked instead. `total_s` bounds the time,
+    None for that of the limits. `model` is the one that calls, "" for none.
     """
 
     key: str = ""
@@ -45,6 +46,8 @@ class CallOptions(msgspec.Struct, frozen=True):
     noted: Callable[[str, float | None, float | None], None] | None = None
     answerer: Answerer = declined
     total_s: float | None = None
+    model: str = ""
+    passed: PassedInput | None = None
 
 
 PLAIN_CALL = CallOptions()

@@ -1,10 +1,11 @@
 """Base of every process of a node: built first, taken down last; and the task group it runs in."""
 
 import asyncio
+import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,3 +108,17 @@ async def running(
         finally:
             for task in tasks:
                 task.cancel()
+
+
+@contextmanager
+def signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Hand the signals that end a process to `take` meanwhile."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, take, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)

@@ -22,6 +22,7 @@ import msgspec
 
 from smg_node.admission.admission_settings import follow_prices
 from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.providers.provider_fleet import ProviderFleet
@@ -54,6 +55,7 @@ from smg_node.processes.reports.usage_sender import UsageSender
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
+from smg_node.wiring.mcp_parts import tool_servers
 from smg_node.wiring.provider_parts import build_providers
 from smg_node.wiring.serving_parts import (
     build_admission,
@@ -80,6 +82,7 @@ class _Process:
     base: Base
     fleet: Fleet
     providers: ProviderFleet
+    tool_servers: LazyToolServers
     registry: ClusterRegistry
     desks: SharedServices
     rights: LeasedRights
@@ -124,6 +127,7 @@ def _build(
     clock = base.clock
     networks = Networks(settings.workers.allowed_networks)
     providers = build_providers(settings, base, copy)
+    servers = tool_servers(settings, base, copy)
     fleet = build_fleet(
         settings,
         open_engine=engine_opener(settings, networks, base.meters, providers),
@@ -164,6 +168,7 @@ def _build(
         history=None,
         admission=build_admission(settings, base, desks.live, copy.limits, rights),
         journal=journal,
+        tool_servers=servers.get,
     )
     parts.options = replace(
         parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True
@@ -174,7 +179,7 @@ def _build(
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
     _answer(uplink, base, journal, server)
     tell_findings(uplink, fleet.models)
-    return _Process(base, fleet, providers, registry, desks, rights, sender, server)
+    return _Process(base, fleet, providers, servers, registry, desks, rights, sender, server)
 
 
 def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
@@ -259,6 +264,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
         "fleet": fleet.run,
         "registry": process.registry.run,
         "providers": partial(process.providers.run, fleet),
+        "servers of tools": process.tool_servers.run,
         "settings": process.desks.live.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }

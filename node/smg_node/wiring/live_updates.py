@@ -1,6 +1,8 @@
 """Live updates: hands changed settings of the cluster to the running parts of a process."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.settings.model_views import retune_models
@@ -28,6 +30,9 @@ from smg_node.wiring.fleet_parts import (
     retry_options,
 )
 
+if TYPE_CHECKING:
+    from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
@@ -41,6 +46,8 @@ class Pipeline:
     generator: Generator
     relays: Relays
     embedder: Embedder
+    loops: "Callable[[], LoopParts]"
+    """Returns what runs tools of this side, built at its first call."""
 
 
 def follow_serving(

@@ -13,8 +13,8 @@ up already.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -25,6 +25,7 @@ from smg_mesh.shared import Shared
 from smg_node import __version__
 from smg_node.cluster.factory import build_cluster, build_shared, build_sharing
 from smg_node.cluster.history_peers import HistoryPeers
+from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.cluster.membership.cluster_interface import ClusterInterface, ReadinessReasons
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.node_duties import duties_of
@@ -49,9 +50,10 @@ from smg_node.pipeline.observability.engine_metrics import watch_listening, watc
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
-from smg_node.wiring.base import Base, build_base, running
+from smg_node.wiring.base import Base, build_base, running, signals
 from smg_node.wiring.demo_engines import demo_engines, print_demo
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
+from smg_node.wiring.mcp_parts import tool_server_access, tool_servers
 from smg_node.wiring.provider_parts import build_providers, provider_access
 from smg_node.wiring.serving_parts import (
     build_admission,
@@ -77,6 +79,7 @@ class _Node:
     base: Base
     fleet: Fleet
     providers: ProviderFleet
+    tool_servers: LazyToolServers
     registry: ClusterRegistry
     desks: SharedServices
     cluster: ClusterInterface
@@ -120,7 +123,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         _announce(address, server.metrics_address)
         if settings.demo:
             print_demo(address.port)
-        with _signals(farewell.signalled) if control is None else nullcontext():
+        with signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
             await _drain(settings, farewell, server, control)
@@ -153,10 +156,11 @@ async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -
         )
 
 
-def _watch(base: Base, fleet: Fleet, prefixes: Prefixes) -> None:
-    """Let scrapes read what engines say."""
+def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
+    """Return what engines have cached, as far as it is followed; scrapes read that and what engines say."""
     watch_listening(base.meters, fleet, base.clock.monotonic_s)
-    watch_prefixes(base.meters, prefixes)
+    watch_prefixes(base.meters, prefixes := build_prefixes(settings, fleet))
+    return prefixes
 
 
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
@@ -165,6 +169,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     shared.watch_held(spare)
     networks = Networks(settings.workers.allowed_networks)
     providers = build_providers(settings, base, shared)
+    servers = tool_servers(settings, base, shared)
     fleet = build_fleet(
         settings,
         open_engine=engine_opener(settings, networks, base.meters, providers),
@@ -172,28 +177,27 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         clock=base.clock,
         rng=base.rng,
     )
-    prefixes = build_prefixes(settings, fleet)
-    farewell, monotonic_s = Shutdown(), base.clock.monotonic_s
+    prefixes = _build_prefixes(settings, base, fleet)
+    farewell, clock = Shutdown(), base.clock
     control = None if role is None else _build_control(role, base, shared, fleet, providers)
     registry = _build_registry(settings, base, shared, fleet, control)
     cluster = _build_cluster(settings, base, shared, farewell)
     gossiped = (settings, shared, prefixes, fleet)
-    sharing = build_sharing(*gossiped, monotonic_s=monotonic_s, meters=base.meters)
+    sharing = build_sharing(*gossiped, monotonic_s=clock.monotonic_s, meters=base.meters)
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
     doubts = _doubts(cluster, sharing, history)
     desk = FleetService(
         fleet,
         networks,
         registry=registry,
-        sessions=Sessions(registry.sticky, base.clock.now_ms),
-        clock=base.clock,
+        sessions=Sessions(registry.sticky, clock.now_ms),
+        clock=clock,
         workers_ready_min=settings.readiness.min_workers,
         draining=lambda: farewell.draining,
         doubts=doubts,
     )
     desks = _build_services(settings, base, shared, cluster)
     usage = build_usage(settings, desks.live, cluster, base)
-    _watch(base, fleet, prefixes)
     parts = build_http_parts(
         settings,
         base,
@@ -210,15 +214,28 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         prefixes=prefixes,
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
+        tool_servers=servers.get,
     )
+    _define(parts, base, shared, fleet, providers, servers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)
-    parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.draining = _build_draining(shared, registry, cluster, farewell, control)
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
-    server = _build_server(parts, farewell, control, history)
-    ends = (usage, history, farewell, server, control)
-    return _Node(base, fleet, providers, registry, desks, cluster, sharing, *ends)
+    ends = (usage, history, farewell, _build_server(parts, farewell, control, history), control)
+    return _Node(base, fleet, providers, servers, registry, desks, cluster, sharing, *ends)
+
+
+def _define(
+    parts: HttpParts,
+    base: Base,
+    shared: Shared,
+    fleet: Fleet,
+    providers: ProviderFleet,
+    servers: LazyToolServers,
+) -> None:
+    """Let operators define what the cluster's own state holds definitions of."""
+    parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
+    parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
 
 
 def _build_services(
@@ -364,6 +381,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "fleet": node.fleet.run,
         "registry": node.registry.run,
         "providers": partial(node.providers.run, node.fleet),
+        "servers of tools": node.tool_servers.run,
         "settings": node.desks.live.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,
@@ -372,19 +390,6 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         **sharing,
         **({} if node.control is None else node.control.loops()),
     }
-
-
-@contextmanager
-def _signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    for number in numbers:
-        loop.add_signal_handler(number, take, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
 
 
 def _announce(address: Address, metrics_address: Address | None) -> None:

@@ -51,6 +51,7 @@ from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.chat_generation import AnyGenerations
 from smg_node.pipeline.relay.relay_context import OwnCall, RelayParts, TargetAsked
 from smg_node.pipeline.relay.relays import Relays
+from smg_node.pipeline.tool_loop.serving_generations import ServingGenerations
 from smg_node.process_memory import keep
 from smg_node.routing.policy import Bindings
 from smg_node.routing.retry_budget import RetryBudgets
@@ -70,9 +71,11 @@ from smg_node.wiring.live_updates import (
     follow_serving,
     prepare_limits,
 )
+from smg_node.wiring.tool_loops import loop_parts
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.mcp.tool_servers import ToolServers
 
 
 # ── Engines ──────────────────────────────────────────────────────────────────
@@ -178,10 +181,11 @@ def build_http_parts(
     history: LazyHistory | None,
     admission: Admission | None = None,
     journal: Journal | None = None,
+    tool_servers: "Callable[[], ToolServers | None]" = lambda: None,
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings.
 
-    `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
+    `tool_servers` are those whose tools run on this side; `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -196,6 +200,7 @@ def build_http_parts(
         prefixes=prefixes,
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
+        tool_servers=tool_servers,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -204,6 +209,7 @@ def build_http_parts(
     parts = _surface(
         settings, base, desk, cluster, shared, usage, admission, pipeline, explain, history, seals
     )
+    parts.vault, parts.offered_tools = vault, tool_servers
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
@@ -229,10 +235,12 @@ def _surface(
     """Return the node as the HTTP surface sees it."""
     reading = reader_options(settings)
     shown = shown_settings(settings)
-    anything = AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer)
+    anything = ServingGenerations(
+        AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer), pipeline.loops
+    )
     return HttpParts(
         identity=Identity(settings.name, __version__, build_commit()),
-        generations=pipeline.generator,
+        generations=ServingGenerations(pipeline.generator, pipeline.loops),
         translating=anything,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
@@ -301,6 +309,7 @@ def _build_pipeline(
     prefixes: Prefixes | None,
     admission: Admission | None,
     journal: Journal,
+    tool_servers: "Callable[[], ToolServers | None]",
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -342,7 +351,10 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    return Pipeline(policies, placer, retries, preparer, journal, generator, relays, embedder)
+    loops = loop_parts(settings, base, journal, tool_servers)
+    return Pipeline(
+        policies, placer, retries, preparer, journal, generator, relays, embedder, loops
+    )
 
 
 def _own_call(

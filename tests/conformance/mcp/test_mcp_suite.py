@@ -31,6 +31,17 @@ def test_a_scenario_passes(revision: str, scenario: str, tmp_path: Path) -> None
     assert "OVERALL: PASSED" in judged.stdout + judged.stderr
 
 
+@pytest.mark.conformance
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_token_of_client_credentials_lets_us_in(revision: str, tmp_path: Path) -> None:
+    scenario = "auth/client-credentials-basic"
+    # It belongs to an extension, which has no revision of its own.
+    words = ("--scenario", scenario, "--spec-version", revision, "--force")
+    judged = conformance(tmp_path, *words)
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+    assert "OVERALL: PASSED" in judged.stdout + judged.stderr
+
+
 @pytest.mark.long
 @pytest.mark.conformance
 def test_all_that_the_newest_revision_requires_passes_but_oauth(tmp_path: Path) -> None:

@@ -89,6 +89,23 @@ def read_stream(frames: bytes) -> list[dict[str, Any]]:
     return [*found, _run(later)]
 
 
+def read_beta_whole(body: bytes) -> dict[str, Any]:
+    """Return the message as the client's beta interface reads an unstreamed answer."""
+    with client(replying(body)) as one:
+        found: dict[str, Any] = one.beta.messages.create(**WISH).to_dict()
+        return found
+
+
+def read_beta_stream(frames: bytes) -> dict[str, Any]:
+    """Return the message as the client's beta interface puts it together from a stream, which it reads strictly."""
+    with client(replying(frames, headers=STREAM)) as one:
+        for event in one.beta.messages.create(**WISH, stream=True):
+            assert event.type
+        with one.beta.messages.stream(**WISH) as events:
+            found: dict[str, Any] = events.get_final_message().to_dict()
+            return found
+
+
 def agreed_content(frames: bytes, body: bytes) -> list[dict[str, Any]]:
     """Return the content of an answer, which is the same to all interfaces, streamed and whole."""
     contents = [message["content"] for message in (*read_stream(frames), *read_whole(body))]

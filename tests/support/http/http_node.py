@@ -58,6 +58,7 @@ from support.http.cluster_numbers import numbers_of
 from support.http.fake_cluster import FakeCluster
 from support.http.fake_tokens import FakeTokens
 from support.http.request_usage import SpentDesk, UsageBook
+from support.mcp.tool_desks import service_of
 from support.providers.provider_desks import providers_of
 from support.state.fake_shared_state import FakeSessions, SharedWorld
 
@@ -356,6 +357,7 @@ async def node(
     )
     parts.numbers = numbers_of("node-a", meters, cluster, world.meshes["node-a"], health)
     parts.providers = lambda: providers_of("node-a", world)
+    parts.tool_servers = lambda: service_of("node-a", world)
     farewell = Shutdown()
     parts.draining = draining_of(cluster, world, farewell)
     server = farewell.server = Server(parts, elsewhere)

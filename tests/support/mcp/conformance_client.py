@@ -10,16 +10,24 @@ import asyncio
 import json
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from smg_node.mcp.definition import ServerDefinition, checked
+from aiohttp import ClientSession
+
+from smg_node.cluster.mcp.client_tokens import ClientTokens
+from smg_node.cluster.mcp.token_fetch import token_fetch
+from smg_node.mcp.definition import NO_CREDENTIAL, ServerDefinition, bearer, checked
 from smg_node.mcp.failures import Failure
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import ServerPool, Target, server_pool
 from smg_node.mcp.revisions import NEWEST_MODERN
+from smg_node.mcp.server_spec import TokenIssuer
 from smg_node.mcp.tools.tool import Tool
 
+CREDENTIALS: Final = "auth/client-credentials"
 _VALUES: Final[Mapping[str, Any]] = {
     "string": "x",
     "integer": 3,
@@ -37,7 +45,14 @@ async def main(url: str, revision: str, context: Mapping[str, Any]) -> int:
     # The suite runs dozens of these at once, on whatever cores there are.
     limits = McpLimits(connect_s=60.0, list_s=60.0)
     async with server_pool(id_prefix="judged.1", limits=limits) as pool:
-        target = Target(checked(definition))
+        credential = NO_CREDENTIAL
+        if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith(CREDENTIALS):
+            made = await token(url, context)
+            if isinstance(made, Failure):
+                tell(f"no token: {made}")
+                return 1
+            credential = bearer(made)
+        target = Target(checked(definition), credential)
         listed = await pool.list_tools(target, fresh=True)
         if isinstance(listed, Failure):
             tell(f"not listed: {listed}")
@@ -47,6 +62,28 @@ async def main(url: str, revision: str, context: Mapping[str, Any]) -> int:
         for name, arguments in calls(context, listed.tools):
             await call(pool, target, name, arguments)
     return 0
+
+
+async def token(url: str, context: Mapping[str, Any]) -> str | Failure:
+    """Return a token of client credentials.
+
+    Operators name the issuer of a server's tokens; here it is what the server names, as the suite has no operator.
+    """
+    place = urlsplit(url)
+    origin = f"{place.scheme}://{place.netloc}"
+    resource = await said_at(f"{origin}/.well-known/oauth-protected-resource{place.path}")
+    issuer = urlsplit(resource["authorization_servers"][0])
+    known = f"/.well-known/oauth-authorization-server{issuer.path.rstrip('/')}"
+    metadata = await said_at(f"{issuer.scheme}://{issuer.netloc}{known}")
+    scope = " ".join(resource.get("scopes_supported") or [])
+    at = TokenIssuer(metadata["token_endpoint"], context["client_id"], scope, resource["resource"])
+    return await ClientTokens(token_fetch(), time.monotonic).token(at, context["client_secret"])
+
+
+async def said_at(url: str) -> Any:
+    """Return the JSON at a URL."""
+    async with ClientSession() as session, session.get(url) as answer:
+        return await answer.json()
 
 
 def calls(

@@ -59,6 +59,8 @@ def _journey(journey: Mapping[str, Any], urls: Mapping[str, str]) -> str:
     for step in journey["steps"]:
         lines.append("")
         lines += _step(step, journey, urls, several=several)
+    if runs := journey.get("runs"):  # nodes of an earlier release say none
+        lines += ["", *map(_run, runs)]
     if journey["unplaced"]:
         lines += ["", f"No worker could be had: {_dropped(journey['unplaced'])}."]
     if message := journey.get("message"):  # nodes of an earlier release say none
@@ -130,6 +132,14 @@ def _step(
     lines = _broke(step) if step["step"] == "broke" else _chosen(step, urls)
     first, *rest = lines
     return [f"{at:<{len(_INDENT) - 1}} {who}{first}", *(f"{_INDENT}{line}" for line in rest)]
+
+
+def _run(run: Mapping[str, Any]) -> str:
+    """Return in a line what became of a call of a tool."""
+    took = f" after {_span(run['ms'] / 1000)}" if run["ms"] else ""
+    tool = f"{run['server']}/{run['tool']}" if run["server"] else run["tool"]
+    verdict = f"{run['verdict']} by {run['rule']}"
+    return printable(f"tool {tool}: {verdict}; {run['outcome']}{took}")
 
 
 def _broke(step: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from smg_mesh.shared import TOOL_SERVER
 from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import ErrorKind, SmgError
@@ -170,7 +171,7 @@ class ProviderFleet:
 
     def refresh(self, fleet: TargetFleet, spawn: "Spawn") -> None:
         """Apply what counts now; `spawn` starts what makes tokens."""
-        shown = self._shared.providers.all()
+        shown = [one for one in self._shared.providers.all() if not one.key.startswith(TOOL_SERVER)]
         if not shown and not self._own_text and self._now is None:
             return
         # Imported with the first definition: a node without providers has none of it.
@@ -243,8 +244,9 @@ class ProviderFleet:
             telling = bool(rows)
             await asyncio.sleep(TELL_S)
 
-    def _noted(self, _keys: Sequence[str]) -> None:
-        self._wake.set()
+    def _noted(self, keys: Sequence[str]) -> None:
+        if not keys or not all(key.startswith(TOOL_SERVER) for key in keys):
+            self._wake.set()
 
     def _own_definitions(self) -> "Definitions":
         if self._own is None:

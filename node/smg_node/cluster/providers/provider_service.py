@@ -12,6 +12,7 @@ import msgspec
 from smg_mesh.shared import (
     PROVIDER,
     ROUTE,
+    TOOL_SERVER,
     SettingValue,
     StateError,
     sealed_in,
@@ -142,7 +143,11 @@ class ClusterProviders:
 
     def unreadable(self) -> Mapping[str, str]:
         """Return why definitions of the cluster are not followed here, by their keys."""
-        strange = {one.key: "this release cannot read it" for one in self._store.unreadable()}
+        strange = {
+            one.key: "this release cannot read it"
+            for one in self._store.unreadable()
+            if not one.key.startswith(TOOL_SERVER)
+        }
         return dict(sorted({**strange, **self._providers.read().unreadable}.items()))
 
     def explain(

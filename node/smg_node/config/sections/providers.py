@@ -7,8 +7,8 @@ from typing import Any, Final
 from pydantic import field_validator
 
 from smg_node.config.schema.declaration import Section, number, place
+from smg_node.config.schema.definition_file import read_definition_file
 
-_FILE_MAX_BYTES: Final = 4_194_304  # a thousand providers take 500 KiB
 _PARTS: Final = ("providers", "routes", "prices")
 
 
@@ -46,35 +46,4 @@ class Providers(Section):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what the file says; ValueError, in an operator's words, for what is no such file."""
-    # Imported here: a node without a file does not pay for it.
-    from smg_node.config.schema.plain_yaml import read_plain
-
-    try:
-        with path.open("rb") as file:
-            raw = file.read(_FILE_MAX_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    if len(raw) > _FILE_MAX_BYTES:
-        raise ValueError(f"{path} is larger than {_FILE_MAX_BYTES} bytes")
-    try:
-        found = read_plain(text)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    try:
-        json.dumps(found, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        raise ValueError(f"{path} holds what JSON cannot say, or is nested too deeply") from None
-    if found is None:
-        return {}
-    if not isinstance(found, dict) or any(name not in _PARTS for name in found):
-        raise ValueError(
-            f"{path} must hold `providers:`, `routes:` and `prices:`, and nothing else"
-        )
-    for part in found:
-        if found[part] is not None and not isinstance(found[part], dict):
-            raise ValueError(f"{path}: {part} must be a section, one name a line")
-    return {part: found[part] or {} for part in found}
+    return read_definition_file(path, _PARTS)

@@ -27,12 +27,16 @@ class ChatDialect:
 
     def read(self, body: dict[str, Any], caller: Caller = UNKNOWN) -> ParsedBody[ChatView]:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
-        return self._reader.read(body)
+        return self._reader.read(body, caller.headers)
 
     def presenter(self, reading: ParsedBody[ChatView], caller: Caller = UNKNOWN) -> Presenter:
         """Return the presenter for this parsed body; one generation each."""
         if reading.request.alike and reading.view.plain:
             return PlainPresenter(reading)
+        if reading.request.serving is not None:
+            from smg_node.dialects.chat.tool_runs.presenter import ServedPresenter
+
+            return ServedPresenter(reading)
         return ChatPresenter(reading)
 
     def error_status(self, error: SmgError) -> int:

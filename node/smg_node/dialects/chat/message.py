@@ -34,6 +34,8 @@ def finish_reason(reason: FinishReason, view: ChatView, *, refused: bool = False
     """Return the dialect's finish reason of a choice; `refused`: it has a refusal in words, which is an answer."""
     if reason == "tool_calls":
         return "function_call" if view.legacy_call else reason
+    if reason == "pause" and view.served:
+        return "length"
     return "stop" if refused and reason == "refusal" else _REASONS.get(reason, reason)
 
 

@@ -21,7 +21,11 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     TokenLogprob,
     Usage,
 )
@@ -110,6 +114,9 @@ class ChatPresenter:
         if self._view.token_ids and event.choice == 0:
             ids = b',"prompt_token_ids":' + encode_json(event.ids)
             out.append(self._frame(0, b"", top=ids))
+
+    def _nothing(self, _event: Event, _out: list[bytes]) -> None:
+        """Show nothing of runs that nobody asked for."""
 
     def _fail(self, event: Fail, out: list[bytes]) -> None:
         out.append(error_frame(event.error))
@@ -295,5 +302,6 @@ _RARE: Final[Mapping[type, Callable[[ChatPresenter, Any, list[bytes]], None]]] =
     Finish: ChatPresenter._finish,
     Usage: ChatPresenter._usage,
     End: ChatPresenter._over,
+    **dict.fromkeys((Listed, RunStart, RunNote, RunEnd), ChatPresenter._nothing),
     Fail: ChatPresenter._fail,
 }

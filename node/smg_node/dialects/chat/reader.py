@@ -4,14 +4,15 @@ Every parameter the API knows is a row of `PARAMETERS`; what it does stands besi
 module the row comes from.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.chat.fast_reader import PlainReader
 from smg_node.dialects.chat.template_parameters import TEMPLATE, prompt_of, settle_prompt
-from smg_node.dialects.chat.tools import TOOLS
+from smg_node.dialects.chat.tools import TOOLS, may_ask, settle_tools
 from smg_node.dialects.chat.view import ChatView
 from smg_node.dialects.dialect import ParsedBody
 from smg_node.dialects.openai.constraint import CONSTRAINTS
@@ -26,10 +27,10 @@ from smg_node.dialects.openai.request_draft import (
 )
 from smg_node.dialects.openai.sampling import SAMPLING, sampling_of, settle_sampling
 from smg_node.dialects.openai.streaming import STREAMING
-from smg_node.dialects.openai.tool_choice import settle_choice
 from smg_node.dialects.options import ReaderOptions
 
 _TOP_LOGPROBS_MAX: Final = 20
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def take_logprobs(draft: Draft, cursor: Cursor, key: str) -> None:
@@ -77,7 +78,7 @@ PARAMETERS: Final[dict[str, Take]] = {
 
 def _settle(draft: Draft, cursor: Cursor) -> None:
     settle_prompt(draft, cursor)
-    settle_choice(draft, cursor)
+    settle_tools(draft, cursor)
     settle_sampling(draft, cursor)
     drawn = draft.sampling
     if draft.request.get("stream") and drawn.get("prompt_logprobs") is not None:
@@ -105,9 +106,13 @@ class ChatReader:
         self.read_plain: Callable[[bytes], ParsedBody[ChatView] | None] = quick.read
         """Returns what a body asks for if it is a plain one; None for any other, right or wrong."""
 
-    def read(self, body: dict[str, Any]) -> ParsedBody[ChatView]:
+    def read(
+        self, body: dict[str, Any], headers: Mapping[str, str] = _NO_HEADERS
+    ) -> ParsedBody[ChatView]:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
+        if self._options.tool_servers:
+            may_ask(draft, headers)
         cursor = Cursor(body, problems_for(self._options))
         take_all(draft, cursor, PARAMETERS)
         if "model" not in draft.request:

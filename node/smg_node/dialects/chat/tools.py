@@ -1,6 +1,11 @@
-"""Tools of a Chat Completions body: functions, custom tools, and the legacy `functions`."""
+"""Tools of a Chat Completions body: functions, custom tools, the legacy `functions`, and tools that this node runs.
 
-from typing import Final
+Those stand in `tools` as they do in Responses, and are asked for where the request has the header `x-smg-mcp: enabled`.
+Without it they are left out, as other nodes leave them out that have none.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor
@@ -11,13 +16,39 @@ from smg_node.dialects.openai.functions import (
     read_function,
     read_functions,
 )
-from smg_node.dialects.openai.hosted_tools import leave_out
+from smg_node.dialects.openai.hosted_tools import is_hosted, leave_out
 from smg_node.dialects.openai.request_draft import Draft, Take
 from smg_node.dialects.openai.tool_choice import (
+    settle_choice,
     take_function_call,
     take_parallel,
     take_tool_choice,
 )
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.dialects.openai.served.asked_tools import AskedTools
+
+SWITCH: Final = "x-smg-mcp"
+"""The header of requests that ask for tools on this node's side."""
+_ON: Final = "enabled"
+SHOWING: Final = "x-smg-tool-runs"
+"""The header of clients that want to be shown what was run."""
+_SHOW: Final = "show"
+_ASKED: Final = "asked_tools"
+"""What a draft calls the tools that it asks for, where it may."""
+_HEADERS: Final = "headers"
+_CHOICE: Final = "tool_choice"
+_OPT_IN: Final = (
+    f"needs the header {SWITCH}: {_ON} with the request, for tools that this gateway runs"
+)
+
+
+def may_ask(draft: Draft, headers: Mapping[str, str]) -> None:
+    """Take note of whether a request may ask for tools on this node's side."""
+    if headers.get(SWITCH, "").strip().lower() == _ON:
+        draft.request[_ASKED] = None
+        draft.request[_HEADERS] = headers
 
 
 def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
@@ -28,7 +59,7 @@ def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
     for declared in cursor.objects(key, at_most=draft.options.tools_max):
         kind = declared.text("type", required=True)
         if kind not in ("function", "custom"):
-            if kind is not None:
+            if kind is not None and not _take_served(draft, declared, kind):
                 leave_out(draft, declared, kind, "'function' and 'custom' are")
             continue
         declared.only(("type", kind))
@@ -46,6 +77,59 @@ def take_tools(draft: Draft, cursor: Cursor, key: str) -> None:
     draft.prompt["tools"] = tuple(tools)
     if customs:
         draft.view["custom_tools"] = frozenset(customs)
+
+
+def _take_served(draft: Draft, declared: Cursor, kind: str) -> bool:
+    """Take a tool that this node runs, if it may be asked for; false for any other."""
+    if _ASKED not in draft.request or not is_hosted(kind):
+        return False
+    if draft.request[_ASKED] is None:
+        from smg_node.dialects.openai.served import asked_tools
+
+        draft.request[_ASKED] = asked_tools.AskedTools(approvals=False)
+    asked: AskedTools = draft.request[_ASKED]
+    return asked.take(declared, kind)
+
+
+def take_choice(draft: Draft, cursor: Cursor, key: str) -> None:
+    """Take `tool_choice`; where tools of this node are asked for, it waits until all of them are known."""
+    if _ASKED in draft.request:
+        return
+    choice = cursor.values[key]
+    if draft.options.tool_servers and type(choice) is dict:
+        kind = choice.get("type")
+        if type(kind) is str and is_hosted(kind):
+            cursor.problem(key, _OPT_IN, "unsupported_tool")
+            return
+    take_tool_choice(draft, cursor, key)
+
+
+def settle_tools(draft: Draft, cursor: Cursor) -> None:
+    """Settle which tools are asked for, and the choice among all."""
+    if _ASKED not in draft.request:
+        served = draft.options.tool_servers and draft.left_out and not draft.prompt.get("tools")
+        if served and cursor.values.get(_CHOICE) == "required":
+            cursor.problem(_CHOICE, _OPT_IN, "unsupported_tool")
+        settle_choice(draft, cursor)
+        return
+    asked: AskedTools | None = draft.request.pop(_ASKED)
+    headers = draft.request.pop(_HEADERS)
+    serving = None if asked is None else asked.serving()
+    if serving is None:
+        if cursor.has(_CHOICE):
+            take_tool_choice(draft, cursor, _CHOICE)
+        settle_choice(draft, cursor)
+        return
+    from msgspec.structs import replace
+
+    from smg_node.core.forwardable_headers import forwardable
+    from smg_node.dialects.chat.tool_runs.chosen_tools import settle_choice as settle_among
+
+    serving = settle_among(draft, cursor, serving)
+    draft.request["serving"] = replace(serving, headers=forwardable(headers))
+    draft.view["served"] = True
+    if headers.get(SHOWING, "").strip().lower() == _SHOW:
+        draft.view["tool_runs"] = True
 
 
 def _tool(draft: Draft, place: Cursor, *, custom: bool) -> Tool | None:
@@ -69,7 +153,7 @@ def take_functions(draft: Draft, cursor: Cursor, key: str) -> None:
 TOOLS: Final[dict[str, Take]] = {
     "tools": take_tools,
     "functions": take_functions,
-    "tool_choice": take_tool_choice,
+    "tool_choice": take_choice,
     "function_call": take_function_call,
     "parallel_tool_calls": take_parallel,
 }

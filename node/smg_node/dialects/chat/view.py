@@ -13,7 +13,8 @@ class ChatView(View):
     Reasoning is left in the content unless `separate_reasoning`, left out unless `include_reasoning`,
     and sent in one piece unless `stream_reasoning`. `legacy_call`: the client declared `functions`, so
     a call is a `function_call`, and there is at most one. `custom_tools` are those whose calls have
-    an input of any text.
+    an input of any text. `tool_runs`: the answer tells of runs of tools on this node's side; `served`: there may be
+    some.
     """
 
     reasoning_field: ReasoningField = "reasoning_content"
@@ -22,3 +23,5 @@ class ChatView(View):
     stream_reasoning: bool = True
     legacy_call: bool = False
     custom_tools: frozenset[str] = frozenset()
+    tool_runs: bool = False
+    served: bool = False

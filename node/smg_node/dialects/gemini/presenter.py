@@ -28,7 +28,11 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     TokenLogprob,
     Usage,
 )
@@ -191,8 +195,8 @@ class GeminiPresenter:
         if self._view.array:
             out.append(b"\r\n]")
 
-    def _echo(self, _event: PromptEcho, _out: list[bytes]) -> None:
-        """Say nothing: this API has no echo."""
+    def _nothing(self, _event: Event, _out: list[bytes]) -> None:
+        """Say nothing: this API has no echo, and none of its requests asks for tools of this node."""
 
     def _frame(self, candidate: Mapping[str, Any], ending: bytes = b"") -> bytes:
         head = b'%b{"candidates":[%b' % (self._before, json_line(candidate))
@@ -264,7 +268,7 @@ def _with_rows(candidate: dict[str, Any], rows: Sequence[TokenLogprob]) -> dict[
 # By type, in one step: a match over classes takes 0.4 us.
 _RARE: Final[Mapping[type, Callable[[GeminiPresenter, Any, list[bytes]], None]]] = {
     Begin: GeminiPresenter._begin,
-    PromptEcho: GeminiPresenter._echo,
+    **dict.fromkeys((PromptEcho, Listed, RunStart, RunNote, RunEnd), GeminiPresenter._nothing),
     BlockStart: GeminiPresenter._start,
     BlockEnd: GeminiPresenter._end,
     Finish: GeminiPresenter._finish,

@@ -60,6 +60,10 @@ class MessagesDialect:
         )
         counts = omitted and TOKEN_COUNT in caller.headers.get(BETAS, "")
         clock = self._monotonic_s if counts else None
+        if reading.request.serving is not None:
+            from smg_node.dialects.messages.tool_runs.presenter import ServedPresenter
+
+            return ServedPresenter(reading, caller.request_id, signer, clock)
         return MessagesPresenter(reading, caller.request_id, signer, clock)
 
     def error_status(self, error: SmgError) -> int:

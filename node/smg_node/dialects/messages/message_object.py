@@ -93,16 +93,20 @@ class Signer:
         make = self._seals.seal if self.omitted else self._seals.sign
         return make(thought, tenant=self._tenant, model=self._model)
 
+    def sealed(self, text: str, purpose: str) -> str:
+        """Return a text sealed for the tenant, to be opened for this purpose with any model."""
+        return self._seals.seal(text, tenant=self._tenant, model=purpose)
+
 
 def message_id(begin: Begin) -> str:
     """Return the id of the answer, of as many digits as the ids of what is stored."""
     return "msg_" + (begin.id * 2)[:_ID_DIGITS]
 
 
-def tool_use_id(begin: Begin, call: int) -> str:
+def tool_use_id(begin: Begin, call: int, prefix: str = "toolu_") -> str:
     """Return the id of an answer's call number `call`: a family's own may hold what clients refuse."""
     digest = blake2b(f"{begin.id}:{call}".encode(), digest_size=_TOOL_ID_BYTES)
-    return f"toolu_{digest.hexdigest()}"
+    return prefix + digest.hexdigest()
 
 
 _ENDINGS: Final = {
@@ -160,20 +164,24 @@ def trims(request: GenerateRequest) -> bool:
     """Whether blanks at a text's end are left out where another block follows: only calls need that, and
     who could not make any is not kept waiting for it.
     """
+    if request.serving is not None:
+        return True
     prompt = request.prompts[0]
     return isinstance(prompt, ChatPrompt) and bool(prompt.tools)
 
 
 def whole_message(
-    answer: Answer, request: GenerateRequest, view: MessagesView, signer: Signer
+    answer: Answer,
+    request: GenerateRequest,
+    view: MessagesView,
+    content: bytes,
+    counts: Counts,
 ) -> bytes:
-    """Return the JSON body of an answer."""
+    """Return the JSON body of an answer with this content."""
     choice, begin, usage = answer.choices[0], answer.begin, answer.usage
     assert choice.finish is not None, "a whole answer has finished"
-    if view.silent:
-        content, ending = b"[]", SILENT_ENDING
-    else:
-        content = _content(choice.blocks, choice.finish, begin, request, view, signer)
+    ending = SILENT_ENDING
+    if not view.silent:
         refused = any(block.kind == "refusal" for block in choice.blocks)
         ending = ending_of(choice.finish, begin, usage, request, refused=refused)
     return MESSAGE % (
@@ -181,46 +189,75 @@ def whole_message(
         encode_json(view.model),
         content,
         *ending,
-        *counts_of(usage, view),
+        *counts,
         encode_json(view.service_tier),
         notes_of(view) + edits_of(view),
     )
 
 
-def _content(
-    blocks: list[BlockEnd],
-    finish: Finish,
-    begin: Begin,
-    request: GenerateRequest,
-    view: MessagesView,
-    signer: Signer,
+def content_of(
+    answer: Answer, request: GenerateRequest, view: MessagesView, signer: Signer
 ) -> bytes:
+    """Return the content of an answer in which nothing was run."""
+    if view.silent:
+        return b"[]"
+    choice = answer.choices[0]
+    blocks = choice.blocks
     if len(blocks) == 1 and blocks[0].kind == "text" and not blocks[0].opaque:
         text = blocks[0].text
         return _TEXT % (encode_json(text) if text.strip(BLANKS) else b'""')
-    shown: list[dict[str, Any]] = []
-    calls, last = 0, len(blocks) - 1
-    trimming = trims(request)
+    content = Content(answer, request, view, signer)
+    last = len(blocks) - 1
     for place, block in enumerate(blocks):
+        content.add(block, last=place == last)
+    return content.encoded()
+
+
+class Content:
+    """Content of a whole answer, block by block."""
+
+    __slots__ = ("_begin", "_calls", "_cut", "_signer", "_trims", "_view", "shown")
+
+    def __init__(
+        self, answer: Answer, request: GenerateRequest, view: MessagesView, signer: Signer
+    ) -> None:
+        finish = answer.choices[0].finish
+        self._begin = answer.begin
+        self._view, self._signer = view, signer
+        self._cut = finish is not None and finish.reason == "length"
+        self._trims = trims(request)
+        self._calls = 0
+        self.shown: list[dict[str, Any]] = []
+
+    def add(self, block: BlockEnd, *, last: bool) -> None:
+        """Show a block as far as it shows anything; `last`: none follows it."""
+        shown = self.shown
         if block.kind == "reasoning":
-            shown += _thought(block, signer)
+            shown += _thought(block, self._signer)
         elif block.kind == "call":
-            cut = place == last and finish.reason == "length"
-            eager = is_eager(block.name, view)
             if block.opaque:
                 shown += _enveloped("next", block.opaque)
-            shown.append(_call(block, tool_use_id(begin, calls), eager=eager, cut=cut))
-            calls += 1
+            shown.append(self._call(block, cut=last and self._cut))
+            self._calls += 1
         else:
             text = block.text.lstrip(BLANKS) if shown else block.text
             if text.strip(BLANKS):
-                trimmed = trimming and place != last
+                trimmed = self._trims and not last
                 shown.append({"type": "text", "text": text.rstrip(BLANKS) if trimmed else text})
                 if block.opaque:
                     shown += _enveloped("last", block.opaque)
             elif block.opaque:
                 shown += _enveloped("text", block.opaque, block.text)
-    return encode_json(shown or [{"type": "text", "text": ""}])
+
+    def encoded(self) -> bytes:
+        """Return the JSON of all of it; an empty text where nothing is shown."""
+        return encode_json(self.shown or [{"type": "text", "text": ""}])
+
+    def _call(self, block: BlockEnd, *, cut: bool) -> dict[str, Any]:
+        eager = is_eager(block.name, self._view)
+        call_id = tool_use_id(self._begin, self._calls)
+        given = arguments_of(block, eager=eager, cut=cut)
+        return {"type": "tool_use", "id": call_id, "name": block.name, "input": given}
 
 
 def is_eager(name: str, view: MessagesView) -> bool:
@@ -248,7 +285,8 @@ def _enveloped(place: Place, opaque: tuple[Opaque, ...], text: str = "") -> list
     return [{"type": "thinking", "thinking": "", "signature": envelope}] if envelope else []
 
 
-def _call(block: BlockEnd, call_id: str, *, eager: bool, cut: bool) -> dict[str, Any]:
+def arguments_of(block: BlockEnd, *, eager: bool = False, cut: bool = False) -> msgspec.Raw:
+    """Return the arguments of a call as the object that clients read; `cut`: the answer was cut off in it."""
     gate = ArgumentGate(eager=eager)
     said = gate.feed(block.text)
     said += gate.finish(cut=cut)
@@ -258,5 +296,4 @@ def _call(block: BlockEnd, call_id: str, *, eager: bool, cut: bool) -> dict[str,
         said = gate.feed(block.text) + gate.finish()
     if cut:
         said = gate.closing(said)
-    arguments = msgspec.Raw((said or "{}").encode())
-    return {"type": "tool_use", "id": call_id, "name": block.name, "input": arguments}
+    return msgspec.Raw((said or "{}").encode())

@@ -19,6 +19,10 @@ _START: Final = (
     b"event: content_block_start\n"
     b'data: {"type":"content_block_start","index":%d,"content_block":{"type":%b}}\n\n'
 )
+_WHOLE: Final = (
+    b"event: content_block_start\n"
+    b'data: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
+)
 _DELTA: Final = (
     b"event: content_block_delta\n"
     b'data: {"type":"content_block_delta","index":%d,"delta":{"type":%b:'
@@ -30,7 +34,8 @@ _REDACTED: Final = b'"redacted_thinking","data":%b'
 _THOUGHT: Final = b'"thinking","thinking":"","signature":""'
 _THOUGHT_DELTA: Final = b'"thinking_delta","thinking"'
 _SIGNATURE_DELTA: Final = b'"signature_delta","signature"'
-_CALL: Final = b'"tool_use","id":%b,"name":%b,"input":{}'
+_CALL: Final = b'{"type":"tool_use","id":%b,"name":%b,"input":{}}'
+_CITATION_DELTA: Final = b'"citations_delta","citation"'
 _CALL_DELTA: Final = b'"input_json_delta","partial_json"'
 _COUNT_TAIL: Final = b'"","estimated_tokens":%d' + TAIL
 
@@ -203,18 +208,17 @@ class OmittedThought(OpenThought):
 
 
 class OpenCall(OpenBlock):
-    """A call, whose arguments go through a gate."""
+    """A call, whose arguments go through a gate. It starts as the JSON of its block without any."""
 
     __slots__ = ("_gate", "_said", "broken")
 
-    def __init__(
-        self, index: int, call_id: str, name: str, out: list[bytes], *, eager: bool
-    ) -> None:
+    def __init__(self, index: int, block: bytes, out: list[bytes], *, eager: bool) -> None:
         super().__init__(index)
         self._gate = ArgumentGate(eager=eager)
         self._said = False
         self.broken = False
-        self._start(_CALL % (json_text(call_id), json_text(name)), out)
+        self.shown = True
+        out.append(_WHOLE % (index, block))
 
     def take(self, event: Delta, out: list[bytes]) -> None:
         """Show what is whole of its arguments."""
@@ -237,6 +241,21 @@ class OpenCall(OpenBlock):
     def _show(self, said: str, out: list[bytes]) -> None:
         self._said = True
         out.append(_DELTA % (self.index, _CALL_DELTA) + json_text(said) + TAIL)
+
+
+def tool_use(call_id: str, name: str) -> bytes:
+    """Return the JSON of the block of a call of a client's tool, without its input."""
+    return _CALL % (json_text(call_id), json_text(name))
+
+
+def whole_block(index: int, block: bytes) -> tuple[bytes, ...]:
+    """Return the frames of a block that is whole from its start, of which this is the JSON."""
+    return _WHOLE % (index, block), _STOP % index
+
+
+def citation_frame(index: int, citation: bytes) -> bytes:
+    """Return the frame of a citation of a text, of which this is the JSON."""
+    return _DELTA % (index, _CITATION_DELTA) + citation + TAIL
 
 
 def envelope_frames(index: int, envelope: str) -> tuple[bytes, ...]:

@@ -22,7 +22,11 @@ from smg_node.core.generation.events import (
     Event,
     Fail,
     Finish,
+    Listed,
     PromptEcho,
+    RunEnd,
+    RunNote,
+    RunStart,
     Usage,
 )
 from smg_node.core.generation.opaque import Opaque
@@ -34,7 +38,9 @@ from smg_node.dialects.messages.message_object import (
     NONE_CREATED,
     NULL,
     SILENT_ENDING,
+    Counts,
     Signer,
+    content_of,
     counts_of,
     edits_of,
     ending_of,
@@ -53,6 +59,7 @@ from smg_node.dialects.messages.open_block import (
     OpenText,
     OpenThought,
     envelope_frames,
+    tool_use,
 )
 from smg_node.dialects.messages.view import MessagesView
 from smg_node.dialects.openai.frames import json_text
@@ -131,7 +138,9 @@ class MessagesPresenter:
 
     def answer(self, answer: Answer) -> bytes:
         """Return the JSON body of an unstreamed answer."""
-        return whole_message(answer, self._request, self._view, self._signer)
+        request, view = self._request, self._view
+        content = content_of(answer, request, view, self._signer)
+        return whole_message(answer, request, view, content, counts_of(answer.usage, view))
 
     # ── Event by event ───────────────────────────────────────────────────────
 
@@ -157,8 +166,8 @@ class MessagesPresenter:
             )
         )
 
-    def _echo(self, _event: PromptEcho, _out: list[bytes]) -> None:
-        """Show nothing: this API has no place for it."""
+    def _nothing(self, _event: Event, _out: list[bytes]) -> None:
+        """Show nothing: this API has no place for echoes, nor for runs that nobody asked for."""
 
     def _start(self, event: BlockStart, out: list[bytes]) -> None:
         self._settle(out, followed=True, cut=False)
@@ -178,7 +187,8 @@ class MessagesPresenter:
                 index = self._carry("next", event.opaque, "", out)
             call_id = tool_use_id(self._begun, self._calls)
             self._calls += 1
-            return OpenCall(index, call_id, event.name, out, eager=is_eager(event.name, view))
+            block = tool_use(call_id, event.name)
+            return OpenCall(index, block, out, eager=is_eager(event.name, view))
         if self._signer.omitted:
             return OmittedThought(index, self._signer, self._monotonic_s)
         return OpenThought(index, self._signer)
@@ -238,8 +248,11 @@ class MessagesPresenter:
         ending = SILENT_ENDING
         if not view.silent:
             ending = ending_of(finished, self._begun, event, self._request, refused=self._refused)
-        counts = counts_of(event, view, NONE_CREATED_SINCE)
-        out.append(MESSAGE_DELTA % (*ending, *counts, edits_of(view)))
+        out.append(MESSAGE_DELTA % (*ending, *self._counts(event), edits_of(view)))
+
+    def _counts(self, usage: Usage) -> Counts:
+        """Return the tokens of the answer as the end of a stream tells them."""
+        return counts_of(usage, self._view, NONE_CREATED_SINCE)
 
     def _stop(self, _event: End, out: list[bytes]) -> None:
         self._over = True
@@ -264,7 +277,7 @@ def _broken() -> SmgError:
 # By type, in one step.
 _RARE: Final[Mapping[type, Callable[[MessagesPresenter, Any, list[bytes]], None]]] = {
     Begin: MessagesPresenter._begin,
-    PromptEcho: MessagesPresenter._echo,
+    **dict.fromkeys((PromptEcho, Listed, RunStart, RunNote, RunEnd), MessagesPresenter._nothing),
     BlockStart: MessagesPresenter._start,
     BlockEnd: MessagesPresenter._end,
     Finish: MessagesPresenter._finish,

@@ -28,3 +28,5 @@ class MessagesView:
     silent: bool = False
     transformations: tuple[dict[str, object], ...] = field(default=())
     """Blocks of the history that were left out, where the client asked to be told."""
+    listed: frozenset[str] = frozenset()
+    """Servers whose tools the answer lists."""

@@ -10,11 +10,13 @@ contexts, made when it is imported, know none (`process_memory.without_certifica
 """
 
 import asyncio
+import errno
 import os
 import re
+import socket
 import ssl
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import (
     ClientConnectorCertificateError,
@@ -58,7 +60,8 @@ class AiohttpTransport:
     """Connections to the worker at `base` (`http://host:port`, or `https://…`, which `trust` checks).
 
     `trust` is called in a thread, and may return the same for all. Idle connections are let go after `kept_s`. `proxy`
-    is the URL of what calls go through, "" for nothing.
+    is the URL of what calls go through, "" for nothing. `allowed` says of the IP address that a connection is about to
+    be made to whether it may be, None for all; of calls through a proxy it is not asked.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class AiohttpTransport:
         trust: Callable[[], ssl.SSLContext] = trusting,
         kept_s: float = KEPT_S,
         proxy: str = "",
+        allowed: Callable[[str], bool] | None = None,
     ) -> None:
         scheme, _, self.target = base.partition("://")
         self._secure = scheme == "https"
@@ -77,6 +81,8 @@ class AiohttpTransport:
         self._trust = trust
         self._kept_s = kept_s
         self._proxy = proxy or None
+        self._allowed = None if proxy else allowed
+        self._refused = False
         self._trusted: ssl.SSLContext | None = None
         self._session: ClientSession | None = None
         self._closed = False
@@ -102,6 +108,7 @@ class AiohttpTransport:
             ) from error
         except (ClientError, OSError, ValueError) as error:
             raise _lost(error) from error
+        self._refused = False
         return _Answer(response)
 
     async def close(self) -> None:
@@ -111,8 +118,19 @@ class AiohttpTransport:
         if session is not None:
             await session.close()
 
+    def _socket(self, address: tuple[Any, ...]) -> socket.socket:
+        """Return a socket for an address that was just resolved, or stood in the URL; OSError where it may not be used."""
+        family, kind, protocol, _, place = address
+        assert self._allowed is not None, "it is only asked where something is not allowed"
+        if not self._allowed(place[0]):
+            self._refused = True
+            raise OSError(errno.EACCES, "the address is not allowed")
+        return socket.socket(family=family, type=kind, proto=protocol)
+
     def _why(self, error: ClientConnectorError | ConnectionTimeoutError) -> str:
         """Return in an operator's words why there is no connection."""
+        if self._refused:
+            return "it is at an address that may not be called"
         match error:
             case ConnectionTimeoutError():
                 return f"no connection within {self._connect_s:g} s"
@@ -132,7 +150,10 @@ class AiohttpTransport:
             self._session = ClientSession(
                 # True trusts nothing: the library's own context has no certificates.
                 connector=TCPConnector(
-                    ssl=self._trusted or True, limit=0, keepalive_timeout=self._kept_s
+                    ssl=self._trusted or True,
+                    limit=0,
+                    keepalive_timeout=self._kept_s,
+                    socket_factory=None if self._allowed is None else self._socket,
                 ),
                 cookie_jar=DummyCookieJar(),
                 timeout=ClientTimeout(total=None, sock_connect=self._connect_s),

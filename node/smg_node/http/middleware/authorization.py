@@ -164,7 +164,7 @@ def require_operator(request: HttpRequest) -> None:
         )
     if "origin" in headers or headers.get("sec-fetch-site", "") not in _OWN_SITE:
         raise _forbidden("this route does not answer to web pages")
-    if not _is_own_name(headers.get("host", "")):
+    if not is_own_name(headers.get("host", "")):
         raise _forbidden("this route must be asked under an IP address or as localhost")
 
 
@@ -187,6 +187,16 @@ def peer_of(name: object) -> str:
     return host.removeprefix(_MAPPED) if "." in host else host
 
 
+def is_own_name(host: str) -> bool:
+    """Whether a Host header cannot come from a foreign DNS name (DNS rebinding)."""
+    if host.startswith("["):
+        name = host[1:].partition("]")[0]
+    else:
+        name = host.rpartition(":")[0] if ":" in host else host
+    name = name.lower().removesuffix(".")
+    return name == "localhost" or name.endswith(".localhost") or _address(name) is not None
+
+
 def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> Mapping[str, str]:
     """Return the headers that let a web page of an allowed origin read the answer; none for others."""
     origin = headers.get("origin", "")
@@ -201,16 +211,6 @@ def cors_headers(headers: Headers, allowed: tuple[str, ...]) -> Mapping[str, str
         "access-control-allow-credentials": "true",
         "vary": "origin",
     }
-
-
-def _is_own_name(host: str) -> bool:
-    """Whether a Host header cannot come from a foreign DNS name (DNS rebinding)."""
-    if host.startswith("["):
-        name = host[1:].partition("]")[0]
-    else:
-        name = host.rpartition(":")[0] if ":" in host else host
-    name = name.lower().removesuffix(".")
-    return name == "localhost" or name.endswith(".localhost") or _address(name) is not None
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

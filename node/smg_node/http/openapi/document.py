@@ -27,7 +27,15 @@ _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 # What sends events where it is asked to.
 _STREAMS: Final = frozenset(
-    {"chat", "completions", "create_response", "generate_content", "response", "events"}
+    {
+        "chat",
+        "completions",
+        "create_response",
+        "generate_content",
+        "response",
+        "events",
+        "serve_mcp",
+    }
 )
 _EVENTS: Final = "text/event-stream"
 # Actions whose answer with status 503 is of the same form as that with 200.

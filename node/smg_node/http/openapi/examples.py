@@ -10,6 +10,7 @@ from smg_node.http.openapi.history import HISTORY_EXAMPLES
 from smg_node.http.openapi.keys import KEY_EXAMPLES
 from smg_node.http.openapi.limits import LIMIT_EXAMPLES
 from smg_node.http.openapi.providers import PROVIDER_EXAMPLES
+from smg_node.http.openapi.tool_servers import TOOL_SERVER_EXAMPLES
 from smg_node.http.openapi.usage import USAGE_EXAMPLES
 
 _ID: Final = "w-7f3a91c0d2e4"
@@ -157,6 +158,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     **KEY_EXAMPLES,
     **LIMIT_EXAMPLES,
     **PROVIDER_EXAMPLES,
+    **TOOL_SERVER_EXAMPLES,
     **USAGE_EXAMPLES,
     **NUMBERS_EXAMPLES,
     "WorkerRequest": {

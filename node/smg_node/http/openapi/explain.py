@@ -58,6 +58,16 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         unplaced=_DROPPED,
         message=_TEXT,
         bills=_list("VendorBill"),
+        runs=_list("ToolRun"),
+    ),
+    "ToolRun": _object(
+        at_ms=_COUNT,
+        server=_TEXT,
+        tool=_TEXT,
+        verdict={"enum": ["allow", "ask", "deny"]},
+        rule=_TEXT,
+        outcome=_TEXT,
+        ms=_COUNT,
     ),
     "VendorBill": _object(
         provider=_TEXT,
@@ -202,6 +212,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
             "unplaced": [],
             "message": "",
             "bills": [],
+            "runs": [],
         }
     ],
     "workers": {_FIRST: "grpc://10.0.0.7:30100", _SECOND: "grpc://10.0.0.8:30100"},

@@ -12,6 +12,7 @@ from smg_node.http.openapi.limits import LIMIT_SCHEMAS
 from smg_node.http.openapi.providers import PROVIDER_SCHEMAS
 from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
 from smg_node.http.openapi.requests.gemini import GEMINI_SCHEMAS
+from smg_node.http.openapi.tool_servers import TOOL_SERVER_SCHEMAS
 from smg_node.http.openapi.usage import USAGE_SCHEMAS
 from smg_node.http.openapi.workers import WORKER_SCHEMAS
 
@@ -184,6 +185,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **KEY_SCHEMAS,
     **LIMIT_SCHEMAS,
     **PROVIDER_SCHEMAS,
+    **TOOL_SERVER_SCHEMAS,
     **USAGE_SCHEMAS,
     **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,

@@ -4,11 +4,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from smg_node.mcp.failures import Failure
-from smg_node.mcp.session.session import Notification, Outcome, Request, Session
+from smg_node.mcp.session.session import Notification, Outcome, Progressed, Request, Session
 
 Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], None]
 """Runs a coroutine beside others, in the group of tasks of whoever owns the doors."""
-OnProgress: TypeAlias = Callable[[], None]
+OnProgress: TypeAlias = Callable[[Progressed], None]
+OnChange: TypeAlias = Callable[[], None]
+"""Told that a server's list of tools is out of date."""
 
 
 class Exchange(NamedTuple):

@@ -42,12 +42,19 @@ class HttpCalls:
         connect_s: float,
         trust: Callable[[], SSLContext] = trusting,
         proxy: str = "",
+        allowed: Callable[[str], bool] | None = None,
     ) -> None:
         self.url = url
         self._origin = origin_of(url)
         parts = urlsplit(url)
         base = f"{parts.scheme}://{parts.netloc}"
-        self._transport = AiohttpTransport(base, connect_s=connect_s, trust=trust, proxy=proxy)
+        self._transport = AiohttpTransport(
+            base, connect_s=connect_s, trust=trust, proxy=proxy, allowed=allowed
+        )
+        self._credential = dict(credential.headers)
+
+    def renew(self, credential: Credential) -> None:
+        """Let later requests in by another credential of the same identity."""
         self._credential = dict(credential.headers)
 
     def within_origin(self, location: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from smg_node.engines.http.transport import HttpAnswer
 from smg_node.engines.transport.transport import TransportError
-from smg_node.mcp.doors.door import Exchange, OnProgress, Spawn
+from smg_node.mcp.doors.door import Exchange, OnChange, OnProgress, Spawn
 from smg_node.mcp.doors.http_calls import HttpCalls, header
 from smg_node.mcp.failures import Failure, bare_status, lost, unreadable
 from smg_node.mcp.limits import McpLimits
@@ -46,7 +46,7 @@ class HttpDoor:
     """Door to one URL with one credential. `on_change` is called when the server says that its tools changed."""
 
     def __init__(
-        self, calls: HttpCalls, limits: McpLimits, spawn: Spawn, on_change: OnProgress
+        self, calls: HttpCalls, limits: McpLimits, spawn: Spawn, on_change: OnChange
     ) -> None:
         self.closed = ""
         self._calls = calls
@@ -90,7 +90,7 @@ class HttpDoor:
         stream = SseEvents(self._limits.answer_bytes_max)
         pause_s = RETRY_S
         while not self.closed:
-            reading = _Reading(self, session, "", lambda: None)
+            reading = _Reading(self, session, "", lambda _progress: None)
             answer = await self._get(session, stream.last_id)
             if isinstance(answer, Failure):
                 if answer.status and answer.status < 500:
@@ -244,8 +244,8 @@ class _Reading:
             match self.session.heard(message, status=status, asked=self._asked):
                 case Answered(id=id_, outcome=outcome) if id_ == self._asked:
                     return outcome
-                case Progressed(id=id_) if id_ == self._asked:
-                    self._on_progress()
+                case Progressed(id=id_) as progress if id_ == self._asked:
+                    self._on_progress(progress)
                 case ToolsChanged():
                     self._door.changed()
                 case Notification() as reply:

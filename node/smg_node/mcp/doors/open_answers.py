@@ -3,7 +3,7 @@
 import asyncio
 from typing import NamedTuple
 
-from smg_node.mcp.doors.door import OnProgress
+from smg_node.mcp.doors.door import OnChange, OnProgress
 from smg_node.mcp.failures import lost
 from smg_node.mcp.session.session import (
     Answered,
@@ -25,7 +25,7 @@ class _Waiting(NamedTuple):
 class OpenAnswers:
     """The requests of one door that are not answered. Replies to the server's own requests are handed to `replies`."""
 
-    def __init__(self, on_change: OnProgress) -> None:
+    def __init__(self, on_change: OnChange) -> None:
         self.replies: list[Notification] = []
         self._session: Session | None = None
         self._waiting: dict[str, _Waiting] = {}
@@ -52,9 +52,9 @@ class OpenAnswers:
             match self._session.heard(message):
                 case Answered(id=id_, outcome=outcome):
                     self._answer(id_, outcome)
-                case Progressed(id=id_):
+                case Progressed(id=id_) as progress:
                     if (waiting := self._waiting.get(id_)) is not None:
-                        waiting.on_progress()
+                        waiting.on_progress(progress)
                 case ToolsChanged():
                     self._on_change()
                 case Notification() as reply:

@@ -9,7 +9,7 @@ from typing import Final
 
 from smg_node.engines.http.transport import HttpAnswer
 from smg_node.engines.transport.transport import TransportError
-from smg_node.mcp.doors.door import Exchange, OnProgress, Spawn
+from smg_node.mcp.doors.door import Exchange, OnChange, OnProgress, Spawn
 from smg_node.mcp.doors.http_calls import HttpCalls, header
 from smg_node.mcp.doors.open_answers import OpenAnswers
 from smg_node.mcp.failures import Failure, bare_status, lost, refused, timed_out, unreadable
@@ -29,7 +29,7 @@ class SseDoor:
     """Door to one URL with one credential, after `open`."""
 
     def __init__(
-        self, calls: HttpCalls, limits: McpLimits, spawn: Spawn, on_change: OnProgress
+        self, calls: HttpCalls, limits: McpLimits, spawn: Spawn, on_change: OnChange
     ) -> None:
         self.closed = "not open"
         self._calls = calls

@@ -5,7 +5,7 @@ from typing import Final
 
 from smg_node.mcp.definition import ServerDefinition
 from smg_node.mcp.doors.child_process import ChildProcess
-from smg_node.mcp.doors.door import Exchange, OnProgress
+from smg_node.mcp.doors.door import Exchange, OnChange, OnProgress
 from smg_node.mcp.doors.open_answers import OpenAnswers
 from smg_node.mcp.failures import Failure, lost
 from smg_node.mcp.limits import McpLimits
@@ -20,7 +20,7 @@ class StdioDoor:
     """Door to one process, after `open`; a process that ends or speaks nonsense closes it."""
 
     def __init__(
-        self, definition: ServerDefinition, limits: McpLimits, on_change: OnProgress
+        self, definition: ServerDefinition, limits: McpLimits, on_change: OnChange
     ) -> None:
         self.closed = "not open"
         self._definition = definition

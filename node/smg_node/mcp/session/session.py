@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from smg_node import __version__
-from smg_node.mcp.failures import METHOD_NOT_FOUND, Failure, FailureKind
+from smg_node.mcp.failures import METHOD_NOT_FOUND, Failure, FailureKind, plain_text
 from smg_node.mcp.revisions import Revision
 from smg_node.mcp.wire.headers import SESSION_ID, request_headers
 from smg_node.mcp.wire.messages import (
@@ -32,6 +32,7 @@ from smg_node.mcp.wire.messages import (
 CLIENT: Final[Mapping[str, str]] = {"name": "smg-node", "version": __version__}
 TASKS: Final = "io.modelcontextprotocol/tasks"
 _META: Final = "io.modelcontextprotocol/"
+_PROGRESS_MAX: Final = 1e15
 _OPENERS: Final = ("initialize", "server/discover")
 """Requests that are never cancelled: a server would not know what is meant."""
 
@@ -71,9 +72,12 @@ class Answered(NamedTuple):
 
 
 class Progressed(NamedTuple):
-    """The server says that it is at work on a request."""
+    """The server says that it is at work on a request: `done` of `total`, None where it does not say, and how."""
 
     id: str
+    message: str = ""
+    done: float | None = None
+    total: float | None = None
 
 
 class ToolsChanged(NamedTuple):
@@ -108,6 +112,9 @@ class ServerFacts:
 
 class _Progress(msgspec.Struct, rename="camel"):
     progress_token: Any = None
+    message: Any = None
+    progress: Any = None
+    total: Any = None
 
 
 _decode_progress: Final = msgspec.json.Decoder(_Progress).decode
@@ -148,22 +155,31 @@ class Session:
         *,
         mirrored: tuple[tuple[str, str], ...] = (),
         trace: Mapping[str, str] | None = None,
+        meta: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        capabilities: Mapping[str, Any] | None = None,
     ) -> Request:
         """Return a request that is open now. `mirrored`: tokens and values of arguments that headers repeat.
 
-        `trace` are `traceparent` and `tracestate`, which the server is told in both places.
+        `trace` are `traceparent` and `tracestate`, which the server is told in both places. `meta` and `headers` are
+        told in one of them only, headers by HTTP alone. `capabilities` are those that this request has beside ours,
+        in the modern era.
         """
         assert self.revision.holds(method), f"{method} is not in {self.revision.name}"
         id_ = self._ids.next()
-        meta: dict[str, Any] = {**self._said, **(trace or {})}
+        said: dict[str, Any] = {**self._said, **(trace or {}), **(meta or {})}
+        if capabilities and self._said:
+            ours = self._said[_META + "clientCapabilities"]
+            said[_META + "clientCapabilities"] = {**capabilities, **ours}
         if method not in _OPENERS:
-            meta["progressToken"] = id_
-        whole = {**params, "_meta": meta} if meta else dict(params)
-        headers = (
-            {**self._headers(method, params, mirrored), **(trace or {})} if self.by_http else {}
-        )
+            said["progressToken"] = id_
+        whole = {**params, "_meta": said} if said else dict(params)
+        sent: dict[str, str] = {}
+        if self.by_http:
+            own = self._headers(method, params, mirrored)
+            sent = {**(headers or {}), **own, **(trace or {})}
         self._open[id_] = method
-        return Request(id_, method, write_request(id_, method, whole), headers)
+        return Request(id_, method, write_request(id_, method, whole), sent)
 
     def initialize(self) -> Request:
         """Return the request that opens a session of the handshake era, offering this revision."""
@@ -233,10 +249,14 @@ class Session:
         if notice.method != "notifications/progress":
             return None
         try:
-            token = _decode_progress(notice.params).progress_token
+            told = _decode_progress(notice.params)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        return Progressed(token) if isinstance(token, str) and token in self._open else None
+        token = told.progress_token
+        if not isinstance(token, str) or token not in self._open:
+            return None
+        message = plain_text(told.message) if isinstance(told.message, str) else ""
+        return Progressed(token, message, _number(told.progress), _number(told.total))
 
     def _notification(self, method: str, params: Mapping[str, Any] | None = None) -> Notification:
         assert self.revision.holds(method), f"{method} is not in {self.revision.name}"
@@ -250,3 +270,12 @@ class Session:
         if self.session_id:
             headers[SESSION_ID] = self.session_id
         return headers
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number, None for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if not abs(value) <= _PROGRESS_MAX:
+        return None
+    return float(value)

@@ -9,6 +9,7 @@ once more.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+import msgspec
 from msgspec import Raw
 
 from smg_node.mcp.failures import (
@@ -66,6 +67,19 @@ Answerer: TypeAlias = Callable[[Mapping[str, Any]], Mapping[str, Any] | Failure]
 """Answers what a server asks back: requests by its key to answers by that key, or why the call ends."""
 
 
+class PassedInput(NamedTuple):
+    """Input that is asked of the caller's own client: the call ends when the server asks, and is made again with answers.
+
+    `asked` hears what the server wants, with its state. `capabilities` are those of the client that may be asked.
+    `answers` and `state` are those of the call that is made again; None where it is the first.
+    """
+
+    asked: Callable[[InputRequired], None]
+    capabilities: Mapping[str, Any]
+    answers: Mapping[str, Any] | None = None
+    state: str | None = None
+
+
 class Arguments(NamedTuple):
     """Arguments of a call: their JSON text in one line, exactly as it was given, and their values."""
 
@@ -89,6 +103,16 @@ def read_arguments(text: str | bytes) -> Arguments | Failure:
     return Arguments(one_line(spelled) if spelled.strip() else Raw(b"{}"), values)
 
 
+def with_argument(arguments: Arguments, name: str, value: str) -> Arguments:
+    """Return the arguments with one that this node sets; the text of the others stays as it is, if that can be."""
+    values = {**arguments.values, name: value}
+    if name in arguments.values:
+        return Arguments(Raw(msgspec.json.encode(values)), values)
+    first = msgspec.json.encode({name: value})[:-1]
+    rest = bytes(arguments.text)[1:].lstrip()
+    return Arguments(Raw(first + (b"," if arguments.values else b"") + rest), values)
+
+
 def declined(requests: Mapping[str, Any]) -> Mapping[str, Any] | Failure:
     """Return refusals of what a server asks a person, or a failure where it asks what was never offered."""
     for asked in requests.values():
@@ -101,20 +125,40 @@ def declined(requests: Mapping[str, Any]) -> Mapping[str, Any] | Failure:
 class ToolCall:
     """Machine of one call: `first`, then `heard` after each `Send`, `again` after `Reopen` and `Relist`."""
 
-    def __init__(self, tool: str, arguments: Arguments, answerer: Answerer = declined) -> None:
+    def __init__(
+        self,
+        tool: str,
+        arguments: Arguments,
+        answerer: Answerer = declined,
+        passed: PassedInput | None = None,
+    ) -> None:
         self.task_id = ""
         """The server's task that runs the call, "" where there is none."""
         self._params: Mapping[str, Any] = {"name": tool, "arguments": arguments.text}
         self._answerer = answerer
+        self._passed = passed
         self._rounds = 0
         self._pause_s = _PAUSE_S
         self._reopened = False
         self._relisted = False
         self._answered_keys: frozenset[str] = frozenset()
 
+    @property
+    def capabilities(self) -> Mapping[str, Any] | None:
+        """What of the caller's client the server may use, None where it has none."""
+        return self._passed.capabilities if self._passed is not None else None
+
     def first(self) -> Send:
         """Return the first request."""
-        return Send("tools/call", self._params)
+        passed = self._passed
+        if passed is None or (passed.answers is None and passed.state is None):
+            return Send("tools/call", self._params)
+        params = dict(self._params)
+        if passed.answers is not None:
+            params["inputResponses"] = passed.answers
+        if passed.state is not None:
+            params["requestState"] = passed.state
+        return Send("tools/call", params)
 
     def again(self, failure: Failure | None = None) -> CallStep:
         """Return the next step after the server was opened or listed anew, or was not."""
@@ -134,6 +178,9 @@ class ToolCall:
             case CallResult() | Failure():
                 return Ended(answer)
             case InputRequired(requests=requests, state=state):
+                if self._passed is not None and requests:
+                    self._passed.asked(answer)
+                    return Ended(refused("the server asks the client for input", sent=True))
                 return self._next_round(requests, state)
             case TaskAtWork():
                 return self._poll(answer)

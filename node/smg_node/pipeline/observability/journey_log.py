@@ -14,13 +14,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from smg_node.core.generation.outcome import Outcome
-from smg_node.core.journey import Broke, Chosen, Journey, Ratings
+from smg_node.core.journey import Broke, Chosen, Journey, Ran, Ratings
 from smg_node.pipeline.observability.refusals import AnswerNames, Refusals
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.observability.tool_run_log import ToolRunLog
 
 ENTRIES_MAX: Final = 10_000
 BYTES_MAX: Final = 16 * 1024 * 1024
@@ -93,6 +96,7 @@ class Journal:
         """Requests that were refused before they had a journey."""
         self.answers = AnswerNames()
         """Under which names their answers are kept."""
+        self._tool_runs: ToolRunLog | None = None
         self._node = node
         self._entries_max = entries_max
         self._bytes_max = bytes_max
@@ -136,6 +140,33 @@ class Journal:
         if len(ended) >= AT_ONCE:
             self._pack_ended()
 
+    def ran(self, request_id: str, ran: Ran) -> None:
+        """Keep what became of a call of a tool, to be told with the request's journey."""
+        if self._tool_runs is None:
+            # Imported with the first one: most nodes run no tools.
+            from smg_node.pipeline.observability.tool_run_log import ToolRunLog
+
+            self._tool_runs = ToolRunLog()
+        self._tool_runs.add(
+            request_id,
+            msgspec.structs.replace(
+                ran,
+                server=_text(ran.server, _WORD_CHARACTERS_MAX),
+                tool=_text(ran.tool, _WORD_CHARACTERS_MAX),
+                rule=_text(ran.rule, _WORD_CHARACTERS_MAX),
+            ),
+        )
+
+    def _with_runs(self, found: list[Journey]) -> list[Journey]:
+        """Return the journeys of a request, the first of them, which is the last here, with its runs of tools."""
+        if not found or self._tool_runs is None:
+            return found
+        *later, first = found
+        return [
+            *later,
+            msgspec.structs.replace(first, runs=self._tool_runs.of(first.request_id)),
+        ]
+
     def _pack_ended(self) -> None:
         ended, self._ended = self._ended, []
         if not ended:
@@ -169,7 +200,7 @@ class Journal:
         refused = [one for one in self.refusals.named(name) if not _is_told(one, found)]
         if refused:
             found = sorted([*found, *refused], key=lambda journey: -journey.began_ms)
-        return tuple(islice(found, SAME_ID_MAX))
+        return tuple(self._with_runs(found[:SAME_ID_MAX]))
 
     def _named(self, name: str) -> list[Journey]:
         """Those of exactly that id, newest first."""
@@ -299,6 +330,7 @@ def _shortened(journey: Journey, steps_max: int) -> Journey:
         steps=[_told(step) if isinstance(step, Broke) else _few(step) for step in steps],
         more=journey.more + left_out,
         unplaced=_plain(journey.unplaced),
+        runs=journey.runs[:steps_max],
     )
 
 

@@ -10,15 +10,16 @@ from smg_node.telemetry.grafana.panels import (
     called,
     largest,
     mean,
+    quantile,
     rate,
     ratio,
     recorded,
     total,
 )
 from smg_node.telemetry.metrics.declared import kv_cache as kv
+from smg_node.telemetry.metrics.declared import mcp, providers, resilience
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import prefix_hints as hints
-from smg_node.telemetry.metrics.declared import providers, resilience
 
 ROUTING: Final = Board(
     "routing",
@@ -185,6 +186,41 @@ ROUTING: Final = Board(
                     (
                         rate(providers.SHADOW_REQUESTS, "model", "outcome"),
                         rate(providers.SHADOW_CALLS, "model", "calls"),
+                    ),
+                ),
+            ),
+        ),
+        Section(
+            "Servers of tools",
+            (
+                Panel(
+                    "Calls by outcome",
+                    "Calls of tools that run on this side, by server and how they ended.",
+                    "cps",
+                    (rate(mcp.MCP_CALLS, "server", "outcome"),),
+                ),
+                Panel(
+                    "Time of a call",
+                    "With the wait for a free one of the server's `concurrency`.",
+                    "s",
+                    (
+                        quantile(mcp.MCP_CALL_SECONDS, 0.5, "server"),
+                        quantile(mcp.MCP_CALL_SECONDS, 0.95, "server"),
+                    ),
+                ),
+                Panel(
+                    "Size of results",
+                    "What tools answered, before it is cut for the model.",
+                    "bytes",
+                    (quantile(mcp.MCP_RESULT_BYTES, 0.95, "server"),),
+                ),
+                Panel(
+                    "Lists and connections",
+                    "Lists of tools that requests wanted, by outcome, and connections that are kept.",
+                    "short",
+                    (
+                        rate(mcp.MCP_LISTS, "server", "outcome"),
+                        called(total(mcp.MCP_SESSIONS), "connections"),
                     ),
                 ),
             ),

@@ -62,7 +62,7 @@ def test_a_near_miss_is_told_the_route(method: str, path: str, meant: str) -> No
         "/v1/files",
         "/v1/batches",
         "/v1/vector_stores",
-        "/v1/mcp/servers",
+        "/v1/skills/s/versions",
         "/v1/wasm",
         "/" + "x" * 500,
         "/" + "/".join("abcdefghijklmnopqrstuvwxyz"),

@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool
+from smg_node.core.generation.request import MediaPart, Part, TextPart, Tool, Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.cache_control import check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.tools import functions_text
 
 Piece: TypeAlias = str | MediaPart | Tool
@@ -24,6 +25,7 @@ _DOCUMENT_SOURCES: Final = ("text", "content", "base64", "url", "file")
 _NO_FILES: Final = "is not supported: this gateway stores no files; send the content itself"
 _TITLE_MAX: Final = 8_192
 _NAME_MAX: Final = 128
+_FAILED: Final = {"is_error": True}
 
 
 def plain_text(block: Any) -> str | None:
@@ -110,6 +112,18 @@ def content_of(pieces: Sequence[Piece]) -> str | tuple[Part, ...]:
     if len(runs) == 1 and type(runs[0]) is list:
         return "\n".join(runs[0])
     return tuple(TextPart("\n".join(run)) if type(run) is list else _medium(run) for run in runs)
+
+
+def result_turn(pieces: list[Piece], call_id: str, *, failed: bool) -> Turn:
+    """Return the turn of a tool's result."""
+    content = content_of(pieces)
+    if failed:
+        return Turn("tool", content, answers_call=call_id, extra=_FAILED)
+    if pieces and isinstance(pieces[0], Tool):
+        names = [piece.name for piece in pieces if isinstance(piece, Tool)]
+        if len(names) == len(pieces):
+            return Turn("tool", content, answers_call=call_id, references=tuple(names))
+    return Turn("tool", content, answers_call=call_id)
 
 
 def is_blank(content: str | tuple[Part, ...]) -> bool:

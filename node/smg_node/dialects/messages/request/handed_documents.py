@@ -29,6 +29,10 @@ class DocumentCollector:
         self._contents.append((place, rest))
         self._all = self._all and not is_blank(rest)
 
+    def shift(self, place: int) -> None:
+        """Note that a turn was inserted at `place`."""
+        self._contents = [(at + (at >= place), rest) for at, rest in self._contents]
+
     def handed(self) -> HandedDocuments | None:
         """Return what may be handed over; None for nothing."""
         if not self._documents or not self._all:

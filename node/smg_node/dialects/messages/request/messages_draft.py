@@ -1,10 +1,9 @@
 """Messages draft: the request to be, with what its history needs to know of other parameters."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 from smg_node.core.generation.request import Effort, Tool
-from smg_node.core.json_cursor import Cursor
 from smg_node.dialects.dialect import Caller
 from smg_node.dialects.messages.request.context_edits import Edits
 from smg_node.dialects.openai.part_limits import PartCounter
@@ -12,8 +11,9 @@ from smg_node.dialects.openai.request_draft import Draft
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import ThoughtSeals
 
-_TTLS: Final = ("5m", "1h")
-_EPHEMERAL: Final = {"type": "ephemeral"}
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.dialects.messages.tool_runs.asked_tools import AskedTools
 
 
 class MessagesDraft(Draft):
@@ -23,11 +23,12 @@ class MessagesDraft(Draft):
     those of them that were taken away later. `effort` is that of the newest system message, with its path.
     `documents` is how many there were so far, `framed` the one that was read last, if it became a text;
     `forgotten_turns` had thoughts that are left out. `prefilled` is the path of the text that the answer goes on from.
-    `dropped` tells of thoughts that nobody here can read, None where the client did not ask for that.
+    `dropped` tells of thoughts that nobody here can read, None where the client did not ask for that. `asked` is what is
+    asked of tools on this node's side, None for nothing.
     """
 
     __slots__ = (
-        "betas", "caller", "documents", "dropped", "edits", "effort", "forgotten_characters", "forgotten_turns",
+        "asked", "betas", "caller", "documents", "dropped", "edits", "effort", "forgotten_characters", "forgotten_turns",
         "framed", "model", "parts", "prefilled", "removed", "seals", "thinking_kind", "tools",
     )  # fmt: skip
 
@@ -49,14 +50,12 @@ class MessagesDraft(Draft):
         self.forgotten_characters = 0
         self.prefilled = ""
         self.thinking_kind = ""
+        self.asked: AskedTools | None = None
 
+    def asked_tools(self) -> "AskedTools":
+        """Return what is asked of tools on this node's side so far; made with the first of it."""
+        if self.asked is None:
+            from smg_node.dialects.messages.tool_runs.asked_tools import AskedTools
 
-def check_cache_control(place: Cursor) -> None:
-    """Check `cache_control`, which has no effect: engines keep prompts by themselves."""
-    value = place.values.get("cache_control")
-    if value is None or value == _EPHEMERAL:
-        return
-    control = place.object("cache_control")
-    if control is not None:
-        control.word("type", ("ephemeral",), required=True)
-        control.word("ttl", _TTLS)
+            self.asked = AskedTools(self.betas, self.caller.headers)
+        return self.asked

@@ -7,8 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.json_cursor import Cursor
+from smg_node.dialects.messages.cache_control import check_cache_control
 from smg_node.dialects.messages.request.context_edits import read_edits
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.openai.constraint import CONSTRAINTS
 from smg_node.dialects.openai.extras import EXTRAS
 from smg_node.dialects.openai.request_draft import Draft, Take, refused
@@ -105,9 +106,11 @@ def take_diagnostics(draft: Draft, cursor: Cursor, key: str) -> None:
         draft.view["diagnosed"] = True
 
 
-def take_servers(_draft: Draft, cursor: Cursor, key: str) -> None:
-    """Take `mcp_servers`: none is asked here."""
-    if cursor.array(key):
+def take_servers(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
+    """Take `mcp_servers`; where this node runs no tools, none is asked."""
+    if draft.options.tool_servers:
+        draft.asked_tools().take_servers(cursor, key)
+    elif cursor.array(key):
         cursor.problem(key, "tools of MCP servers are not served here", "unsupported_tool")
 
 

@@ -9,6 +9,7 @@ from typing import Final, get_args
 
 from smg_node.core.generation.request import Effort, Tool
 from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.dialects.messages.cache_control import check_cache_control
 from smg_node.dialects.messages.request.blocks import (
     TEXTS,
     Piece,
@@ -18,7 +19,7 @@ from smg_node.dialects.messages.request.blocks import (
     read_block,
     strange,
 )
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.tools import read_tool
 from smg_node.dialects.openai.functions import note_twice
 
@@ -99,6 +100,8 @@ def _addition(draft: MessagesDraft, block: Cursor) -> list[Piece]:
     place = _changed(block)
     if place is None:
         return []
+    if _names_served(draft, place):
+        return draft.asked_tools().take_change(place, removed=False)
     if place.values.get("type") != "tool_definition":
         tool = _referred(draft, place)
     else:
@@ -117,11 +120,18 @@ def _addition(draft: MessagesDraft, block: Cursor) -> list[Piece]:
 
 def _removal(draft: MessagesDraft, block: Cursor) -> list[Piece]:
     place = _changed(block)
+    if place is not None and _names_served(draft, place):
+        return draft.asked_tools().take_change(place, removed=True)
     tool = None if place is None else _referred(draft, place)
     if tool is None:
         return []
     draft.removed[tool.name] = True
     return [f"no longer available: {tool.name}"]
+
+
+def _names_served(draft: MessagesDraft, place: Cursor) -> bool:
+    """Whether a change is one of tools that this node runs."""
+    return draft.options.tool_servers and place.values.get("type") in _MCP_REFERENCES
 
 
 def _changed(block: Cursor) -> Cursor | None:

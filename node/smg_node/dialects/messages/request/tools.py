@@ -2,19 +2,24 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from smg_node.core.generation.request import Tool, ToolChoice, ToolMode
 from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.dialects.messages.cache_control import check_cache_control
 from smg_node.dialects.messages.request.client_tools import (
     CLIENT_TOOLS,
     SEEING_TOOLS,
     SERVER_TOOLS,
 )
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.openai.functions import check_schemas, note_twice
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}\Z")
 _COMMON: Final = ("type", "name", "cache_control", "defer_loading", "strict", "input_examples")
@@ -39,10 +44,12 @@ def take_tools(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
     """Take `tools`; an empty list declares none."""
     said: dict[str, bool | None] = {}
     for declared in cursor.objects(key, at_most=draft.options.tools_max):
+        if draft.options.tool_servers and _take_served(draft, declared):
+            continue
         tool = read_tool(declared)
         if tool is None:
             continue
-        if tool.name in draft.tools:
+        if tool.name in draft.tools or (draft.asked and tool.name in draft.asked.builtins):
             note_twice(declared, tool.name)
         draft.tools[tool.name] = tool
         said[tool.name] = declared.flag("eager_input_streaming")
@@ -54,6 +61,15 @@ def take_tools(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
     eager = frozenset(name for name, wish in said.items() if (default if wish is None else wish))
     if eager:
         draft.view["eager_tools"] = eager
+
+
+def _take_served(draft: MessagesDraft, declared: Cursor) -> bool:
+    """Take a tool that this node runs, or its server; false for any other."""
+    kind = declared.values.get("type")
+    if type(kind) is not str or not kind.startswith(SERVER_TOOLS):
+        return False
+    tools_max = draft.options.tools_max
+    return draft.asked_tools().take_tool(declared, kind, taken=draft.tools, tools_max=tools_max)
 
 
 def read_tool(declared: Cursor, *, deferred: bool = False) -> Tool | None:
@@ -179,13 +195,20 @@ def take_choice(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
 def settle_tools(draft: MessagesDraft, cursor: Cursor) -> None:
     """Check the choice against the tools in force at the end of the history."""
     draft.prompt["tools"] = tuple(draft.tools.values())
-    choice = draft.prompt.get("choice")
+    choice, asked = draft.prompt.get("choice"), draft.asked
+    serving = None if asked is None else asked.serving()
+    if asked is not None and serving is not None:
+        draft.request["serving"] = serving
+        draft.view["listed"] = asked.listed(serving)
     if choice is None or choice.mode in ("auto", "none") or cursor.problems:
+        return
+    in_force = tuple(name for name in draft.tools if name not in draft.removed)
+    if serving is not None:
+        _settle_served(draft, cursor, serving, choice, in_force)
         return
     if not draft.tools:
         cursor.problem("tool_choice", "is only allowed when tools are given")
         return
-    in_force = tuple(name for name in draft.tools if name not in draft.removed)
     if choice.mode == "named" and choice.name not in in_force:
         cursor.problem("tool_choice", f"there is no tool called {quoted(choice.name)}")
     elif draft.removed and choice.mode == "required":
@@ -194,3 +217,23 @@ def settle_tools(draft: MessagesDraft, cursor: Cursor) -> None:
         draft.prompt["choice"] = ToolChoice(
             "required", allowed=in_force, parallel=choice.parallel, where=choice.where
         )
+
+
+def _settle_served(
+    draft: MessagesDraft,
+    cursor: Cursor,
+    serving: "ToolServing",
+    choice: ToolChoice,
+    in_force: tuple[str, ...],
+) -> None:
+    """Settle a choice among tools of which this node runs some."""
+    from smg_node.dialects.messages.tool_runs.chosen_tools import with_choice
+
+    assert draft.asked is not None, "what is served was asked for"
+    chosen = with_choice(
+        serving, choice, draft.asked.builtins, in_force=in_force, removed=bool(draft.removed)
+    )
+    if chosen is None:
+        cursor.problem("tool_choice", f"there is no tool called {quoted(choice.name)}")
+    else:
+        draft.request["serving"], draft.prompt["choice"] = chosen

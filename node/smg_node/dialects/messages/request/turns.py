@@ -7,15 +7,13 @@ the beginning of its prompt. System messages stay where they are.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Final
 
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, Steps
-from smg_node.core.generation.request import Tool, ToolCall, Turn, TurnBlock
+from smg_node.core.generation.request import Turn
 from smg_node.core.json_cursor import Cursor, kind_of, quoted
-from smg_node.dialects.messages.errors import spelled
-from smg_node.dialects.messages.request.assistant_turn import AssistantTurn
+from smg_node.dialects.messages.cache_control import check_cache_control
+from smg_node.dialects.messages.request.assistant_turn import AssistantBlocks, AssistantTurn
 from smg_node.dialects.messages.request.blocks import (
     RETURNED,
     SHOWN,
@@ -25,26 +23,27 @@ from smg_node.dialects.messages.request.blocks import (
     pieces_at,
     plain_text,
     read_block,
-    read_text,
-    strange,
+    result_turn,
 )
 from smg_node.dialects.messages.request.context_edits import first_thought
 from smg_node.dialects.messages.request.handed_documents import DocumentCollector
-from smg_node.dialects.messages.request.messages_draft import MessagesDraft, check_cache_control
-from smg_node.dialects.messages.request.returned_state import redacted_thought, state_in
+from smg_node.dialects.messages.request.messages_draft import MessagesDraft
 from smg_node.dialects.messages.request.system_messages import read_system_message
+from smg_node.dialects.messages.tool_runs.block_names import (
+    LISTING,
+    MCP_USE,
+    RUN_BLOCKS,
+    SERVER_USE,
+)
+
+if TYPE_CHECKING:
+    # Loaded with the first conversation that holds runs of tools.
+    from smg_node.dialects.messages.request.returned_runs import ReturnedRuns
 
 MESSAGES_MAX: Final = 100_000
 _ROLES: Final = ("user", "assistant", "system")
 _ID_MAX: Final = 256
 _NAME_MAX: Final = 128
-_SAID: Final = ("text", "thinking", "redacted_thinking", "tool_use")
-_DROPPED: Final = ("fallback",)
-_LEFT_OUT: Final = "thinking_dropped"
-_UNREADABLE: Final = "model_binding_mismatch"
-"""Another vendor's model thought it, or another one of ours, or for another tenant: one seal knows no more."""
-_FAILED: Final = {"is_error": True}
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def read_turns(
@@ -92,8 +91,8 @@ class _History:
         self._draft = draft
         self._thoughts_from = thoughts_from
         self._last_user = last_user
-        # Templates get the thoughts of the last turn only; their issuer wants all of them, unless an edit says otherwise.
-        self._keeps_state = draft.edits is None or not draft.edits.thinking_asked
+        self._blocks = AssistantBlocks(draft)
+        self._runs: ReturnedRuns | None = None
         self._turns: list[Turn] = []
         self._role = ""
         self._waiting: dict[str, _Call] = {}
@@ -125,11 +124,14 @@ class _History:
 
     def finished(self) -> Steps[tuple[Turn, ...]]:
         """Return all turns; an assistant's text at the end is what the answer goes on from."""
-        if self._role == "assistant" and not self._said.calls:
+        said = self._said
+        if self._role == "assistant" and not (said.calls or said.is_nothing):
             self._close_system()
             self._prefill()
         else:
             yield from self._close()
+        if self._runs is not None:
+            self._runs.open_calls()
         self._draft.prompt["handed"] = self._documents.handed()
         return tuple(self._turns)
 
@@ -190,7 +192,7 @@ class _History:
                 yield ITEM_WEIGHT
                 pieces = pieces_at(draft, block, "content", RETURNED)
                 failed = block.flag("is_error")
-                turns.append(_result(pieces, call_id, failed=failed or False))
+                turns.append(result_turn(pieces, call_id, failed=failed or False))
             self._results = []
         if not self._shown:
             return
@@ -209,6 +211,9 @@ class _History:
         content = content_of(pieces)
         if not results or not is_blank(content):
             self._expect_no_results()
+            if self._runs is not None and not results:
+                # Beside results of the client's own they are run now.
+                self._runs.expect_results(before_turn=self._runs.turn)
             if documents:
                 self._documents.add(len(turns), pieces, documents)
             turns.append(Turn("user", content))
@@ -224,11 +229,10 @@ class _History:
     # ── Assistants ───────────────────────────────────────────────────────────
 
     def _say(self, message: Cursor, *, remembers: bool) -> Steps[None]:
-        said = self._said
-        said.last = message
+        self._said.last = message
         content = message.raw("content", required=True)
         if type(content) is str:
-            said.say(content)
+            self._say_text(content)
             return
         if content is None:
             return
@@ -240,98 +244,86 @@ class _History:
             yield ITEM_WEIGHT
             text = plain_text(block)
             if text is not None:
-                said.say(text)
+                self._say_text(text)
                 continue
             inside = message.element("content", at, block)
             if inside is not None:
                 yield self._take_said(inside, remembers=remembers)
 
+    def _say_text(self, text: str) -> None:
+        if self._said.results and (not text or text.isspace()):
+            return
+        self._go_on()
+        self._said.say(text)
+
     def _take_said(self, block: Cursor, *, remembers: bool) -> int:
         """Take a block, and return how many characters were opened or encoded."""
         kind = block.text("type", required=True)
-        if kind == "text":
-            text = read_text(block)
-            if text is not None:
-                self._said.say(text)
-        elif kind == "thinking":
-            return self._think(block, remembers=remembers)
-        elif kind == "tool_use":
-            return self._call(block)
-        elif kind == "redacted_thinking":
-            self._take_redacted(block, remembers=remembers)
-        elif kind is not None and kind not in _DROPPED:
-            strange(block, kind, _SAID)
+        if self._draft.options.tool_servers and kind in RUN_BLOCKS:
+            return self._take_run(block, kind)
+        self._go_on()
+        return self._blocks.take(self._said, block, kind, remembers=remembers)
+
+    def _take_run(self, block: Cursor, kind: str) -> int:
+        """Take a block of a run on this node's side."""
+        if self._runs is None:
+            from smg_node.dialects.messages.request.returned_runs import ReturnedRuns
+
+            self._runs = ReturnedRuns(self._draft)
+            self._runs.turn = len(self._turns)
+        runs = self._runs
+        if kind == LISTING:
+            runs.read_listing(block)
+        elif kind in (MCP_USE, SERVER_USE):
+            self._go_on()
+            call = runs.read_call(block, kind)
+            if call is None:
+                return 0
+            if call.call_id in self._said.blocks:
+                block.problem("id", f"two calls have the id {quoted(call.call_id)}")
+            self._said.run(call, block)
+            return len(call.arguments)
+        else:
+            found = runs.read_result(block, kind)
+            if found is not None:
+                self._take_run_result(*found)
+                return len(found[0].content or "")
         return 0
 
-    def _think(self, block: Cursor, *, remembers: bool) -> int:
-        block.only(("type", "thinking", "signature"))
-        text = block.text("thinking")
-        signature = block.text("signature")
-        draft, said = self._draft, self._said
-        state = state_in(signature) if signature else None
-        if state is not None:
-            if state.place:
-                said.state(state)
-                return 0
-            if remembers or self._keeps_state:
-                thought = state.thought or text or ""
-                said.state(TurnBlock("reasoning", thought, opaque=state.opaque))
-            text = text or state.thought
-        if not remembers:
-            said.forgot = True
-            draft.forgotten_characters += len(text or "")
-            return 0
-        if not text and signature:
-            text = draft.seals.opened(signature, tenant=draft.caller.tenant, model=draft.model)
-        if not text:
-            if signature:
-                self._drop(block)
-            return 0
-        if state is None:
-            said.think(text)
-        else:
-            said.thoughts.append(text)
-        return len(text)
+    def _take_run_result(self, result: Turn, place: int) -> None:
+        if place < 0:
+            assert result.answers_call is not None
+            self._said.results[result.answers_call] = result
+            return
+        self._turns.insert(place, result)
+        self._documents.shift(place)
+        self._said.resumed = True
 
-    def _take_redacted(self, block: Cursor, *, remembers: bool) -> None:
-        data = block.values.get("data")
-        if type(data) is str and data and (remembers or self._keeps_state):
-            self._said.state(redacted_thought(data))
-        if remembers:
-            self._drop(block)
-
-    def _drop(self, block: Cursor) -> None:
-        """Leave out a thought that cannot be read, and tell of it where that was asked for."""
-        dropped = self._draft.dropped
-        if dropped is not None:
-            dropped.append(
-                {"type": _LEFT_OUT, "path": spelled(block.path()), "reason": _UNREADABLE}
-            )
-
-    def _call(self, block: Cursor) -> int:
-        block.only(("type", "id", "name", "input", "cache_control", "caller", "toolset_name"))
-        check_cache_control(block)
-        call_id = block.text("id", required=True, characters_min=1, characters_max=_ID_MAX)
-        name = block.text("name", required=True, characters_min=1, characters_max=_NAME_MAX)
-        given = block.object("input", required=True)
-        if call_id is None or name is None or given is None:
-            return 0
+    def _go_on(self) -> None:
+        """Begin another turn where results stand between what was said and what follows, unless a client's call waits."""
         said = self._said
-        if call_id in said.blocks:
-            block.problem("id", f"two calls have the id {quoted(call_id)}")
-            return 0
-        arguments = _encode(given.values).decode()
-        said.call(ToolCall(call_id, name, arguments), block)
-        return len(arguments)
+        if said.results and not said.blocks:
+            self._close_part()
+            self._said = AssistantTurn(last=said.last, forgot=said.forgot, resumed=True)
 
     def _close_assistant(self) -> None:
         said = self._said
-        self._said = AssistantTurn()
         self._draft.forgotten_turns += said.forgot
-        self._expect_no_results()
-        self._turns.append(said.turn())
+        self._close_part()
+        self._said = AssistantTurn()
+        if self._runs is not None:
+            self._runs.expect_results(before_turn=self._runs.turn)
+            self._runs.turn += 1
         for place, (call_id, block) in enumerate(said.blocks.items()):
             self._waiting[call_id] = _Call(place, block)
+
+    def _close_part(self) -> None:
+        """Add the turn of what was said, and those of its results."""
+        self._expect_no_results()
+        if not self._said.is_nothing:
+            self._turns += self._said.turns()
+        if self._runs is not None:
+            self._runs.placed(len(self._turns))
 
     def _prefill(self) -> None:
         """Take what an assistant has begun to say; nothing at all is no beginning."""
@@ -365,14 +357,3 @@ class _History:
 
 def _place(result: tuple[int, Cursor, str]) -> int:
     return result[0]
-
-
-def _result(pieces: list[Piece], call_id: str, *, failed: bool) -> Turn:
-    content = content_of(pieces)
-    if failed:
-        return Turn("tool", content, answers_call=call_id, extra=_FAILED)
-    if pieces and isinstance(pieces[0], Tool):
-        names = [piece.name for piece in pieces if isinstance(piece, Tool)]
-        if len(names) == len(pieces):
-            return Turn("tool", content, answers_call=call_id, references=tuple(names))
-    return Turn("tool", content, answers_call=call_id)

@@ -65,6 +65,7 @@ def _journey(journey: Journey) -> Mapping[str, Any]:
         "steps": [_step(step) for step in journey.steps],
         "unplaced": _dropped(journey.unplaced),
         "bills": [_bill(one) for one in journey.bills],
+        "runs": [msgspec.structs.asdict(one) for one in journey.runs],
     }
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -42,6 +42,9 @@ from smg_node.http.routes.inference.translation import asks_of, model_asked, str
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
 StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
+TOOL_SWITCH: Final = "x-smg-mcp"
+"""Header of requests that ask for tools of this side."""
+_WITHOUT_TOOLS: Final = "completions"
 
 _log = logging.getLogger("smg_node.http")
 
@@ -76,10 +79,9 @@ class GenerationRoutes:
         raw = self._bodies.arrived(request) or await self._bodies.json(request)
         plain = parts.options.nesting_max >= PLAIN_LEVELS and len(raw) <= LARGE_BYTES
         reading = dialect.read_plain(raw) if plain else None
-        api = APIS.get(dialect_name)
         if (
             reading is None
-            or self._passed_on(dialect_name, reading.request.model, form) is not None
+            or self._passed_on(dialect_name, reading.request.model, form, request) is not None
         ):
             found = await self._read(dialect, raw, request, form)
             if not isinstance(found, ParsedBody):
@@ -94,8 +96,8 @@ class GenerationRoutes:
         request.model = wish.model
         if request.trace.sampled:
             request.trace.set("gen_ai.request.model", wish.model)
-        # Workers that do not speak this API themselves answer as chats.
-        translated = api is None and parts.relays.takes(wish.model)
+        # Workers that do not speak this API themselves, or do not run our tools, answer as chats.
+        translated = parts.relays.takes(wish.model)
         run = (parts.translating if translated else parts.generations).start(
             dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
         )
@@ -127,12 +129,12 @@ class GenerationRoutes:
         """Return the parsed body of a request; the reply to one whose own bytes were passed on."""
         parts, large = self._parts, self._bodies.large
         body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
-        relayed = self._passed_on(dialect.name, model_asked(dialect.name, body, request), form)
+        model = model_asked(dialect.name, body, request)
+        relayed = self._passed_on(dialect.name, model, form, request)
         if relayed is None:
             return await large.read_in_steps(
                 raw, body, lambda body: reading_steps(dialect, body, request)
             )
-        model = model_asked(dialect.name, body, request)
         streamed = streams_asked(dialect.name, body, request)
         make = partial(relayable, relayed, raw, body, model=model, streamed=streamed)
         asked = await large.made(len(raw), make)
@@ -141,14 +143,23 @@ class GenerationRoutes:
             asks = asks_of(parts, dialect, request, body, streamed=asked.streamed)
         return await self._relaying.answer(asked, request, asks)
 
-    def _passed_on(self, dialect: str, model: object, form: StreamForm | None) -> Api | None:
-        """Return the API in which a client's own bytes are passed on for that model; None where they are read here."""
+    def _passed_on(
+        self, dialect: str, model: object, form: StreamForm | None, request: HttpRequest
+    ) -> Api | None:
+        """Return the API in which a client's own bytes are passed on for that model; None where they are read here.
+
+        A request that asks for tools of this side is read, whoever answers it.
+        """
         relays = self._parts.relays
         api = APIS.get(dialect)
         if api is not None:
-            return api if relays.takes(model) else None
-        api = NATIVE.get(dialect)
-        return api if api is not None and form is None and relays.speaks(model, api) else None
+            takes = relays.takes(model)
+        else:
+            api = NATIVE.get(dialect)
+            takes = api is not None and form is None and relays.speaks(model, api)
+        if takes and TOOL_SWITCH in request.headers and dialect != _WITHOUT_TOOLS:
+            return None
+        return api if takes else None
 
     async def _stream(
         self, answering: Answering, presenter: Presenter, head: StreamHead, keepalive: bytes

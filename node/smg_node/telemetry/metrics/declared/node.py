@@ -10,6 +10,7 @@ from typing import Final
 from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
+from smg_node.telemetry.metrics.declared.mcp import MCP_METRICS
 from smg_node.telemetry.metrics.declared.mesh import MESH_METRICS
 from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.prefix_hints import HINT_METRICS
@@ -250,6 +251,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     JOURNEYS_BYTES,
     *RESILIENCE_METRICS,
     *PROVIDER_METRICS,
+    *MCP_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,
     *PROCESS_METRICS,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smg_node.admin.views.journey_view import draw_explained
-from smg_node.core.journey import Broke, Chosen, Rated
+from smg_node.core.journey import Broke, Chosen, Ran, Rated
 from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from support.http.admin_api import RunAdmin, admin_api
 from support.http.http_node import Node, node
@@ -267,3 +267,16 @@ def test_an_answer_of_a_node_of_the_release_before_is_drawn_too() -> None:
     ]
     older = {**EXPLAIN_EXAMPLE, "journeys": journeys}
     assert draw_explained(older) == draw_explained(EXPLAIN_EXAMPLE)
+
+
+async def test_runs_of_tools_are_told_with_verdict_rule_and_time(run: RunAdmin) -> None:
+    async with node() as served:
+        told(served.journal, "req_1")
+        served.journal.ran("req_1", Ran(BEGAN_MS, "docs", "search", "allow", "default", "ok", 1200))
+        refused = Ran(BEGAN_MS, "docs", "drop\x1b[31m", "deny", "rules: dr*", "refused")
+        served.journal.ran("req_1", refused)
+        code, out, _ = await admin(run, served, "explain", "req_1")
+    assert code == 0
+    assert "tool docs/search: allow by default; ok after 1.2 s" in out
+    assert "deny by rules: dr*; refused" in out
+    assert "\x1b" not in out

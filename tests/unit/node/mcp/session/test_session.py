@@ -100,7 +100,7 @@ def test_progress_counts_for_open_requests_only() -> None:
     opened = session()
     id_ = opened.request("tools/call", {"name": "t"}).id
     note = {"method": "notifications/progress", "params": {"progressToken": id_, "progress": 1}}
-    assert opened.heard(message(**note)) == Progressed(id_)
+    assert opened.heard(message(**note)) == Progressed(id_, done=1.0)
     opened.close_request(id_)
     assert opened.heard(message(**note)) is None
     others: tuple[Any, ...] = ({}, {"progressToken": 3}, [], "x")

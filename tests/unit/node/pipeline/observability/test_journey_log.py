@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.journey import Broke, Chosen, Journey
+from smg_node.core.journey import Broke, Chosen, Journey, Ran
 from smg_node.pipeline.observability.journey_log import (
     ENTRIES_MAX,
     JOURNEY_BYTES_MAX,
@@ -17,6 +17,7 @@ from smg_node.pipeline.observability.journey_log import (
     unpack,
 )
 from smg_node.pipeline.observability.refusals import NAMES_MAX, REFUSALS_MAX
+from smg_node.pipeline.observability.tool_run_log import RUNS_MAX
 from support.http.journeys import BEGAN_MS, broke, chosen, crowded, outcome, told, vast
 
 
@@ -159,7 +160,7 @@ def test_journeys_of_newer_and_older_nodes_are_understood() -> None:
     fields = msgspec.msgpack.decode(pack(journey))
     newer = msgspec.msgpack.encode([*fields, "a field of tomorrow"])
     assert unpack(newer) == journey
-    older = msgspec.msgpack.encode(fields[:-4])
+    older = msgspec.msgpack.encode(fields[:-5])
     assert unpack(older) == msgspec.structs.replace(journey, answer="", unplaced=())
 
 
@@ -258,9 +259,43 @@ def test_a_stored_answer_leads_to_the_journey_of_its_request() -> None:
 
 
 def test_a_journey_of_the_release_before_is_read_and_reads_ours() -> None:
-    fields = [name for name in Journey.__struct_fields__ if name not in ("message", "bills")]
+    added = ("message", "bills", "runs")
+    fields = [name for name in Journey.__struct_fields__ if name not in added]
     before = msgspec.defstruct("Before", fields, array_like=True)
     ours = Journey("req_1", "a", "chat", "m", BEGAN_MS, message="why")
     theirs: Any = msgspec.msgpack.decode(pack(ours), type=before)
     assert theirs.request_id == "req_1"
     assert unpack(msgspec.msgpack.encode(theirs)) == msgspec.structs.replace(ours, message="")
+
+
+def ran(tool: str = "search", **changes: Any) -> Ran:
+    given = {"verdict": "allow", "rule": "default", "outcome": "ok", "ms": 12, **changes}
+    return Ran(BEGAN_MS, "docs", tool, **given)
+
+
+def test_runs_of_tools_are_told_with_the_first_journey_of_their_request() -> None:
+    journal = Journal("a")
+    told(journal, "req_1")
+    journal.ran("req_1", ran())
+    journal.ran("req_1", ran("write", verdict="deny", rule="r" * 500, outcome="refused"))
+    journal.ran("req_2", ran())
+    told(journal, "req_1")
+    second, first = journal.get("req_1")
+    assert second.runs == ()
+    assert [(run.tool, run.outcome) for run in first.runs] == [
+        ("search", "ok"),
+        ("write", "refused"),
+    ]
+    assert len(first.runs[1].rule) == 64
+    assert unpack(pack(first)) == first
+    assert journal.get("req_2") == ()
+
+
+def test_a_journey_with_more_runs_than_fit_is_cut_to_its_bound() -> None:
+    journal = Journal("a")
+    told(journal, "req_1")
+    for number in range(RUNS_MAX + 10):
+        journal.ran("req_1", ran("é" * 64, rule=f"{number}"))
+    (journey,) = journal.get("req_1")
+    assert len(journey.runs) == RUNS_MAX
+    assert len(pack(journey)) <= JOURNEY_BYTES_MAX

@@ -7,6 +7,8 @@ import pytest
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.shared import CacheRow, LimitRule, Shared, StateError, WorkerSpec
+from smg_node.cluster.mcp.lazy_servers import LazyToolServers
+from smg_node.cluster.mcp.server_service import ClusterServers
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.ipc.data_uplink import Uplink
@@ -14,6 +16,7 @@ from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, w
 from smg_node.processes.replication.state_messages import CACHE_ROWS, STICK, Node
 from smg_node.processes.replication.state_publisher import CACHE_ROWS_MAX, Publishing
 from smg_node.system_clock import SystemClock
+from support.mcp.tool_desks import Maker
 from support.mesh.shared_state_members import make_shared
 
 
@@ -169,6 +172,26 @@ async def test_a_new_link_takes_back_what_is_gone_meanwhile(world: World) -> Non
     world.wire.link()
     world.same()
     assert heard == ["w1"], "what is as it was is no news"
+
+
+async def test_servers_of_tools_come_with_their_secrets_opened_and_go_again(world: World) -> None:
+    shared, copy = world.shared, world.copy
+    here, there = (
+        LazyToolServers("", state, Maker(), world.clock.monotonic_s, dynamic=False)
+        for state in (shared, copy)
+    )
+    service = ClusterServers(here, shared.providers, shared.seal, world.clock)
+    world.wire.link()
+    assert not there.has()
+    body = {"url": "https://docs.example/", "auth": {"kind": "bearer", "token": "sesame-1"}}
+    service.put("docs", body, version=None)
+    await world.told()
+    assert there.has()
+    assert there.read() == here.read_anew()
+    assert there.read().servers["docs"].secrets == {"token": "sesame-1"}
+    service.remove("docs", version=None)
+    await world.told()
+    assert (there.has(), there.get()) == (False, None)
 
 
 async def test_secrets_of_workers_come_opened_and_only_those_of_workers(world: World) -> None:

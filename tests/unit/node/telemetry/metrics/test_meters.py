@@ -8,6 +8,7 @@ from smg_node.core.generation.outcome import Outcome
 from smg_node.telemetry.metrics.declared import background_runs as run_metrics
 from smg_node.telemetry.metrics.declared import kv_cache as kv_metrics
 from smg_node.telemetry.metrics.declared import limits as limit_metrics
+from smg_node.telemetry.metrics.declared import mcp as mcp_metrics
 from smg_node.telemetry.metrics.declared import mesh as mesh_metrics
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import prefix_hints as hint_metrics
@@ -209,6 +210,7 @@ def test_declarations_follow_the_rules_for_names() -> None:
             hint_metrics,
             kv_metrics,
             limit_metrics,
+            mcp_metrics,
             mesh_metrics,
             process_metrics,
             provider_metrics,

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.journey import Rated
+from smg_node.core.journey import Ran, Rated
 from smg_node.http.openapi.document import document
 from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from smg_node.http.openapi.schemas import SCHEMAS
@@ -86,6 +86,7 @@ async def test_what_is_told_is_of_the_shape_that_is_documented() -> None:
             journey.add(chosen())
             journey.add(chosen("w-9", rated=(), dropped=(), of=1, key=True))
             journey.add(broke())
+            served.journal.ran("req_1", Ran(BEGAN_MS, "docs", "search", "ask", "trust", "asked"))
             if what == "ended":
                 served.journal.end(journey, outcome(first_token_s=None), BEGAN_MS)
         shown = (await ask(served.port, "GET", f"{EXPLAIN}/req_1")).json()

@@ -280,6 +280,17 @@ async def test_a_generation_of_every_model_goes_the_way_its_workers_speak(tmp_pa
         assert len(one.calls) == 1
 
 
+async def test_a_chat_that_asks_for_tools_of_this_side_is_read_here(tmp_path: Path) -> None:
+    wants = {**JSON, "x-smg-mcp": "enabled"}
+    async with relaying(tmp_path, lambda call: told(ANSWER)) as (surface, _, one):
+        answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("m"), wants)
+        assert answer.json()["choices"][0]["message"]["content"] == "Hello world"
+        assert not one.calls
+        text = {"model": "m", "prompt": "x"}
+        await ask(surface.port, "POST", "/v1/completions", text, wants)
+        assert len(one.calls) == 1
+
+
 THEIRS = (
     ("content-type", "application/json"),
     ("x-ratelimit-limit-requests", "7"),

@@ -1,4 +1,4 @@
-"""MCP commands, `smg-admin mcp`: opens a server of tools as a node would, lists what it offers, calls one of them."""
+"""Probe command, `smg-admin mcp probe`: opens a server of tools as a node would, lists what it offers, calls one."""
 
 import shlex
 from collections.abc import Sequence
@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeAlias
 import typer
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.options import CommandGroup, options_of
+from smg_node.admin.options import options_of
 from smg_node.admin.views.output import print_json
 from smg_node.admin.views.value_text import read_file, read_key
 
 if TYPE_CHECKING:
     from smg_node.admin.views.mcp_texts import Probe
     from smg_node.mcp.definition import Credential, ServerDefinition
-
-mcp_app = typer.Typer(
-    cls=CommandGroup,
-    help="Look at servers of tools (Model Context Protocol), as a node would see them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
 
 Words: TypeAlias = list[str] | None
 Url = Annotated[
@@ -60,7 +53,6 @@ CallTimeout = Annotated[
 ]
 
 
-@mcp_app.command("probe")
 def probe(
     context: typer.Context,
     server_url: Url = "",
@@ -121,7 +113,7 @@ def _asked(
     fields: dict[str, Any] = {"name": "probed", "transport": transport, "protocol": protocol}
     if url and command:
         raise typer.BadParameter("either a URL or a program", param_hint="--command")
-    shown = {name: read_key(file) for name, file in map(_pair, headers)}
+    shown = {name: read_key(file) for name, file in map(name_and_value, headers)}
     if bearer_file:
         shown["authorization"] = f"Bearer {read_key(bearer_file)}"
     if command and shown:
@@ -129,7 +121,11 @@ def _asked(
     try:
         if command:
             program, *rest = shlex.split(command) or [""]
-            fields |= {"command": program, "args": rest, "env": dict(map(_pair, environment))}
+            fields |= {
+                "command": program,
+                "args": rest,
+                "env": dict(map(name_and_value, environment)),
+            }
         else:
             fields["url"] = url
         return definition_of(fields), with_headers(shown)
@@ -143,7 +139,8 @@ def _misused(message: str, where: str | None) -> NoReturn:
     raise typer.BadParameter(message, param_hint=where)
 
 
-def _pair(word: str) -> tuple[str, str]:
+def name_and_value(word: str) -> tuple[str, str]:
+    """Return both sides of NAME=VALUE; a usage error for another word."""
     name, equals, value = word.partition("=")
     if not name or not equals:
         raise typer.BadParameter(f"{word!r} is no NAME=VALUE")

@@ -1,0 +1,1 @@
+"""Tool runs of Messages: tools on this node's side, as requests ask for them, as answers show and as clients return them."""

@@ -1,0 +1,1 @@
+"""Tool routes: the node's own MCP server."""

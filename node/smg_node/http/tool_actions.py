@@ -1,0 +1,45 @@
+"""Tool actions: the functions behind the routes about servers of tools, loaded with the first request for one."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.keepalive import KeepaliveTimer
+from smg_node.http.middleware.middleware import Action
+
+if TYPE_CHECKING:
+    from smg_node.http.routes.cluster.tool_servers import ToolServerRoutes
+    from smg_node.http.routes.tools.mcp_server import McpServerRoutes
+
+
+def tool_server_actions(
+    parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer
+) -> Mapping[str, Action]:
+    """Return the action of every name of these routes in the route table."""
+
+    @cache
+    def servers() -> "ToolServerRoutes":
+        from smg_node.http.routes.cluster.tool_servers import ToolServerRoutes
+
+        assert parts.tool_servers is not None, "the process that has this route has the service"
+        return ToolServerRoutes(parts, parts.tool_servers(), bodies)
+
+    @cache
+    def served() -> "McpServerRoutes":
+        from smg_node.dialects.thought_seals import PlainVault
+        from smg_node.http.routes.tools.mcp_server import McpServerRoutes
+
+        return McpServerRoutes(parts, bodies, pulse, parts.vault or PlainVault())
+
+    return {
+        "serve_mcp": lambda request: served().serve(request),
+        "mcp_servers": lambda request: servers().servers(request),
+        "mcp_server": lambda request: servers().server(request),
+        "create_mcp_server": lambda request: servers().create(request),
+        "put_mcp_server": lambda request: servers().put(request),
+        "remove_mcp_server": lambda request: servers().remove(request),
+        "mcp_tools": lambda request: servers().tools(request),
+        "call_mcp_tool": lambda request: servers().call(request),
+    }

@@ -1,0 +1,1 @@
+"""Catalog of what a model is offered of servers' tools: names, schemas, hints, and what is withheld. Pure."""

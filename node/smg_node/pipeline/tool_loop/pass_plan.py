@@ -1,0 +1,183 @@
+"""Pass plan: the request of each pass of a model, and how an answer ends; grows by what was said and run. Pure."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import msgspec
+
+from smg_node.core.generation.events import End, Event, Finish, FinishReason
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolChoice, ToolMode
+from smg_node.core.generation.tool_serving import ChosenTool, ListedTool, RunResult, ToolServing
+from smg_node.mcp.catalog.catalog import Catalog
+from smg_node.mcp.search.searched_tool import SearchedTool
+from smg_node.pipeline.tool_loop.call_ledger import CallLedger
+from smg_node.pipeline.tool_loop.pass_stream import PassStream
+from smg_node.pipeline.tool_loop.pass_turns import assistant_turn, result_turn
+from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
+from smg_node.pipeline.tool_loop.total_usage import TotalUsage
+
+
+class PassPlan:
+    """Requests of one answer's passes. `changed`: the next one is not what `first_request` said."""
+
+    def __init__(
+        self,
+        request: GenerateRequest,
+        prompt: ChatPrompt,
+        serving: ToolServing,
+        catalog: Catalog,
+    ) -> None:
+        self._catalog = catalog
+        tools = (*prompt.tools, *catalog.functions())
+        choice = _served_choice(prompt, serving, catalog)
+        turns = catalog.renamed(prompt.turns)
+        self._prompt = msgspec.structs.replace(prompt, tools=tools, turns=turns, choice=choice)
+        self._request = msgspec.structs.replace(request, serving=None, alike=False)
+        self._client_tools = prompt.tools
+        self._usage = TotalUsage()
+        self._rounds = 0
+        self._last = False
+        """Whether no tool may be called any more."""
+        self.changed = False
+
+    @property
+    def client_names(self) -> tuple[str, ...]:
+        """Names of the client's own functions."""
+        return tuple(tool.name for tool in self._client_tools)
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """The only functions that may be called, None for all."""
+        return self._prompt.choice.allowed
+
+    def searched_clients(self) -> tuple[SearchedTool, ...]:
+        """Return the client's functions that the prompt does not show."""
+        return tuple(
+            SearchedTool(
+                tool.name,
+                ListedTool(tool.name, tool.description or "", dict(tool.parameters or {})),
+            )
+            for tool in self._client_tools
+            if tool.deferred
+        )
+
+    def first_request(self) -> GenerateRequest:
+        """Return the request of the first pass, as far as it is known before anything was run."""
+        return self.request()
+
+    def request(self) -> GenerateRequest:
+        """Return the request of the next pass."""
+        sampling = self._request.sampling
+        used = self._usage.completion_tokens
+        if used:
+            most = None if sampling.max_tokens is None else max(1, sampling.max_tokens - used)
+            least = max(0, sampling.min_tokens - used)
+            sampling = msgspec.structs.replace(sampling, max_tokens=most, min_tokens=least)
+        return msgspec.structs.replace(self._request, prompts=(self._prompt,), sampling=sampling)
+
+    def add_prior(self, prior: PriorCalls, results: Mapping[str, RunResult]) -> None:
+        """Take what came of calls that were made before this answer."""
+        turns = prior.turns(self._prompt.turns, results)
+        self._prompt = msgspec.structs.replace(self._prompt, turns=turns)
+        self.changed = True
+
+    def after(
+        self,
+        stream: PassStream,
+        results: Mapping[str, RunResult],
+        ledger: CallLedger,
+        *,
+        rounds_max: int,
+    ) -> list[Event]:
+        """Take a pass whose runs are over; return the end of the answer, nothing if another pass is to follow."""
+        self._rounds += 1
+        assert stream.usage is not None, "a pass that did not fail says what it cost"
+        self._usage.add(stream.usage)
+        reason = self._reason(stream, rounds_max)
+        if reason is not None:
+            finish = stream.finish
+            matched = None if finish is None else finish.matched
+            return [Finish(0, reason, matched), self._usage.total(), End()]
+        self._grow(stream, results)
+        if ledger.exhausted:
+            self._last = True
+        choice = self._prompt.choice
+        self._prompt = msgspec.structs.replace(self._prompt, choice=self._next_choice(choice))
+        self.changed = True
+        return []
+
+    def _reason(self, stream: PassStream, rounds_max: int) -> FinishReason | None:
+        """Return how the answer ends with this pass; None where it goes on."""
+        assert stream.finish is not None, "a pass that did not fail finishes"
+        reason = stream.finish.reason
+        fates = {call.judged.fate for call in stream.calls}
+        ours = fates - {"client"}
+        if not ours:
+            return reason
+        if reason not in ("stop", "tool_calls"):
+            return reason
+        if "client" in fates:
+            return "tool_calls"
+        if "ask" in fates or self._last:
+            return "stop"
+        most = self._request.sampling.max_tokens
+        if most is not None and self._usage.completion_tokens >= most:
+            return "length"
+        return "pause" if self._rounds >= rounds_max else None
+
+    def _grow(self, stream: PassStream, results: Mapping[str, RunResult]) -> None:
+        owners = {
+            call.call_id: call.judged.owner
+            for call in stream.calls
+            if call.judged.owner is not None
+        }
+        said = assistant_turn(stream.blocks, owners)
+        told = [result_turn(call.call_id, results[call.call_id]) for call in stream.calls]
+        turns = (*self._prompt.turns, said, *told)
+        self._prompt = msgspec.structs.replace(self._prompt, turns=turns)
+
+    def _next_choice(self, choice: ToolChoice) -> ToolChoice:
+        """Return the choice of later passes: what a request forces, it forces once."""
+        mode: ToolMode = "none" if self._last or choice.mode == "none" else "auto"
+        if mode == choice.mode and not choice.name:
+            return choice
+        return dataclasses.replace(choice, mode=mode, name="")
+
+
+def _served_choice(prompt: ChatPrompt, serving: ToolServing, catalog: Catalog) -> ToolChoice:
+    """Return the choice of the first pass, in which tools of ours have the names that the model knows them by."""
+    choice, served = prompt.choice, serving.choice
+    if served is not None:
+        # Whoever asks is not asked for what it cannot call: a server may be away.
+        ours = [name for chosen in served.tools for name in _chosen(chosen, catalog)]
+        choice = dataclasses.replace(
+            choice, allowed=tuple(dict.fromkeys((*(choice.allowed or ()), *ours)))
+        )
+    insisted = [
+        name
+        for name, tool in catalog.offered.items()
+        if tool.builtin is not None and tool.builtin.insisted
+    ]
+    if insisted:
+        choice = dataclasses.replace(choice, mode="named", name=insisted[0])
+    callable_names = {*catalog.offered, *(tool.name for tool in prompt.tools)}
+    if choice.allowed is not None:
+        callable_names &= set(choice.allowed)
+    if choice.mode == "required" and not callable_names:
+        return dataclasses.replace(choice, mode="none")
+    return choice
+
+
+def _chosen(chosen: ChosenTool, catalog: Catalog) -> list[str]:
+    """Return the names of the tools that an entry of a choice means."""
+    return [
+        name
+        for name, tool in catalog.offered.items()
+        if (
+            tool.builtin is not None and tool.builtin.kind == chosen.builtin
+            if chosen.builtin is not None
+            else tool.asked is not None
+            and tool.owner.server == chosen.server
+            and chosen.tool in ("", tool.owner.tool)
+        )
+    ]

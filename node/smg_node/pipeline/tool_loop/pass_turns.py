@@ -1,0 +1,61 @@
+"""Pass turns: what a model said in one pass, and what came of its calls, as turns of the next pass's prompt. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from smg_node.core.generation.events import BlockEnd
+from smg_node.core.generation.request import ToolCall, Turn, TurnBlock
+from smg_node.core.generation.tool_owner import ToolOwner
+from smg_node.core.generation.tool_serving import RunResult
+
+_ORDER = {"reasoning": 0, "text": 1, "refusal": 1, "call": 2}
+"""The order in which templates show what an assistant said."""
+
+
+def assistant_turn(blocks: Sequence[BlockEnd], owners: Mapping[str, ToolOwner]) -> Turn:
+    """Return what a pass said as an assistant's turn; `owners` are those of calls of ours, by id of the call.
+
+    Blocks of their own are kept where a vendor wants something back with them, or where their order is another than
+    that in which templates show them.
+    """
+    texts = [block.text for block in blocks if block.kind in ("text", "refusal")]
+    thoughts = [block.text for block in blocks if block.kind == "reasoning"]
+    calls = tuple(
+        ToolCall(block.call_id, block.name, block.text, owners.get(block.call_id))
+        for block in blocks
+        if block.kind == "call"
+    )
+    order = [_ORDER[block.kind] for block in blocks]
+    kept: tuple[TurnBlock, ...] = ()
+    if any(block.opaque for block in blocks) or order != sorted(order):
+        kept = tuple(map(_kept, blocks))
+    return Turn(
+        "assistant",
+        "".join(texts) or None,
+        reasoning="".join(thoughts) or None,
+        calls=calls,
+        blocks=kept,
+    )
+
+
+def result_turn(call_id: str, result: RunResult) -> Turn:
+    """Return what came of a call as a turn."""
+    references = tuple(tool.name for tool in result.found)
+    return Turn("tool", result.text, answers_call=call_id, references=references)
+
+
+def with_results(turns: Sequence[Turn], results: Mapping[str, RunResult]) -> tuple[Turn, ...]:
+    """Return a history in which calls that had no result have one, directly after the turn that made them."""
+    told: list[Turn] = []
+    for turn in turns:
+        told.append(turn)
+        told += [
+            result_turn(call.call_id, results[call.call_id])
+            for call in turn.calls
+            if call.call_id in results
+        ]
+    return tuple(told)
+
+
+def _kept(block: BlockEnd) -> TurnBlock:
+    kind = "text" if block.kind == "refusal" else block.kind
+    return TurnBlock(kind, block.text, block.name, block.call_id, block.opaque)

@@ -1,0 +1,110 @@
+"""Ports of the tool loop: built-in tools, search among tools, operators' approvals, and what keeps records of runs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from smg_node.core.generation.request import Tool
+from smg_node.core.generation.tool_owner import ToolOwner
+from smg_node.core.generation.tool_serving import (
+    AskedBuiltin,
+    BuiltinKind,
+    RunResult,
+    Source,
+)
+from smg_node.core.request_context import RequestContext
+from smg_node.mcp.failures import Failure
+from smg_node.mcp.limits import McpLimits
+from smg_node.mcp.search.searched_tool import SearchedTool
+from smg_node.mcp.tools.tool_result import CallResult
+
+
+class LoopOptions(msgspec.Struct, frozen=True):
+    """Limits of one answer: passes of its model, runs at a time, and of one result what its model is shown.
+
+    `approval_wait_s` is how long a run waits for an operator's word.
+    """
+
+    rounds_max: int = 10
+    parallel_max: int = 8
+    output_bytes_max: int = McpLimits().output_bytes_max
+    approval_wait_s: float = 300.0
+
+
+class Builtins(Protocol):
+    """Built-in tools on any server: what a model is offered for them, what the server is told, what its answer means."""
+
+    def offered(self, asked: AskedBuiltin) -> Tool | None:
+        """Return the function that a model is offered; None for a kind that nothing is known of."""
+        ...
+
+    def arguments(
+        self,
+        kind: BuiltinKind,
+        settings: Mapping[str, Any],
+        arguments: str,
+        schema: Mapping[str, Any] | None,
+    ) -> str | Failure:
+        """Return the arguments for the server's tool, JSON text: a model's, with the settings, which win.
+
+        `schema` is that of the server's tool, None where it is not known. A failure for what is no object.
+        """
+        ...
+
+    def read(
+        self,
+        kind: BuiltinKind,
+        settings: Mapping[str, Any],
+        arguments: str,
+        outcome: CallResult | Failure,
+        *,
+        first: int,
+        bytes_max: int,
+    ) -> RunResult:
+        """Return what came of a run; `arguments` are the model's own, and its sources are numbered from `first`."""
+        ...
+
+    def annotations(self, text: str, sources: Sequence[Source]) -> tuple[Mapping[str, Any], ...]:
+        """Return the citations in a model's text of sources that it was shown, in the form of Responses."""
+        ...
+
+
+class ToolSearch(Protocol):
+    """Search among tools that a prompt does not show."""
+
+    def offered(self, asked: AskedBuiltin) -> Tool:
+        """Return the function that a model is offered for it."""
+        ...
+
+    async def search(
+        self, asked: AskedBuiltin, arguments: str, tools: Sequence[SearchedTool]
+    ) -> RunResult:
+        """Return the tools found, in `found`, and what the model is shown of them."""
+        ...
+
+
+class Approvals(Protocol):
+    """Operators, who are asked about runs of clients whose API cannot ask."""
+
+    async def wait(
+        self, owner: ToolOwner, arguments: str, context: RequestContext, *, until_s: float
+    ) -> bool:
+        """Return whether somebody allowed the run before `until_s` of the monotonic clock."""
+        ...
+
+
+class RunJournal(Protocol):
+    """Keeps what is known of runs where another node finds it; see `mcp/run_record`."""
+
+    async def meant(self, key: str, owner: ToolOwner, arguments: str) -> None:
+        """Take note of a run before anything of it is sent; kept when this returns."""
+        ...
+
+    def sent(self, key: str) -> None:
+        """Take note that a first byte leaves now."""
+        ...
+
+    async def done(self, key: str, result: RunResult) -> None:
+        """Keep a run's result, before anybody is shown it."""
+        ...

@@ -1,0 +1,216 @@
+"""Toolbox: the servers of one request, found and listed, and the catalog of their tools."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.generation.events import Listed
+from smg_node.core.generation.request import ChatPrompt
+from smg_node.core.generation.tool_serving import AskedBuiltin, AskedServer, ToolServing
+from smg_node.core.request_context import RequestContext
+from smg_node.mcp.catalog.catalog import (
+    BuiltinListing,
+    Catalog,
+    ServerListing,
+    build_catalog,
+    listed_tool,
+)
+from smg_node.mcp.definition import ServerDefinition
+from smg_node.mcp.failures import Failure
+from smg_node.mcp.server_spec import ServerSpec
+from smg_node.mcp.tool_servers import ResolvedServer, ToolServers
+from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+
+SERVERS_AT_ONCE: Final = 8
+"""Servers of one request that are asked for their tools at a time."""
+FAILED_DEPENDENCY: Final = 424
+_SEARCHER: Final = ServerSpec(ServerDefinition("tool_search"), trust="trusted")
+"""Who searches: this node itself."""
+
+
+class Toolbox(msgspec.Struct, frozen=True):
+    """What a request's model may call on this side.
+
+    `listed` is what the client is told of servers, `ignored` names what of the request has no effect.
+    """
+
+    catalog: Catalog
+    servers: Mapping[str, ResolvedServer]
+    listed: tuple[Listed, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+class _Asking:
+    """One request's questions to its servers."""
+
+    def __init__(
+        self,
+        servers: ToolServers | None,
+        dialect: str,
+        serving: ToolServing,
+        context: RequestContext,
+    ) -> None:
+        self._servers = servers
+        self._dialect = dialect
+        self._headers = serving.headers
+        self._context = context
+        self._slots = asyncio.Semaphore(SERVERS_AT_ONCE)
+        self.resolved: dict[str, ResolvedServer] = {}
+        self.listings: dict[str, ServerListing] = {}
+        self.told: dict[str, Listed] = {}
+
+    async def all(self, asked: Sequence[AskedServer]) -> None:
+        """Ask all of them; the first error of a request is raised when nothing is under way any more."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for one in asked:
+                    group.create_task(self._one(one), name="list tools")
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0]  # noqa: B904  # its own cause is what tells why
+
+    async def _one(self, asked: AskedServer) -> None:
+        assert self._servers is not None, "somebody knows servers"
+        async with self._slots:
+            server = await self._servers.resolve(asked, self._headers, self._context)
+            self.resolved[asked.label] = server
+            if asked.pinned is not None:
+                self.listings[asked.label] = ServerListing(
+                    asked, server.spec, asked.pinned, pinned=True
+                )
+                return
+            tools = await self._servers.list_tools(server)
+        if isinstance(tools, Failure):
+            self._check(asked, server, tools)
+            self.told[asked.label] = Listed(asked.label, error=tools.message)
+            return
+        listed = tuple(listed_tool(tool) for tool in tools.tools.values())
+        self.listings[asked.label] = ServerListing(asked, server.spec, listed)
+
+    def _check(self, asked: AskedServer, server: ResolvedServer, failure: Failure) -> None:
+        """Refuse a request that cannot go on without a server's tools."""
+        message = f"the tools of {asked.label!r} cannot be listed: {failure.message}"
+        if server.spec.required:
+            raise SmgError(
+                ErrorKind.INVALID_REQUEST,
+                message,
+                where=asked.where,
+                code="http_error",
+                status=FAILED_DEPENDENCY,
+            )
+        if self._dialect == "messages":
+            # Its answers have no way to say that a server is missing.
+            raise SmgError(ErrorKind.UPSTREAM_FAILED, message, where=asked.where)
+
+
+async def open_toolbox(
+    parts: LoopParts,
+    dialect: str,
+    serving: ToolServing,
+    prompt: ChatPrompt,
+    context: RequestContext,
+) -> Toolbox:
+    """Return the tools of a request's servers, once all of them are listed or have failed to be.
+
+    INVALID_REQUEST for what names a server that there is not, and for a built-in tool that is insisted on and has none.
+    """
+    servers = parts.servers()
+    _check_labels(serving.servers)
+    if servers is None and serving.servers:
+        first = serving.servers[0]
+        raise invalid(
+            f"this node knows no servers of tools, and so not {first.label!r}: see the setting mcp.servers",
+            first.where,
+            code="unsupported_tool",
+        )
+    asking = _Asking(servers, dialect, serving, context)
+    await asking.all(serving.servers)
+    builtins = _builtins(parts, servers, serving, context, asking.resolved)
+    ignored = _ignored(serving.builtins, builtins)
+    return _box(asking, serving.servers, builtins, ignored, prompt)
+
+
+def _box(
+    asking: _Asking,
+    asked: Sequence[AskedServer],
+    builtins: list[BuiltinListing],
+    ignored: tuple[str, ...],
+    prompt: ChatPrompt,
+) -> Toolbox:
+    listings = asking.listings
+    ordered = [listings[one.label] for one in asked if one.label in listings]
+    taken = {tool.name for tool in prompt.tools}
+    searched = any(one.asked.kind == "tool_search" for one in builtins)
+    catalog = build_catalog(ordered, builtins, taken, searched=searched)
+    told: list[Listed] = []
+    for one in asked:
+        if one.pinned is not None or asking.resolved[one.label].spec.internal:
+            continue
+        failed = asking.told.get(one.label)
+        told.append(failed or Listed(one.label, catalog.listed(one.label)))
+    return Toolbox(catalog, asking.resolved, tuple(told), ignored)
+
+
+def _check_labels(asked: Sequence[AskedServer]) -> None:
+    labels: set[str] = set()
+    for one in asked:
+        if one.label in labels:
+            raise invalid(f"the label {one.label!r} is given twice", one.where)
+        labels.add(one.label)
+
+
+def _builtins(
+    parts: LoopParts,
+    servers: ToolServers | None,
+    serving: ToolServing,
+    context: RequestContext,
+    resolved: dict[str, ResolvedServer],
+) -> list[BuiltinListing]:
+    """Return the built-in tools that something does the work of; their servers are `resolved` as well."""
+    found: list[BuiltinListing] = []
+    kinds: set[str] = set()
+    for asked in serving.builtins:
+        if asked.kind in kinds:
+            # One tool by two of its names.
+            continue
+        kinds.add(asked.kind)
+        if asked.kind == "tool_search":
+            if parts.search is not None:
+                search = parts.search.offered(asked)
+                found.append(BuiltinListing(asked, "", _SEARCHER, asked.spelled, search))
+            continue
+        function = None if parts.builtins is None else parts.builtins.offered(asked)
+        if function is None or servers is None:
+            continue
+        place = servers.builtin(asked.kind, serving.headers, context)
+        if place is None:
+            continue
+        server, tool = place
+        label = _label(server, resolved)
+        resolved[label] = server
+        found.append(BuiltinListing(asked, label, server.spec, tool, function))
+    return found
+
+
+def _label(server: ResolvedServer, resolved: Mapping[str, ResolvedServer]) -> str:
+    """Return a label for the server of a built-in tool that no other server of the request has."""
+    label = server.label
+    while label in resolved and resolved[label] != server:
+        label += "_"
+    return label
+
+
+def _ignored(asked: Sequence[AskedBuiltin], found: Sequence[BuiltinListing]) -> tuple[str, ...]:
+    """Return the names of built-in tools that nothing does the work of; INVALID_REQUEST where one is insisted on."""
+    served = {one.asked.kind for one in found}
+    left_out = [one for one in asked if one.kind not in served]
+    for one in left_out:
+        if one.insisted:
+            raise invalid(
+                f"no server does the work of {one.spelled!r}: name one in the setting mcp.servers.*.builtin",
+                one.where,
+                code="unsupported_tool",
+            )
+    return tuple(f"{one.where}.{one.spelled}" for one in left_out)

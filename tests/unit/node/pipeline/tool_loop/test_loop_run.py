@@ -1,0 +1,152 @@
+"""Loop run: passes and runs told as one stream that obeys the grammar."""
+
+import asyncio
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    Fail,
+    Listed,
+    RunEnd,
+    RunStart,
+    Usage,
+)
+from smg_node.mcp.tool_servers import CallOptions
+from smg_node.mcp.tools.tool_result import CallResult
+from support.mcp.loop_world import (
+    CONTEXT,
+    Listener,
+    Model,
+    Servers,
+    breaks,
+    calls,
+    heard,
+    loop,
+    request,
+    said,
+    serving,
+    speech,
+)
+
+WEATHER = {"w": ["weather"]}
+
+
+async def test_a_request_without_tools_of_ours_goes_straight_to_the_model() -> None:
+    model = Model(speech(said("hi")))
+    run = loop(model, None).start("chat", request(None), CONTEXT)
+    assert run is model.runs[0]
+
+
+async def test_a_call_is_run_and_the_model_goes_on_with_its_result() -> None:
+    model = Model(
+        speech(said("let me see"), calls("weather", '{"city":"Bonn"}', block=1)),
+        speech(said("it rains")),
+    )
+    servers = Servers(WEATHER)
+    listener = await heard(model, servers, request(serving("w")))
+    assert servers.ran == [("w", "weather", '{"city":"Bonn"}')]
+    assert listener.text() == "let me seeit rains"
+    assert listener.reason() == "stop"
+    turns = model.prompt(1).turns
+    assert [turn.role for turn in turns] == ["user", "assistant", "tool"]
+    assert turns[1].content == "let me see"
+    assert turns[1].calls[0].arguments == '{"city":"Bonn"}'
+    assert turns[2].answers_call == turns[1].calls[0].call_id
+    assert turns[2].content == 'weather {"city":"Bonn"}'
+    assert listener.answer().usage == Usage(20, 8, 4)
+
+
+async def test_a_stream_begins_once_and_lists_come_first() -> None:
+    model = Model(speech(calls("weather")), speech(said("done")))
+    listener = await heard(model, Servers(WEATHER), request(serving("w")))
+    kinds = [type(event) for event in listener.events]
+    assert kinds[:3] == [Begin, Listed, BlockStart]
+    assert kinds.count(Begin) == 1
+    assert listener.of(Listed)[0].tools[0].name == "weather"
+
+
+async def test_a_call_of_ours_has_its_owner_from_its_start() -> None:
+    model = Model(speech(calls("weather")), speech(said("done")))
+    listener = await heard(model, Servers(WEATHER), request(serving("w")))
+    start, end = listener.of(BlockStart)[0], listener.of(BlockEnd)[0]
+    assert start.owner is not None
+    assert (start.owner.server, start.owner.tool) == ("w", "weather")
+    assert end.owner == start.owner
+    assert listener.of(BlockStart)[1].owner is None
+
+
+async def test_a_run_begins_while_its_pass_goes_on() -> None:
+    began, spoke = asyncio.Event(), asyncio.Event()
+
+    async def works(tool: str, arguments: str, options: CallOptions) -> CallResult:
+        began.set()
+        await spoke.wait()
+        return CallResult(({"type": "text", "text": "ok"},))
+
+    model = Model(
+        speech(calls("weather"), said("meanwhile", block=1)), speech(said("done")), step_s=0.01
+    )
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        hearing = group.create_task(heard(model, Servers(WEATHER, works), request(serving("w"))))
+        await began.wait()
+        assert not model.runs[0].finished
+        spoke.set()
+    listener = hearing.result()
+    kinds = [type(event) for event in listener.events]
+    assert kinds.index(RunStart) < kinds.index(RunEnd)
+    assert listener.reason() == "stop"
+
+
+async def test_a_pass_begins_when_all_runs_are_over() -> None:
+    model = Model(
+        speech(calls("weather", '{"n":1}'), calls("weather", '{"n":2}', block=1)),
+        speech(said("done")),
+    )
+    servers = Servers(WEATHER)
+    listener = await heard(model, servers, request(serving("w")))
+    assert model.results(1) == ['weather {"n":1}', 'weather {"n":2}']
+    kinds = [type(event) for event in listener.events]
+    last_run = len(kinds) - 1 - kinds[::-1].index(RunEnd)
+    text = next(at for at, one in enumerate(listener.events) if getattr(one, "kind", "") == "text")
+    assert last_run < text
+
+
+async def test_the_failure_of_a_pass_ends_its_runs_first() -> None:
+    async def never(tool: str, arguments: str, options: CallOptions) -> CallResult:
+        assert options.sending is not None
+        options.sending()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    error = SmgError(ErrorKind.UPSTREAM_FAILED, "it broke")
+    model = Model(breaks(calls("weather"), said("and", block=1), error=error), step_s=0.01)
+    servers = Servers(WEATHER, never)
+    listener = await heard(model, servers, request(serving("w")))
+    assert isinstance(listener.events[-1], Fail)
+    assert listener.results()[0].cut
+    assert "may have run" in listener.results()[0].text
+    assert servers.open == 0
+
+
+async def test_a_lost_client_cancels_runs_which_are_told_as_cut() -> None:
+    begun = asyncio.Event()
+
+    async def never(tool: str, arguments: str, options: CallOptions) -> CallResult:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    model = Model(speech(calls("weather")))
+    servers = Servers(WEATHER, never)
+
+    listener = Listener()
+    run = loop(model, servers).start("responses", request(serving("w")), CONTEXT)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        task = group.create_task(run.tell(listener.receive))
+        await begun.wait()
+        task.cancel()
+    assert task.cancelled()
+    assert servers.open == 0
+    assert [result.cut for result in listener.results()] == [True]
