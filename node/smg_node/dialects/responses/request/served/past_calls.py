@@ -11,6 +11,7 @@ import msgspec
 
 from smg_node.core.generation.request import Tool, ToolCall
 from smg_node.core.generation.tool_owner import ToolOwner, ToolShape
+from smg_node.dialects.responses.items.item_types import APPROVAL_REQUEST
 
 NOT_RUN: Final = -32001
 """Code of the error of a call that was not run: a rule, a limit or a person said no."""
@@ -96,11 +97,13 @@ def _mcp(values: Mapping[str, Any]) -> PastCall | None:
 
 
 def _mcp_call(values: Mapping[str, Any]) -> ToolCall:
-    name = _text(values, "name")
-    owner = ToolOwner(
-        _text(values, "server_label"), name, approval=_text(values, "approval_request_id")
-    )
-    return ToolCall(_text(values, "id"), name, _text(values, "arguments"), owner)
+    name, approval = _text(values, "name"), _text(values, "approval_request_id")
+    owner = ToolOwner(_text(values, "server_label"), name, approval=approval)
+    if values.get("type") == APPROVAL_REQUEST:
+        approval = _text(values, "id")
+    # A call that was asked about has this id where it is run, or refused, so that the prompt goes on as it was.
+    call_id = f"call_{approval}" if approval else _text(values, "id")
+    return ToolCall(call_id, name, _text(values, "arguments"), owner)
 
 
 def failure_text(error: Any) -> str:

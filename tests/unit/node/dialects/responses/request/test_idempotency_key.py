@@ -48,3 +48,9 @@ def test_the_same_request_has_the_same_digest_and_any_other_has_another() -> Non
     assert len(set(digests)) == len(digests)
     assert key_of()[1] == digests[0]
     assert key_of("another key")[1] == digests[0]
+
+
+def test_a_client_cannot_take_the_keys_of_approvals() -> None:
+    with pytest.raises(SmgError) as found:
+        idempotency_key("mcpa:mcpr_1", method="POST", path="/v1/responses", body=b"{}")
+    assert (found.value.status, found.value.code) == (400, "invalid_idempotency_key")

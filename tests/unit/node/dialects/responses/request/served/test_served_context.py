@@ -219,6 +219,8 @@ def test_a_call_comes_back_as_a_call_and_its_result() -> None:
     approved = ToolOwner("clock", "set", approval="mcpr_1")
     [item] = items_of(whole(owned(approved), run()))
     assert turns_of(item)[0].calls[0].owner == approved
+    assert turns_of(item)[0].calls[0].call_id == "call_mcpr_1"
+    assert turns_of(REQUEST, NO, SAID)[1].answers_call == "call_mcpr_1"
 
 
 @pytest.mark.parametrize(
