@@ -1,10 +1,18 @@
 """Options of readers and presenters, as plain values; filled from settings."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 UnknownParameters: TypeAlias = Literal["forward", "reject"]
 ReasoningField: TypeAlias = Literal["reasoning_content", "reasoning", "both"]
+
+
+class Truth(Protocol):
+    """A condition that is looked at anew whenever it matters; a bool is one."""
+
+    def __bool__(self) -> bool:
+        """Whether it holds now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +45,4 @@ class ReaderOptions:
     template_from_request: bool = False
     matched_stop: bool = False
     drop_billing_block: bool = True
-    tool_servers: bool = False
+    tool_servers: Truth = False

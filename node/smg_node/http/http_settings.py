@@ -3,12 +3,12 @@
 from dataclasses import fields
 
 from smg_node.config.frozen_settings import Settings
-from smg_node.dialects.options import ReaderOptions
+from smg_node.dialects.options import ReaderOptions, Truth
 from smg_node.http.http_options import HttpOptions
 
 
-def reader_options(settings: Settings) -> ReaderOptions:
-    """Return the options of body readers."""
+def reader_options(settings: Settings, tool_servers: Truth = False) -> ReaderOptions:
+    """Return the options of body readers; `tool_servers` is whether tools can be run here."""
     limits = settings.limits
     same = {field.name for field in fields(ReaderOptions)} & set(dict(limits))
     return ReaderOptions(
@@ -17,6 +17,7 @@ def reader_options(settings: Settings) -> ReaderOptions:
         reasoning_field=settings.http.reasoning_field,
         template_from_request=settings.templates.allow_from_request,
         drop_billing_block=settings.messages.drop_billing_block,
+        tool_servers=tool_servers,
     )
 
 

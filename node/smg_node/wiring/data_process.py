@@ -168,7 +168,7 @@ def _build(
         history=None,
         admission=build_admission(settings, base, desks.live, copy.limits, rights),
         journal=journal,
-        tool_servers=servers.get,
+        tool_servers=servers,
     )
     parts.options = replace(
         parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True

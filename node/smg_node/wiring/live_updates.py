@@ -56,7 +56,7 @@ def follow_serving(
     """Let what serves requests take over the cluster's settings as they change."""
 
     def surface(now: Settings) -> None:
-        reading = reader_options(now)
+        reading = reader_options(now, parts.reading.tool_servers)
         dialects = Dialects(reading, seals, parts.clock.monotonic_s)
         parts.retune(http_options(now), reading, dialects)
 

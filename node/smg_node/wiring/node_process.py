@@ -214,7 +214,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         prefixes=prefixes,
         history=history,
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
-        tool_servers=servers.get,
+        tool_servers=servers,
     )
     _define(parts, base, shared, fleet, providers, servers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)

@@ -13,6 +13,7 @@ from smg_node.admission.admission_settings import (
     watch_admission,
 )
 from smg_node.admission.ports import Rights, Rules
+from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.cluster.membership.member_query import MemberQueries
 from smg_node.cluster.providers.cache_sharing import CacheRows, SharedCachePlans
 from smg_node.cluster.providers.provider_fleet import ProviderFleet
@@ -23,6 +24,7 @@ from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
 from smg_node.config.worker_url import PROVIDER, WorkerUrl
+from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import Dialects
 from smg_node.dialects.thought_seals import ThoughtSeals, Vault
 from smg_node.engines.engine import Engine
@@ -181,12 +183,14 @@ def build_http_parts(
     history: LazyHistory | None,
     admission: Admission | None = None,
     journal: Journal | None = None,
-    tool_servers: "Callable[[], ToolServers | None]" = lambda: None,
+    tool_servers: LazyToolServers | None = None,
 ) -> HttpParts:
     """Return everything the HTTP surface needs; all of it follows the cluster's settings.
 
     `tool_servers` are those whose tools run on this side; `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
+    offered = _none_offered if tool_servers is None else tool_servers.get
+    reading = reader_options(settings, False if tool_servers is None else tool_servers)
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
     base.state_cache.connect(vault)
@@ -200,16 +204,27 @@ def build_http_parts(
         prefixes=prefixes,
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
-        tool_servers=tool_servers,
+        tool_servers=offered,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
     )
     seals = ThoughtSeals(vault)
     parts = _surface(
-        settings, base, desk, cluster, shared, usage, admission, pipeline, explain, history, seals
+        settings,
+        base,
+        desk,
+        cluster,
+        shared,
+        usage,
+        admission,
+        pipeline,
+        explain,
+        history,
+        seals,
+        reading,
     )
-    parts.vault, parts.offered_tools = vault, tool_servers
+    parts.vault, parts.offered_tools = vault, offered
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
@@ -231,9 +246,9 @@ def _surface(
     explain: Explanations,
     history: LazyHistory | None,
     seals: ThoughtSeals,
+    reading: ReaderOptions,
 ) -> HttpParts:
     """Return the node as the HTTP surface sees it."""
-    reading = reader_options(settings)
     shown = shown_settings(settings)
     anything = ServingGenerations(
         AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer), pipeline.loops
@@ -274,6 +289,10 @@ def _surface(
         reading=reading,
         settings=lambda: shown,
     )
+
+
+def _none_offered() -> None:
+    """Return no servers of tools."""
 
 
 def _elsewhere() -> NoReturn:

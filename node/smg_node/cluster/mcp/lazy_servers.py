@@ -107,6 +107,10 @@ class LazyToolServers:
             except SmgError as error:
                 raise ConfigurationError([Problem("mcp.file", error.message)]) from error
 
+    def __bool__(self) -> bool:
+        """Whether there is any: see `has`."""
+        return self.has()
+
     def has(self) -> bool:
         """Whether there is any: one that is defined here or in the cluster, or clients may give some. Cheap."""
         if self._is_stale:

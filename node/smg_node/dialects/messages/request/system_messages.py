@@ -131,7 +131,7 @@ def _removal(draft: MessagesDraft, block: Cursor) -> list[Piece]:
 
 def _names_served(draft: MessagesDraft, place: Cursor) -> bool:
     """Whether a change is one of tools that this node runs."""
-    return draft.options.tool_servers and place.values.get("type") in _MCP_REFERENCES
+    return bool(draft.options.tool_servers) and place.values.get("type") in _MCP_REFERENCES
 
 
 def _changed(block: Cursor) -> Cursor | None:

@@ -272,7 +272,7 @@ class ResponseRoutes:
 
 def _told_of(serving: "ToolServing", request: HttpRequest) -> "ToolServing":
     """Return the tools with the headers of which servers may be told some."""
-    from smg_node.http.message.forwardable_headers import forwardable
+    from smg_node.core.forwardable_headers import forwardable
 
     return structs.replace(serving, headers=forwardable(request.headers))
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.http.message.forwardable_headers import forwardable
+from smg_node.core.forwardable_headers import forwardable
 
 
 def test_what_lets_a_client_in_stays_here() -> None:
