@@ -252,7 +252,7 @@ async def server_pool(
 ) -> AsyncIterator[ServerPool]:
     """Yield a pool whose connections live until the end of the context. `id_prefix` begins the ids of its requests.
 
-    `allowed` says of a host that a client named, and an address, whether that may be connected with.
+    `allowed` says of a URL that a client named, and an address, whether that may be connected with.
     """
     async with asyncio.TaskGroup() as group:
 
