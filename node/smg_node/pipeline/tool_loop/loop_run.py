@@ -125,6 +125,10 @@ class ToolLoopRun:
             await self._tell(outlet, plan)
         except BaseExceptionGroup as failures:
             raise _first_of(failures)  # noqa: B904  # its own cause is what tells why
+        finally:
+            if self._first is not None:
+                # It ended before the pass that was let in began.
+                self._first.leave()
 
     # ── The beginning ────────────────────────────────────────────────────────
 
