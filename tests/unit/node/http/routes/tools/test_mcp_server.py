@@ -139,7 +139,7 @@ async def test_a_batch_is_answered_by_a_list_without_its_notifications() -> None
     assert (quiet.status, quiet.body) == (202, b"")
 
 
-async def test_each_call_of_a_batch_is_a_run_of_its_own() -> None:
+async def test_each_call_of_a_batch_is_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = [
         {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": f"s__{tool}"}}
         for id_, tool in enumerate(("echo", "slow", "echo"))
@@ -153,7 +153,7 @@ async def test_each_call_of_a_batch_is_a_run_of_its_own() -> None:
                 raise SmgError(ErrorKind.RATE_LIMITED, "100 a day are used up")
             return await made(server, tool, *rest)
 
-        tools.call = limited  # type: ignore[method-assign]  # a limit that applies to one tool
+        monkeypatch.setattr(tools, "call", limited)
         response = await ask(at.port, "POST", "/mcp", json.dumps(calls).encode(), sent)
         assert server.book.runs["echo"] == 2
     results = [one["result"] for one in response.json()]
