@@ -11,12 +11,16 @@ from smg_node.wiring.base import Base
 
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
+    from smg_node.admission.admission import Admission
+    from smg_node.admission.usage.usage_book import UsageBook
     from smg_node.cluster.mcp.definitions import Definitions
+    from smg_node.cluster.mcp.run_accounts import RunAccounts
     from smg_node.cluster.mcp.server_service import ClusterServers
     from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
     from smg_node.mcp.doors.address_guard import AddressGuard
     from smg_node.mcp.limits import McpLimits
     from smg_node.mcp.pool import ServerPool
+    from smg_node.mcp.tool_servers import ToolServers
 
 
 def tool_servers(settings: Settings, base: Base, shared: DefinitionState) -> LazyToolServers:
@@ -44,6 +48,29 @@ def tool_server_access(
     from smg_node.cluster.mcp.server_service import ClusterServers
 
     return ClusterServers(servers, shared.providers, shared.seal, clock)
+
+
+def offered_servers(
+    servers: LazyToolServers | None, admission: "Admission | None", book: "UsageBook", clock: Clock
+) -> "Callable[[], ToolServers | None]":
+    """Return what returns the servers whose tools run on this side, None while there are none.
+
+    Runs of them are charged to limits and counted in the usage book, by what is imported with the first server.
+    """
+    if servers is None:
+        return _none_offered
+
+    def make() -> "RunAccounts":
+        from smg_node.cluster.mcp.run_accounts import RunAccounts
+
+        return RunAccounts(admission, book, clock)
+
+    servers.accounts = make
+    return servers.get
+
+
+def _none_offered() -> None:
+    """Return no servers of tools."""
 
 
 def mcp_limits(settings: Settings) -> "McpLimits":

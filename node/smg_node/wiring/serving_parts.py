@@ -73,6 +73,7 @@ from smg_node.wiring.live_updates import (
     follow_serving,
     prepare_limits,
 )
+from smg_node.wiring.mcp_parts import offered_servers
 from smg_node.wiring.tool_loops import loop_parts
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def build_http_parts(
 
     `tool_servers` are those whose tools run on this side; `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
-    offered = _none_offered if tool_servers is None else tool_servers.get
+    offered = offered_servers(tool_servers, admission, usage.usage, base.clock)
     reading = reader_options(settings, False if tool_servers is None else tool_servers)
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -289,10 +290,6 @@ def _surface(
         reading=reading,
         settings=lambda: shown,
     )
-
-
-def _none_offered() -> None:
-    """Return no servers of tools."""
 
 
 def _elsewhere() -> NoReturn:

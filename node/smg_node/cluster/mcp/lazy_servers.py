@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smg_node.cluster.mcp.definitions import DefinedServer, Definitions, SharedValue
+    from smg_node.cluster.mcp.run_accounts import RunAccounts
     from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
     from smg_node.mcp.pool import ServerPool
 
@@ -97,6 +98,8 @@ class LazyToolServers:
         self._opened = asyncio.Event()
         self._changed = asyncio.Event()
         self._complained: dict[str, str] = {}
+        self.accounts: Callable[[], RunAccounts] | None = None
+        """Makes what runs are charged to and counted in."""
         shared.providers.watch(self._noted)
 
     def check(self) -> None:
@@ -128,6 +131,8 @@ class LazyToolServers:
         if self._servers is None:
             sessions = self._sessions
             self._servers = self._maker.servers(self.read, self._open_pool, sessions)
+            if self.accounts is not None:
+                self._servers.accounts = self.accounts()
         return self._servers
 
     def read_anew(self) -> "Definitions":
