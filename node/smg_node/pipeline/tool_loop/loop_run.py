@@ -81,6 +81,11 @@ class ToolLoopRun:
         """Admission ticket of the first pass."""
         return self._ticket
 
+    @property
+    def rounds_spent(self) -> int:
+        """Rounds of an answer that ended because there may be no more of them; 0 of any other."""
+        return 0 if self._plan is None else self._plan.rounds_spent
+
     async def enter(self) -> None:
         """List the servers' tools, find the model and pass admission; see `Run`."""
         plan = await self._planned()
