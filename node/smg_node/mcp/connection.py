@@ -115,6 +115,8 @@ class ServerConnection:
             return refused(f"{tool} is left out of the list: {why}")
         most_s = self._limits.call_total_s
         deadline_s = _now_s() + (most_s if total_s is None else min(total_s, most_s))
+        if deadline_s <= _now_s():
+            return timed_out("its time was over before it began", sent=False)
         call = ToolCall(tool, read, answerer, extras.passed)
         opened = await _in_time(self.channel.open(), deadline_s)
         step = call.again(opened) if isinstance(opened, Failure) else call.first()

@@ -42,6 +42,9 @@ class ServerDefinition(msgspec.Struct, frozen=True):
     protocol: str = "auto"
     concurrency: int = 32
 
+    def __repr__(self) -> str:
+        return f"ServerDefinition({self.name!r})"
+
     @property
     def plan(self) -> OpeningPlan:
         """How it is opened."""
@@ -133,7 +136,7 @@ def checked(definition: ServerDefinition) -> ServerDefinition:
     if not 1 <= definition.concurrency <= CONCURRENCY_MAX:
         raise invalid(f"concurrency is from 1 to {CONCURRENCY_MAX}", "concurrency")
     if definition.url:
-        _check_url(definition.url)
+        check_url(definition.url, "url")
     elif "\0" in "".join((definition.command, definition.cwd, *definition.args)):
         raise invalid("a command has no zero bytes", "command")
     return definition
@@ -156,15 +159,16 @@ def _of_type(error: msgspec.ValidationError) -> SmgError:
     return invalid(what, place.strip("`.") or None)
 
 
-def _check_url(url: str) -> None:
+def check_url(url: str, field: str) -> None:
+    """Return if a URL can be asked, and holds nothing that lets somebody in; INVALID_REQUEST with the field otherwise."""
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise invalid(f"url: {error}", "url") from error
+        raise invalid(f"{field}: {error}", field) from error
     if parts.scheme not in ("http", "https") or not parts.hostname or _CONTROL.search(url):
-        raise invalid("url is http:// or https:// with a host", "url")
+        raise invalid(f"{field} is http:// or https:// with a host", field)
     if parts.username is not None or parts.password is not None:
-        raise invalid("url holds no user and no password: give them as auth", "url")
+        raise invalid(f"{field} holds no user and no password: give them as auth", field)
     if parts.fragment or port == 0:
-        raise invalid("url has no fragment, and no port 0", "url")
+        raise invalid(f"{field} has no fragment, and no port 0", field)

@@ -14,7 +14,7 @@ import msgspec
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.forwardable_headers import is_forwardable
 from smg_node.core.json_cursor import Cursor, Problems
-from smg_node.mcp.definition import CONCURRENCY_MAX, ServerDefinition, checked
+from smg_node.mcp.definition import CONCURRENCY_MAX, ServerDefinition, check_url, checked
 from smg_node.mcp.limits import TOOLS_MAX
 from smg_node.mcp.server_spec import (
     AuthKind,
@@ -68,6 +68,9 @@ class ParsedServer(NamedTuple):
 
     spec: ServerSpec
     secrets: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"ParsedServer({self.spec.name!r})"
 
 
 def parse_server(
@@ -228,8 +231,10 @@ class _Reading:
     def _issuer(self, auth: Cursor) -> TokenIssuer | None:
         url = auth.text("token_url", required=True, characters_max=WORD_MAX)
         client_id = auth.text("client_id", required=True, characters_min=1, characters_max=WORD_MAX)
-        if url is not None and not re.fullmatch(r"https?://[\x21-\x7e]+", url):
-            auth.problem("token_url", "must be http:// or https:// with a host")
+        try:
+            check_url(url or "http://missing", "token_url")
+        except SmgError as error:
+            auth.problem("token_url", error.message)
         if url is None or client_id is None:
             return None
         scope, resource = text_at(auth, "scope"), text_at(auth, "resource")

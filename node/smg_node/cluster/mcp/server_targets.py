@@ -48,7 +48,9 @@ class Caller:
     def thread(self) -> str:
         """What keeps a session of its own."""
         given = "" if self.asked is None else self.asked.thread
-        return f"thread {given}" if given else f"request {self.context.request_id}"
+        # Ids of requests are the client's to choose, and another one's session is not to be had by its id.
+        alone = self.context.token or self.context.request_id
+        return f"thread {given}" if given else f"request {alone}"
 
 
 class ServerTargets:

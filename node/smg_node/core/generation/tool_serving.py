@@ -78,7 +78,8 @@ class AskedServer(msgspec.Struct, frozen=True):
     loaded_tools: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"AskedServer({self.label!r}, {self.url!r})"
+        # Some servers are let in by what stands in the query.
+        return f"AskedServer({self.label!r}, {self.url.partition('?')[0]!r})"
 
 
 class AskedBuiltin(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ def text(outcome: CallResult | Failure) -> str:
     return str(outcome.content[0]["text"])
 
 
-def failure(outcome: CallResult | Failure) -> Failure:
+def failure(outcome: CallResult | ToolList | Failure) -> Failure:
     assert isinstance(outcome, Failure), outcome
     return outcome
 

@@ -91,6 +91,16 @@ async def test_a_call_that_finds_no_free_place_in_its_time_has_not_run() -> None
         assert server.book.runs["echo"] == 0
 
 
+async def test_a_call_whose_time_is_over_is_not_sent_by_an_open_connection_either() -> None:
+    async with served("modern") as server, pooled() as pool:
+        at = target(server)
+        await pool.call(at, "echo", "{}")
+        late = await pool.call(at, "echo", "{}", total_s=0.0)
+        assert isinstance(late, Failure)
+        assert (late.kind, late.sent) == (FailureKind.TIMEOUT, False)
+        assert server.book.runs["echo"] == 1
+
+
 async def test_an_idle_connection_is_closed_and_its_session_ended() -> None:
     async with served("handshake") as server, pooled(McpLimits(session_idle_s=0.0)) as pool:
         at = target(server)

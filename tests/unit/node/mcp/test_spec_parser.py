@@ -8,9 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
+from smg_node.mcp.definition import bearer
+from smg_node.mcp.pool import Target
 from smg_node.mcp.spec_parser import CODE, parse_server, parse_servers, plain_server
+from smg_node.mcp.tool_servers import ResolvedServer
 
 URL = "https://docs.example/mcp"
+ISSUER = {"kind": "client_credentials", "client_id": "node", "client_secret": "shh-secret"}
 WHOLE: dict[str, Any] = {
     "url": URL,
     "transport": "http",
@@ -77,6 +81,17 @@ def test_everything_that_can_be_said_is_read_and_said_again() -> None:
     assert again == parsed
 
 
+def test_nothing_that_is_printed_holds_a_secret() -> None:
+    fields = {"command": "server", "env": {"TOKEN": "shh-variable"}}
+    parsed = parse_server("local", fields, programs=True, kept={})
+    definition = msgspec.structs.replace(parsed.spec.definition, env={"TOKEN": "shh-variable"})
+    spec = msgspec.structs.replace(parsed.spec, definition=definition)
+    server = ResolvedServer("local", spec, Target(definition, bearer("shh-token")))
+    for printed in (parsed, spec, server, [server], {"x": parsed}):
+        assert "shh" not in f"{printed} {printed!r}"
+        assert "local" in repr(printed)
+
+
 def test_a_definition_says_only_what_is_no_default() -> None:
     parsed = parse_server("docs", {"url": URL}, programs=False, kept={})
     assert plain_server(parsed.spec) == {"url": URL}
@@ -117,6 +132,9 @@ def test_secrets_stand_apart_and_stay_where_they_are_left_out(auth: Any, secrets
         ({"auth": {"kind": "headers", "headers": {"cookie": "x"}}}, "auth.headers.cookie"),
         ({"auth": {"kind": "none", "token": "x"}}, "auth.token"),
         ({"auth": {"kind": "magic"}}, "auth.kind"),
+        ({"auth": {**ISSUER, "token_url": "https://"}}, "auth.token_url"),
+        ({"auth": {**ISSUER, "token_url": "https://u:p@issuer.example/"}}, "auth.token_url"),
+        ({"auth": {**ISSUER, "token_url": "file:///etc/passwd"}}, "auth.token_url"),
         ({"forward_headers": ["x-a", "Authorization"]}, "forward_headers[1]"),
         ({"forward_headers": ["mcp-session-id"]}, "forward_headers[0]"),
         ({"forward_headers": ["x y"]}, "forward_headers[0]"),

@@ -53,7 +53,7 @@ class NamedServer:
     allowed: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        return f"NamedServer({self.name!r}, {self.url!r})"
+        return f"NamedServer({self.name!r}, {self.url.partition('?')[0]!r})"
 
 
 @dataclass(slots=True)

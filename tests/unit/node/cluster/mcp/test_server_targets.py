@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from smg_node.cluster.mcp.server_targets import Caller
 from smg_node.mcp.failures import Failure, FailureKind
 from smg_node.mcp.tools.tool_result import CallResult
 from support.mcp.recording_server import recorded
 from support.mcp.server_steps import call, define, on, refusal, resolved, world
-from support.mcp.tool_desks import Maker
+from support.mcp.tool_desks import Maker, asked, context
 
 
 async def test_urls_are_switched_off_unless_they_are_switched_on() -> None:
@@ -77,8 +79,11 @@ async def test_a_name_that_leads_to_the_loopback_is_not_connected_with(
             assert isinstance(
                 await call(servers, await resolved(servers, "x", url=url)), CallResult
             )
+        elsewhere = Maker("any", ("rebound.example:1",))
+        async with on(world(), maker=elsewhere, dynamic=True) as servers:
+            other_port = await call(servers, await resolved(servers, "x", url=url))
         assert len(server.calls()) == 1
-    for one in (outcome, listed):
+    for one in (outcome, listed, other_port):
         assert isinstance(one, Failure)
         assert (one.kind, one.sent) == (FailureKind.LOST, False)
         assert "may not be called" in one.message
@@ -110,3 +115,11 @@ async def test_what_cannot_be_called_names_its_place(fields: Any) -> None:
         refused = await refusal(servers, "x", where="tools[2]", **fields)
     assert refused.where == "tools[2]"
     assert "pass" not in refused.message.replace("password", "")
+
+
+def test_a_request_that_stands_alone_has_a_session_that_no_other_request_can_name() -> None:
+    one, other = (Caller(replace(context(request_id="r1"), token=token)) for token in "ab")
+    assert one.thread != other.thread
+    assert (
+        Caller(replace(context(), token="a"), asked=asked("x", thread="t1")).thread == "thread t1"
+    )

@@ -86,6 +86,8 @@ def test_a_server_and_its_toolset_are_what_is_asked() -> None:
     told = asked(headers=secret, mcp_servers=[server()], tools=[toolset()]).headers
     assert told == {**NEW, "x-team": "a"}
     assert "sk-1" not in repr(serving)
+    by_query = server(url="https://docs.test/mcp?key=sk-3")
+    assert "sk-3" not in repr(asked(mcp_servers=[by_query], tools=[toolset()]))
 
 
 @pytest.mark.parametrize("keys", [("tools", "mcp_servers"), ("mcp_servers", "tools")])
