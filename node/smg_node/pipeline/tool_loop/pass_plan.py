@@ -36,8 +36,8 @@ class PassPlan:
         self._client_tools = prompt.tools
         self._usage = TotalUsage()
         self._rounds = 0
-        self._last = False
-        """Whether no tool may be called any more."""
+        self._last = choice.mode == "none"
+        """Whether no tool may be called, or none any more."""
         self.changed = False
 
     @property
@@ -48,7 +48,8 @@ class PassPlan:
     @property
     def allowed(self) -> tuple[str, ...] | None:
         """The only functions that may be called, None for all."""
-        return self._prompt.choice.allowed
+        choice = self._prompt.choice
+        return () if choice.mode == "none" else choice.allowed
 
     def searched_clients(self) -> tuple[SearchedTool, ...]:
         """Return the client's functions that the prompt does not show."""
