@@ -176,7 +176,7 @@ class ToolLoopRun:
             stream = PassStream(ledger.judge, block, runs.annotations)
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
-                outlet.fail([Fail(stream.failure)])
+                outlet.fail([Fail(runs.blame(stream.failure))])
                 return
             block = stream.next_block
             ending = plan.after(stream, runs.results, ledger, rounds_max=rounds_max)
