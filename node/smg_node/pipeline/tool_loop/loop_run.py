@@ -139,7 +139,7 @@ class ToolLoopRun:
             request, serving = self._request, self._serving
             if request.choices != 1:
                 raise invalid(
-                    "is 1 where tools run on this side: each answer has calls of its own",
+                    "n must be 1 where tools run on this side: each answer has calls of its own",
                     request.sampling.path("n"),
                 )
             prompt = request.prompts[0]
