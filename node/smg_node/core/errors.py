@@ -87,8 +87,11 @@ class SmgError(Exception):
     `where` is a JSON path into the caller's body (`messages[2].content`) or None. `code` is the
     machine-readable reason. `status` narrows the HTTP status within the kind (405..431 for
     INVALID_REQUEST, 501 for UPSTREAM_FAILED). `retry_after_s` is set for 429 and 503 only, `excess` for a
-    prompt that is too long. The cause, where there is one, is the chained exception.
+    prompt that is too long. The cause, where there is one, is the chained exception. `once`: what was done before
+    it must not be done again, so a client that retries by itself is told not to.
     """
+
+    once = False
 
     def __init__(
         self,

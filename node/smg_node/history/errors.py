@@ -69,6 +69,16 @@ def already_answered(approval: str = "", *, under_way: bool = False) -> SmgError
     )
 
 
+def answered_beside(response_id: str) -> SmgError:
+    """Return the error for an approval that was answered before, in a request that said something else beside it."""
+    return SmgError(
+        ErrorKind.CONFLICT,
+        f"this request for approval was answered before, and something else was said beside it: go on from "
+        f"{quoted(response_id)}",
+        code="approval_already_answered",
+    )
+
+
 @contextmanager
 def asking_store() -> Iterator[None]:
     """Turn errors of the store into errors for clients."""

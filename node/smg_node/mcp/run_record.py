@@ -20,7 +20,9 @@ Recovery: TypeAlias = Literal["run", "repeat", "give_up", "show"]
 """What whoever finds the record of a run does with it: runs it, sends it again with its key, says that it may have run,
 or shows its result.
 """
-MAY_HAVE_RUN: Final = "may have run, not repeated"
+_MAY: Final = "may have run"
+NOT_REPEATED: Final = "it was not repeated"
+MAY_HAVE_RUN: Final = f"{_MAY}, not repeated"
 MAY_HAVE_RUN_TWICE: Final = "sent twice, may have run"
 UNANSWERED: Final = (FailureKind.LOST, FailureKind.TIMEOUT)
 
@@ -46,12 +48,12 @@ def recovery(state: RunState, *, repeats: bool) -> Recovery:
 class RunRecord:
     """Course of one run under its key. `repeats`: it may be sent again where it may have run."""
 
-    __slots__ = ("_again", "_repeats", "_sent_before", "key", "state")
+    __slots__ = ("_again", "_sent_before", "key", "repeats", "state")
 
     def __init__(self, key: str, *, repeats: bool) -> None:
         self.key = key
         self.state: RunState = "meant"
-        self._repeats = repeats
+        self.repeats = repeats
         self._again = False
         """Whether it was begun a second time; there is no third."""
         self._sent_before = False
@@ -76,10 +78,12 @@ class RunRecord:
         self.state = "done"
         if outcome.sent and self._sent_before:
             return outcome.with_note(MAY_HAVE_RUN_TWICE)
-        return outcome.with_note(MAY_HAVE_RUN) if outcome.sent or self._sent_before else outcome
+        if not (outcome.sent or self._sent_before):
+            return outcome
+        return outcome.with_note(NOT_REPEATED if _MAY in outcome.message else MAY_HAVE_RUN)
 
     def _goes_on(self, outcome: Failure) -> bool:
         """Whether it is called once more: its connection broke, and it cannot have run, or may run again."""
         if self._again or outcome.kind is not FailureKind.LOST:
             return False
-        return self._repeats or not outcome.sent
+        return self.repeats or not outcome.sent

@@ -100,11 +100,11 @@ def test_runs_of_a_nodes_own_server_are_limited_and_counted(tmp_path: Path) -> N
         assert called(node, "echo", text="hi").status == 200
         made = call(node, "PUT", path, rule, {"if-match": "*"})
         assert made.status in (200, 201), made
-        until(lambda: called(node, "add", a=1, b=2).status != 200, "limited")
+        until(lambda: bool(called(node, "add", a=1, b=2).body["error"]), "limited")
         before = json.loads(counts.read_text())["runs"]
-        refused = called(node, "add", a=1, b=2)
+        refused = called(node, "add", a=1, b=2).body["error"]
         usage = node.get("/v1/cluster/usage?by=tool")["rows"]
-    assert "the limit of tool=local/add is used up" in refused.error["message"]
+    assert "the limit of tool=local/add is 0 runs per day" in refused["message"]
     assert json.loads(counts.read_text())["runs"] == before
     assert {one["tool"]: one["tool_runs"] for one in usage} == {
         f"local/{tool}": runs for tool, runs in before.items()

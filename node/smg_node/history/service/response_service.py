@@ -185,9 +185,8 @@ class ResponseService:
             response_id = entry.response_id or new_id(
                 PREFIXES[ask.api], selected.hydrated.thread, now_ms=now_ms, chance=parts.rng
             )
-            await entry.answer(
-                parts.keeper.store, access, selected.wish, response_id, parts.clock.now_ms
-            )
+            store, said = parts.keeper.store, selected.hydrated.ask.items
+            await entry.answer(store, access, selected.wish, said, response_id, parts.clock.now_ms)
         except BaseException:
             await entry.over(None)
             raise

@@ -1,8 +1,8 @@
 """Approval answers: an approval of a tool's call is answered once, at whichever node the answer arrives first.
 
     reserve `mcpa:<id of the approval>` ──▶ new: the response runs the call, or tells the model that it may not
-       ├──▶ answered so before, by a response that is over: that response again
-       └──▶ under way, or broken since, or answered otherwise: 409 `approval_already_answered`
+       ├──▶ answered so before, by a response that is over and was told the same beside it: that response again
+       └──▶ under way, or broken since, or answered otherwise or beside something else: 409 `approval_already_answered`
 
 The key stays for longer than an approval may be answered, so a call that may have been run is never run again. It is
 given back only by a response that broke before the call had begun.
@@ -11,14 +11,20 @@ given back only by a response that broke before the call had begun.
 import logging
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.events import BlockStart, Event, Fail
 from smg_node.core.generation.tool_serving import ApprovedCall
 from smg_node.core.json_cursor import quoted
+from smg_node.dialects.responses.items.item_document import ItemDoc, items_of
 from smg_node.dialects.responses.request.idempotency_key import APPROVALS, DIGEST_BYTES
-from smg_node.history.errors import AnsweredBeforeError, already_answered, asking_store
+from smg_node.history.errors import (
+    AnsweredBeforeError,
+    already_answered,
+    answered_beside,
+    asking_store,
+)
 from smg_node.history.turns.idempotency import ANSWERS
 from smg_storage.errors import StoreError
 from smg_storage.ids import made_ms
@@ -89,9 +95,13 @@ class ApprovalAnswers:
         self._now_ms: Final = now_ms
 
     async def reserve(
-        self, access: Access, answered: Sequence[ApprovedCall], response_id: str
+        self,
+        access: Access,
+        answered: Sequence[ApprovedCall],
+        said: Sequence[ItemDoc],
+        response_id: str,
     ) -> HeldAnswers:
-        """Reserve these answers for a response.
+        """Reserve these answers for a response; `said` is the input in which they stand.
 
         AnsweredBeforeError where all of them were given before, with the response that did so; CONFLICT
         `approval_already_answered`; INVALID_REQUEST `approval_expired`; OVERLOADED `store_unavailable`.
@@ -110,7 +120,7 @@ class ApprovalAnswers:
                     taken.pop()
                     earlier.add(found)
             if earlier:
-                raise await self._again(access, earlier, whole=not taken)
+                raise await self._again(access, earlier, said, whole=not taken)
         except BaseException:
             await HeldAnswers(self._store, access, taken, response_id).over()
             raise
@@ -126,7 +136,9 @@ class ApprovalAnswers:
             raise already_answered(one.approval)
         return found.response_id if found.state is KeyState.SAME else None
 
-    async def _again(self, access: Access, earlier: set[str], *, whole: bool) -> SmgError:
+    async def _again(
+        self, access: Access, earlier: set[str], said: Sequence[ItemDoc], *, whole: bool
+    ) -> SmgError:
         """Return the error for answers that these responses gave before; `whole`: none is new."""
         response_id = min(earlier)
         if not whole or len(earlier) > 1:
@@ -134,6 +146,9 @@ class ApprovalAnswers:
         with asking_store():
             record = await self._store.get_response(access, response_id) if response_id else None
         if record is not None and record.status in ANSWERS:
+            if _beside(said) != _beside(items_of(record.input)):
+                # What is new in it would be lost if it were answered by the earlier response.
+                return answered_beside(response_id)
             return AnsweredBeforeError(response_id)
         return already_answered(under_way=record is None or not record.status.is_final)
 
@@ -142,6 +157,18 @@ class ApprovalAnswers:
         if asked_ms is not None and self._now_ms() - asked_ms > ANSWERABLE_S * 1_000:
             why = f"the request for approval {quoted(approval)} is older than a day; ask again"
             raise invalid(why, "input", "approval_expired")
+
+
+def _beside(items: Sequence[ItemDoc]) -> list[dict[str, Any]]:
+    """Return what an input says beside its answers to approvals, after the requests for them, without ids."""
+    beside: list[dict[str, Any]] = []
+    for item in items:
+        if item.type == "mcp_approval_request":
+            beside.clear()
+        elif item.type != "mcp_approval_response":
+            values = item.values()
+            beside.append({key: values[key] for key in values if key not in ("id", "status")})
+    return beside
 
 
 def digest_of(answer: ApprovedCall) -> bytes:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from smg_node.core.generation.events import Event
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.history.ports import NO_STORE
 from smg_node.history.turns.idempotency import ANSWERS, HeldKey
 from smg_node.history.turns.quotas import Place
@@ -47,10 +48,11 @@ class ResponseReservation:
         store: HistoryStore,
         access: Access,
         wish: GenerateRequest,
+        said: Sequence[ItemDoc],
         response_id: str,
         now_ms: Callable[[], int],
     ) -> None:
-        """Reserve the answers to approvals that a request brings, where anything is stored.
+        """Reserve the answers to approvals that a request brings, where anything is stored; `said` is its input.
 
         Errors as `ApprovalAnswers.reserve` has them.
         """
@@ -60,7 +62,7 @@ class ResponseReservation:
         from smg_node.history.turns.approval_answers import ApprovalAnswers
 
         answers = ApprovalAnswers(store, now_ms=now_ms)
-        self._answers = await answers.reserve(access, serving.answered, response_id)
+        self._answers = await answers.reserve(access, serving.answered, said, response_id)
 
     def start(self) -> None:
         """Take that the generation starts."""

@@ -97,7 +97,7 @@ def family_of(route: Route | None) -> Family:
 
 def _retry_headers(error: SmgError) -> dict[str, str]:
     """Return the headers that tell the official clients whether to retry, and when."""
-    if error.status == 501 or (error.status == 409 and error.retry_after_s is None):
+    if error.once or error.status == 501 or (error.status == 409 and error.retry_after_s is None):
         return {"x-should-retry": "false"}
     if error.status not in (409, 429, 503):
         return {}

@@ -85,7 +85,7 @@ class CallLedger:
         if tool is None:
             return self._unknown(name)
         if self._allowed is not None and name not in self._allowed:
-            return _refused(tool, "tool_choice.allowed_tools", "the request does not allow it")
+            return _refused(tool, "tool_choice", "the request does not allow it")
         decision = decide(
             tool.spec,
             tool.owner.tool,

@@ -148,7 +148,7 @@ class ToolLoopRun:
             request, serving = self._request, self._serving
             if request.choices != 1:
                 raise invalid(
-                    "is 1 where tools run on this side: each answer has calls of its own",
+                    "n must be 1 where tools run on this side: each answer has calls of its own",
                     request.sampling.path("n"),
                 )
             prompt = request.prompts[0]
@@ -185,7 +185,7 @@ class ToolLoopRun:
             stream = PassStream(ledger.judge, block, runs.annotations)
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
-                outlet.fail([Fail(stream.failure)])
+                outlet.fail([Fail(runs.blame(stream.failure))])
                 return
             block = stream.next_block
             ending = plan.after(stream, runs.results, ledger, rounds_max=rounds_max)

@@ -36,8 +36,8 @@ class PassPlan:
         self._client_tools = prompt.tools
         self._usage = TotalUsage()
         self._rounds = 0
-        self._last = False
-        """Whether no tool may be called any more."""
+        self._last = choice.mode == "none"
+        """Whether no tool may be called, or none any more."""
         self.changed = False
         self.rounds_spent = 0
         """How many rounds there were, where the answer ends because there may be no more; 0 otherwise."""

@@ -79,6 +79,8 @@ class ToolRuns:
         self._turns: dict[str, asyncio.Lock] = {}
         """By label of a server that has a session of its own here: its calls come one after the other."""
         self._open: dict[int, _OpenRun] = {}
+        self._once = False
+        """Whether a call was sent that may not be sent a second time."""
         self.results: dict[str, RunResult] = {}
         """What came of calls of ours, by the call's id."""
         self.sources: list[Source] = []
@@ -123,6 +125,11 @@ class ToolRuns:
         for run in self._open.values():
             if run.task is not None:
                 run.task.cancel()
+
+    def blame(self, failure: SmgError) -> SmgError:
+        """Return the failure of the answer: whoever asks again would have its calls run again."""
+        failure.once = failure.once or self._once
+        return failure
 
     def cut(self) -> None:
         """Say of the runs that are still open that they were cut; their tasks have been cancelled."""
@@ -280,6 +287,7 @@ class ToolRuns:
         def sending() -> None:
             record.sending()
             run.sent = True
+            self._once = self._once or not record.repeats
             if journal is not None:
                 journal.sent(record.key)
 

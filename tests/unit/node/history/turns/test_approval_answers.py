@@ -53,6 +53,30 @@ async def test_what_one_node_asks_another_one_runs_once(nodes: ApprovingNodes) -
     assert len(nodes.ran) == 1
 
 
+async def test_what_is_said_beside_an_answer_is_not_lost(nodes: ApprovingNodes) -> None:
+    first, item = await nodes.asked()
+    more = [{"role": "user", "content": "and mind the gap"}]
+    answer = answer_to(item["id"])
+    run = await nodes.made(1, input=answer, previous_response_id=first)
+    error = await nodes.answers(0, input=[*answer, *more], previous_response_id=first)
+    assert not isinstance(error, AnsweredBeforeError)
+    assert code_of(error) == "approval_already_answered"
+    assert run.id in str(error)
+    # The same once more, with all that was said before in it, is the same.
+    whole = [{"role": "user", "content": "set it"}, item, *answer]
+    assert isinstance(await nodes.answers(0, input=whole), AnsweredBeforeError)
+    assert nodes.ran == [item["id"]]
+
+
+async def test_what_was_said_beside_an_answer_may_be_said_again(nodes: ApprovingNodes) -> None:
+    first, item = await nodes.asked()
+    body = [*answer_to(item["id"]), {"role": "user", "content": "and mind the gap"}]
+    run = await nodes.made(1, input=body, previous_response_id=first)
+    again = await nodes.answers(0, input=body, previous_response_id=first)
+    assert isinstance(again, AnsweredBeforeError)
+    assert again.response_id == run.id
+
+
 async def test_of_two_answers_at_once_one_runs(nodes: ApprovingNodes) -> None:
     first, item = await nodes.asked()
     nodes.may_run.clear()

@@ -55,6 +55,9 @@ def test_a_refusal_for_load_always_names_a_time(kind: ErrorKind) -> None:
 
 def test_a_conflict_is_worth_another_try_only_if_waiting_helps() -> None:
     assert told(SmgError(ErrorKind.CONFLICT, "no"))["x-should-retry"] == "false"
+    broken = SmgError(ErrorKind.UPSTREAM_FAILED, "no")
+    broken.once = True
+    assert told(broken)["x-should-retry"] == "false"
     busy = SmgError(ErrorKind.CONFLICT, "busy", retry_after_s=2)
     assert told(busy)["x-should-retry"] == "true"
 

@@ -5,12 +5,23 @@ import asyncio
 import msgspec
 import pytest
 
-from smg_node.core.generation.events import RunEnd, RunStart, Usage
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.events import Fail, RunEnd, RunStart, Usage
 from smg_node.core.generation.request import Sampling
 from smg_node.mcp.tool_servers import CallOptions
 from smg_node.mcp.tools.tool_result import CallResult
 from smg_node.pipeline.tool_loop.ports import LoopOptions
-from support.mcp.loop_world import Model, Servers, calls, heard, request, said, serving, speech
+from support.mcp.loop_world import (
+    Model,
+    Servers,
+    breaks,
+    calls,
+    heard,
+    request,
+    said,
+    serving,
+    speech,
+)
 
 W = {"w": ["weather", "tides"]}
 
@@ -49,6 +60,18 @@ async def test_a_model_that_calls_in_its_last_pass_is_at_its_end() -> None:
     listener = await heard(model, Servers(W), request(serving("w", calls_max=1)))
     assert len(model.runs) == 2
     assert listener.reason() == "stop"
+
+
+@pytest.mark.parametrize(("replay", "once"), [("always", False), ("never", True)])
+async def test_who_asks_again_is_told_that_calls_would_be_run_again(
+    replay: str, once: bool
+) -> None:
+    error = SmgError(ErrorKind.UPSTREAM_FAILED, "gone")
+    model = Model(speech(calls("weather")), breaks(said("well"), error=error))
+    servers = Servers(W, specs={"w": {"replay": replay}})
+    listener = await heard(model, servers, request(serving("w")))
+    assert isinstance(listener.events[-1], Fail)
+    assert listener.events[-1].error.once is once
 
 
 async def test_no_calls_at_all_may_be_run() -> None:

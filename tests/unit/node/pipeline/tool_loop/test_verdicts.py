@@ -76,7 +76,7 @@ async def test_a_choice_of_allowed_tools_counts_for_ours_in_every_pass() -> None
     assert model.prompt(0).choice.allowed == ("mine", "weather")
     assert model.prompt(1).choice.allowed == ("mine", "weather")
     assert not servers.ran
-    assert "allowed_tools" in listener.results()[0].text
+    assert "(tool_choice)" in listener.results()[0].text
 
 
 async def test_what_is_forced_is_forced_once() -> None:
@@ -130,6 +130,16 @@ async def test_a_choice_of_a_tool_that_its_servers_do_not_have_is_refused() -> N
     servers.failing["v"] = lost("no route", sent=False)
     await heard(model, servers, request(nobody, choice=choice))
     assert model.prompt(0).choice.mode == "none"
+
+
+async def test_where_nothing_may_be_called_nothing_is_run() -> None:
+    model = Model(speech(said("I must"), calls("drop", block=1)))
+    servers = Servers(W)
+    choice = ToolChoice("none")
+    listener = await heard(model, servers, request(serving("w"), choice=choice))
+    assert not servers.ran
+    assert listener.results()[0].text == "not run: the request does not allow it (tool_choice)"
+    assert listener.reason() == "stop"
 
 
 # ── Asking ───────────────────────────────────────────────────────────────────
