@@ -50,7 +50,7 @@ compile: setup ## Compile what is worth it anew, after a change of a module with
 mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests (250 MB)
 
 recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (130 MB)
-mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (330 MB)
+mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (400 MB)
 
 # ── The two commands of the README ───────────────────────────────────────────
 

@@ -35,7 +35,9 @@ class FailureKind(Enum):
     LOST = "lost"
     """The connection could not be made, or broke."""
     REFUSED = "refused"
-    """A rule or limit of this node says no."""
+    """A rule of this node says no."""
+    LIMITED = "limited"
+    """A limit on runs of tools is used up."""
 
 
 class FailureRow(NamedTuple):
@@ -52,6 +54,7 @@ FAILURE_ROWS: Final[Mapping[FailureKind, FailureRow]] = {
     FailureKind.TIMEOUT: FailureRow("http_error", "tool failed", "timeout"),
     FailureKind.LOST: FailureRow("http_error", "tool failed", "lost"),
     FailureKind.REFUSED: FailureRow("mcp_protocol_error", "not run", "refused"),
+    FailureKind.LIMITED: FailureRow("mcp_protocol_error", "not run", "limited"),
 }
 TOOL_ERROR_TYPE: Final = "mcp_tool_execution_error"
 """Type in Responses of a result in which the tool itself says that it failed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from smg_node import __version__
 from smg_node.access.identity import KeyAuthenticator
@@ -73,6 +73,7 @@ from smg_node.wiring.live_updates import (
     follow_serving,
     prepare_limits,
 )
+from smg_node.wiring.mcp_parts import offered_servers
 from smg_node.wiring.tool_loops import loop_parts
 
 if TYPE_CHECKING:
@@ -162,6 +163,9 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
     )
 
 
+_OF_HISTORY: Final = ("history", "interactions", "retention", "responses", "storage")
+"""Sections of settings that what is remembered follows."""
+
 # ── Requests ─────────────────────────────────────────────────────────────────
 
 
@@ -189,7 +193,7 @@ def build_http_parts(
 
     `tool_servers` are those whose tools run on this side; `vault` seals thoughts that clients carry; `caches` are rows about vendors' prompt caches; `history` is None in a process that remembers nothing; `siblings` are other processes that know of requests.
     """
-    offered = _none_offered if tool_servers is None else tool_servers.get
+    offered = offered_servers(tool_servers, admission, usage.usage, base.clock)
     reading = reader_options(settings, False if tool_servers is None else tool_servers)
     watch_fleet(base.meters, fleet, base.clock)
     counting = Counting(base.meters, usage.usage)
@@ -210,37 +214,20 @@ def build_http_parts(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
     )
     seals = ThoughtSeals(vault)
-    parts = _surface(
-        settings,
-        base,
-        desk,
-        cluster,
-        shared,
-        usage,
-        admission,
-        pipeline,
-        explain,
-        history,
-        seals,
-        reading,
-    )
+    desks = (desk, cluster, shared, usage)
+    parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
     parts.vault, parts.offered_tools = vault, offered
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
-        shared.live.watch(
-            ("history", "interactions", "retention", "responses", "storage"), history.retune
-        )
+        shared.live.watch(_OF_HISTORY, history.retune)
     return parts
 
 
 def _surface(
     settings: Settings,
     base: Base,
-    desk: FleetService,
-    cluster: Cluster,
-    shared: SharedServices,
-    usage: UsageParts,
+    desks: tuple[FleetService, Cluster, SharedServices, UsageParts],
     admission: Admission | None,
     pipeline: Pipeline,
     explain: Explanations,
@@ -249,6 +236,7 @@ def _surface(
     reading: ReaderOptions,
 ) -> HttpParts:
     """Return the node as the HTTP surface sees it."""
+    desk, cluster, shared, usage = desks
     shown = shown_settings(settings)
     anything = ServingGenerations(
         AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer), pipeline.loops
@@ -290,10 +278,6 @@ def _surface(
         reading=reading,
         settings=lambda: shown,
     )
-
-
-def _none_offered() -> None:
-    """Return no servers of tools."""
 
 
 def _elsewhere() -> NoReturn:

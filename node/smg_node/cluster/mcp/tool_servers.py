@@ -5,8 +5,8 @@ it any more, calls that are under way end, and none begins. Connections to what 
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.cluster.mcp.client_tokens import ClientTokens
 from smg_node.cluster.mcp.definitions import DefinedServer, Definitions
@@ -23,6 +23,10 @@ from smg_node.mcp.session.call_extras import CallExtras
 from smg_node.mcp.tool_servers import PLAIN_CALL, CallOptions, ResolvedServer
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
+
+if TYPE_CHECKING:
+    # Given by the process that has limits and an account of use.
+    from smg_node.cluster.mcp.run_accounts import RunAccounts
 
 _AUTH: Final = 401
 
@@ -53,6 +57,8 @@ class ClusterToolServers:
         self._pool = pool
         self._metrics = metrics
         self._clock = clock
+        self.accounts: RunAccounts | None = None
+        """What runs are charged to and counted in, where there is anything."""
         self._used: dict[str, tuple[ServerDefinition, str]] = {}
         """Defined servers that were resolved: as they were defined, and the digest that they are called by."""
 
@@ -130,7 +136,7 @@ class ClusterToolServers:
         """See `ToolServers`. A rule's `timeout_s` bounds the time."""
         began_s = self._clock.monotonic_s()
         try:
-            outcome = await self._call(server, tool, arguments, options)
+            outcome = await self._charged(server, tool, arguments, context, options)
         except asyncio.CancelledError:
             self._metrics.cut(_label(server), tool, self._clock.monotonic_s() - began_s)
             raise
@@ -138,6 +144,22 @@ class ClusterToolServers:
         return outcome
 
     # ── Below ────────────────────────────────────────────────────────────────
+
+    async def _charged(
+        self,
+        server: ResolvedServer,
+        tool: str,
+        arguments: str | bytes,
+        context: RequestContext,
+        options: CallOptions,
+    ) -> CallResult | Failure:
+        if self.accounts is None:
+            return await self._call(server, tool, arguments, options)
+
+        def call(told: CallOptions) -> Awaitable[CallResult | Failure]:
+            return self._call(server, tool, arguments, told)
+
+        return await self.accounts.run(server, tool, context, options, call)
 
     def _defined(self, found: DefinedServer, caller: Caller, label: str = "") -> ResolvedServer:
         resolved = self._targets.defined(found, caller, label)
@@ -175,8 +197,9 @@ class ClusterToolServers:
         if isinstance(target, Failure):
             return target
         pool = await self._pool()
-        limits_s = [one for one in (options.total_s, server.spec.rule(tool).timeout_s) if one]
-        total_s = min(limits_s, default=None)
+        # Of a rule, 0 is no limit; of a request, that its time is over.
+        rule_s = server.spec.rule(tool).timeout_s or None
+        total_s = min((one for one in (options.total_s, rule_s) if one is not None), default=None)
         extras = CallExtras(
             options.key,
             server.spec.idempotency,
@@ -245,7 +268,12 @@ class ClusterToolServers:
         token = dict(target.credential.headers).get("authorization", "").removeprefix("Bearer ")
         if found is None or not token:
             return False
-        self._tokens.forget(issuer, self._targets.secret(found, "client_secret"), token)
+        try:
+            secret = self._targets.secret(found, "client_secret")
+        except SmgError:
+            # What made the token cannot be read any more: there will be no other.
+            return False
+        self._tokens.forget(issuer, secret, token)
         return True
 
 
