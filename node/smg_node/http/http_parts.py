@@ -2,11 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from smg_node.access.identity import Authenticator
+from smg_node.core.generation.request import ChatPrompt
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
+from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.http_options import HttpOptions
@@ -38,7 +40,8 @@ from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import Tracer
 
 if TYPE_CHECKING:
-    # Loaded with the first request that asks what was said before.
+    # Loaded with the first request that asks what was said before, or for tools.
+    from smg_node.core.generation.tool_serving import ToolServing
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
     from smg_node.http.ports.tool_servers import ToolServerService
@@ -53,6 +56,12 @@ class Identity:
     node: str
     version: str
     commit: str = ""
+
+
+ShownPrompt: TypeAlias = Callable[
+    [str, ChatPrompt, "ToolServing", RequestContext], Awaitable[ChatPrompt]
+]
+"""Of the name of an API's dialect, and a prompt with what it asks of tools: the prompt that a model would be shown."""
 
 
 @dataclass(slots=True)
@@ -108,6 +117,8 @@ class HttpParts:
     """Tells what the whole cluster counts; in the process that answers such questions."""
     providers: "Callable[[], ProviderService] | None" = None
     """Returns what tells of models at vendors, and defines them; in the process that answers such questions."""
+    shown_prompt: ShownPrompt | None = None
+    """Adds the tools that run on this side to the prompt of an API's request; None where none do."""
     offered_tools: "Callable[[], ToolServers | None]" = lambda: None
     """Returns the servers of tools that the node's own MCP server offers; None while there are none."""
     vault: "Vault | None" = None

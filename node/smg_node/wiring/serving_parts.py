@@ -245,6 +245,7 @@ def _surface(
         identity=Identity(settings.name, __version__, build_commit()),
         generations=ServingGenerations(pipeline.generator, pipeline.loops),
         translating=anything,
+        shown_prompt=anything.shown_prompt,
         relays=pipeline.relays,
         embedder=pipeline.embedder,
         history=_elsewhere

@@ -28,10 +28,7 @@ class PassPlan:
         catalog: Catalog,
     ) -> None:
         self._catalog = catalog
-        tools = (*prompt.tools, *catalog.functions())
-        choice = _served_choice(prompt, serving, catalog)
-        turns = catalog.renamed(prompt.turns)
-        self._prompt = msgspec.structs.replace(prompt, tools=tools, turns=turns, choice=choice)
+        self._prompt = first_prompt(prompt, serving, catalog)
         self._request = msgspec.structs.replace(request, serving=None, alike=False)
         self._client_tools = prompt.tools
         self._usage = TotalUsage()
@@ -147,6 +144,16 @@ class PassPlan:
         if mode == choice.mode and not choice.name:
             return choice
         return dataclasses.replace(choice, mode=mode, name="")
+
+
+def first_prompt(prompt: ChatPrompt, serving: ToolServing, catalog: Catalog) -> ChatPrompt:
+    """Return the prompt of the first pass: that of the request, with the tools of the catalog beside the client's."""
+    return msgspec.structs.replace(
+        prompt,
+        tools=(*prompt.tools, *catalog.functions()),
+        turns=catalog.renamed(prompt.turns),
+        choice=_served_choice(prompt, serving, catalog),
+    )
 
 
 def _served_choice(prompt: ChatPrompt, serving: ToolServing, catalog: Catalog) -> ToolChoice:

@@ -30,6 +30,8 @@ SERVERS_AT_ONCE: Final = 8
 FAILED_DEPENDENCY: Final = 424
 _TELLS_LISTS: Final = ("responses",)
 """APIs whose answers say that a server cannot be listed; in others it is one of the parameters without effect."""
+_NEVER_SERVED: Final = ("web_fetch",)
+"""Built-in tools whose work no server can be told to do."""
 _SEARCHER: Final = ServerSpec(ServerDefinition("tool_search"), trust="trusted")
 """Who searches: this node itself."""
 
@@ -232,9 +234,8 @@ def _ignored(asked: Sequence[AskedBuiltin], found: Sequence[BuiltinListing]) -> 
     left_out = [one for one in asked if one.kind not in served]
     for one in left_out:
         if one.insisted:
-            raise invalid(
-                f"no server does the work of {one.spelled!r}: name one in the setting mcp.servers.*.builtin",
-                one.where,
-                code="unsupported_tool",
-            )
+            why = f"no server does the work of {one.spelled!r}"
+            if one.kind not in _NEVER_SERVED:
+                why += ": name one in the setting mcp.servers.*.builtin"
+            raise invalid(why, one.where, code="unsupported_tool")
     return tuple(f"{one.where}.{one.spelled}" for one in left_out)

@@ -3,7 +3,7 @@
 The history is read last: its references name tools, and edits say which of its thoughts are left out.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import invalid
@@ -29,6 +29,10 @@ from smg_node.dialects.openai.sampling import sampling_of, settle_sampling
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import ThoughtSeals
 
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
+
 _NO_THREADS: Final = "thread_unsupported_request"
 
 PARAMETERS: Final[dict[str, Any]] = {
@@ -44,12 +48,16 @@ PARAMETERS: Final[dict[str, Any]] = {
 
 
 class CountedBody(NamedTuple):
-    """A body whose tokens are counted: its prompt, and the one without edits if any were asked for."""
+    """A body whose tokens are counted: its prompt, and the one without edits if any were asked for.
+
+    `serving` is what it asks of tools on this node's side, whose definitions count as well.
+    """
 
     model: str
     prompt: ChatPrompt
     unedited: ChatPrompt | None
     ignored: tuple[str, ...]
+    serving: "ToolServing | None" = None
 
 
 class MessagesReader:
@@ -100,7 +108,7 @@ class MessagesReader:
         if draft.edits is not None:
             unedited = yield from self._unedited(body, caller)
         ignored = draft.ignored_in(problems.problems)
-        return CountedBody(draft.model, prompt, unedited, ignored)
+        return CountedBody(draft.model, prompt, unedited, ignored, draft.request.get("serving"))
 
     def _unedited(self, body: dict[str, Any], caller: Caller) -> Steps[ChatPrompt]:
         """Return the prompt that the body would have with all thoughts and all results."""

@@ -44,7 +44,8 @@ from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
 StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
 TOOL_SWITCH: Final = "x-smg-mcp"
-"""Header of requests that ask for tools of this side."""
+"""Header of requests that ask for tools of this side, by the word `enabled`."""
+_ON: Final = "enabled"
 ROUNDS_HEADER: Final = "x-smg-tool-rounds"
 """Header of whole answers that ended only because tools of this side have had all their rounds."""
 _WITHOUT_TOOLS: Final = "completions"
@@ -162,8 +163,10 @@ class GenerationRoutes:
         else:
             api = NATIVE.get(dialect)
             takes = api is not None and form is None and relays.speaks(model, api)
-        if takes and TOOL_SWITCH in request.headers and dialect != _WITHOUT_TOOLS:
-            return None
+        if takes and dialect != _WITHOUT_TOOLS:
+            switch = request.headers.get(TOOL_SWITCH)
+            if switch is not None and switch.strip().lower() == _ON:
+                return None
         return api if takes else None
 
     async def _stream(

@@ -137,6 +137,12 @@ async def test_a_builtin_tool_that_is_insisted_on_and_missing_is_refused(
     assert "mcp.servers.*.builtin" in error.message
 
 
+async def test_no_setting_is_named_for_a_builtin_tool_that_no_server_can_do() -> None:
+    builtin = AskedBuiltin("web_fetch", "web_fetch_20250910", insisted=True, where="tools[0]")
+    listener = await heard(Model(), Servers(TWO), request(ToolServing((), (builtin,))))
+    assert failure(listener).message == "no server does the work of 'web_fetch_20250910'"
+
+
 async def test_several_answers_are_refused_with_their_place() -> None:
     sampling = Sampling(n=2, where={"n": "n"})
     listener = await heard(Model(), Servers(TWO), request(serving("a"), sampling=sampling))

@@ -291,6 +291,18 @@ async def test_a_chat_that_asks_for_tools_of_this_side_is_read_here(tmp_path: Pa
         assert len(one.calls) == 1
 
 
+async def test_a_switch_that_is_off_leaves_the_client_its_own_bytes(tmp_path: Path) -> None:
+    off = {**JSON, "x-smg-mcp": "off"}
+    async with relaying(tmp_path, lambda call: told({**ANSWER, "relayed": True})) as (
+        surface,
+        _,
+        one,
+    ):
+        answer = await ask(surface.port, "POST", "/v1/chat/completions", chat("m"), off)
+        assert answer.json() == {**ANSWER, "relayed": True}
+        assert len(one.calls) == 1
+
+
 THEIRS = (
     ("content-type", "application/json"),
     ("x-ratelimit-limit-requests", "7"),
