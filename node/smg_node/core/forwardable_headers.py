@@ -6,21 +6,33 @@ Never what lets a client in here, nor what belongs to one connection or to one b
 from collections.abc import Mapping
 from typing import Final
 
-_OURS: Final = frozenset(
+COOKIES: Final = frozenset({"cookie", "cookie2", "set-cookie"})
+CONNECTION: Final = frozenset(
     {
-        # What lets the client in here.
-        "authorization", "proxy-authorization", "proxy-authenticate", "x-api-key", "x-goog-api-key",
-        "api-key", "cookie", "cookie2", "x-amz-security-token", "x-amz-date", "x-amz-content-sha256",
-        # What belongs to this connection.
         "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "proxy-connection",
-        "host", "expect", "http2-settings",
-        # What belongs to this body, and to the answer to it.
-        "content-length", "content-type", "content-encoding", "content-md5", "digest", "accept",
-        "accept-encoding", "range", "if-match", "if-none-match", "if-modified-since", "origin",
-        "idempotency-key",
+        "proxy-authorization", "proxy-authenticate", "host", "expect", "http2-settings",
     }
 )  # fmt: skip
-_PREFIXES: Final = ("mcp-", "x-smg-", "sec-", ":")
+"""What belongs to one connection: whoever says it for another one changes where a body ends, or what a proxy does."""
+BODY: Final = frozenset(
+    {"content-length", "content-type", "content-encoding", "accept", "accept-encoding", "range"}
+)
+"""What belongs to one body, and to the answer to it."""
+_OURS: Final = COOKIES | CONNECTION | BODY | frozenset(
+    {
+        # What lets the client in here.
+        "authorization", "x-api-key", "x-goog-api-key", "api-key", "x-amz-security-token", "x-amz-date",
+        "x-amz-content-sha256",
+        # What this request is about.
+        "content-md5", "digest", "if-match", "if-none-match", "if-modified-since", "origin", "idempotency-key",
+    }
+)  # fmt: skip
+_PREFIXES: Final = ("mcp-", "x-smg-", "sec-", "proxy-", ":")
+
+
+def is_forwardable(name: str) -> bool:
+    """Whether a header of that lower-case name may be told to a server."""
+    return name not in _OURS and not name.startswith(_PREFIXES)
 
 
 def forwardable(headers: Mapping[str, str]) -> dict[str, str]:
@@ -28,8 +40,4 @@ def forwardable(headers: Mapping[str, str]) -> dict[str, str]:
     # What `connection` names belongs to this connection, too.
     named = {name.strip().lower() for name in headers.get("connection", "").split(",")}
     lowered = ((name.lower(), value) for name, value in headers.items())
-    return {
-        name: value
-        for name, value in lowered
-        if name not in _OURS and name not in named and not name.startswith(_PREFIXES)
-    }
+    return {name: value for name, value in lowered if is_forwardable(name) and name not in named}

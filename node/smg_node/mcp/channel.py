@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from urllib.parse import urlsplit
 
 from smg_node.mcp.connection_parts import ConnectionParts
 from smg_node.mcp.definition import Credential, ServerDefinition
@@ -166,14 +165,14 @@ class ServerChannel:
             process = StdioDoor(self._definition, limits, self._on_change)
             self._door = process
             return await process.open()
-        host = urlsplit(self._definition.url).hostname or ""
+        url = self._definition.url
         calls = self._calls = HttpCalls(
-            self._definition.url,
+            url,
             self._credential,
             connect_s=limits.connect_s,
             trust=self._parts.trust,
             proxy=self._parts.proxy,
-            allowed=partial(self._parts.allowed, host) if self._guarded else None,
+            allowed=partial(self._parts.allowed, url) if self._guarded else None,
         )
         if transport is Transport.HTTP:
             self._door = HttpDoor(calls, limits, spawn, self._on_change)

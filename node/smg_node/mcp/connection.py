@@ -32,7 +32,7 @@ from smg_node.mcp.tools.tool_result import CallResult
 from smg_node.mcp.wire.messages import WireError
 
 RELIST_S: Final = 10.0
-"""A server that says that its tools changed is asked for them this often at most."""
+"""A server that says that its tools changed, or that is away while there is an old list, is asked this often at most."""
 _NOT_FOUND: Final = 404
 _Said = TypeVar("_Said")
 
@@ -55,6 +55,10 @@ class ServerConnection:
         self._listing = asyncio.Lock()
         self._list: ToolList | None = None
         self._listed_s = 0.0
+        self._lists = 0
+        """How often the server was asked, and has answered or failed to."""
+        self._no_list: Failure | None = None
+        """Why the last time there was no list; None where there was one."""
 
     def renew(self, credential: Credential) -> None:
         """Let later requests in by another credential of the same identity."""
@@ -68,14 +72,23 @@ class ServerConnection:
 
     async def list_tools(self, *, fresh: bool = False) -> ToolList | Failure:
         """Return the server's tools: a list that is still good, else a new one, else an old one; new only if `fresh`."""
+        lists = self._lists
         async with self._listing:
             kept = self._list
             if kept is not None and not fresh and _now_s() < kept.good_until_s:
                 return kept
+            if self._no_list is not None and self._lists > lists and not fresh:
+                # It was asked while this one waited: else each would wait for a server that is away, one after the other.
+                return self._no_list
             listed = await self._list_pages()
+            self._lists += 1
             if isinstance(listed, Failure):
-                return kept if kept is not None and not fresh else self._said(listed)
-            self._list, self._listed_s = listed, _now_s()
+                self._no_list = self._said(listed)
+                if kept is None or fresh:
+                    return self._no_list
+                self._list = kept._replace(good_until_s=_now_s() + RELIST_S)
+                return kept
+            self._list, self._listed_s, self._no_list = listed, _now_s(), None
             return listed
 
     async def call(

@@ -12,7 +12,7 @@ from smg_node.mcp.session.opening import Verdict
 from smg_node.mcp.session.session import RequestIds
 
 
-def refuse_all(_host: str, _address: str) -> bool:
+def refuse_all(_url: str, _address: str) -> bool:
     """Allow no address at all."""
     return False
 
@@ -48,7 +48,7 @@ class Verdicts:
 class ConnectionParts:
     """What connections share. `proxy` is the URL of what calls by HTTP go through, "" for nothing.
 
-    `allowed` says of a host, and the address that a connection to it is about to be made to, whether it may be; it is
+    `allowed` says of a URL, and the address that a connection for it is about to be made to, whether it may be; it is
     asked for servers that clients give.
     """
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from smg_node.core.errors import SmgError, invalid
+from smg_node.core.forwardable_headers import BODY, CONNECTION, COOKIES
 from smg_node.mcp.revisions import REVISIONS, revision_named
 from smg_node.mcp.session.opening import OpeningPlan, Transport
 
@@ -20,7 +21,7 @@ CONCURRENCY_MAX: Final = 10_000
 _LABEL: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 _VALUE: Final = re.compile(r"[\x20-\x7e\x80-\xff]{1,8192}")
-_NOT_GIVEN: Final = ("cookie", "host", "content-length", "content-type", "accept", "connection")
+_NOT_GIVEN: Final = COOKIES | CONNECTION | BODY
 _CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
 
 

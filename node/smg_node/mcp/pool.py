@@ -149,7 +149,7 @@ class ServerPool:
             if not slots.users:
                 self._slots.pop(digest, None)
 
-    async def close_idle(self) -> float:
+    def close_idle(self) -> float:
         """Close the connections that nobody has used for too long; return seconds until the next one is."""
         idle_s = self._parts.limits.session_idle_s
         now_s = _now_s()
@@ -159,8 +159,8 @@ class ServerPool:
             if not kept.users and now_s - kept.used_s >= idle_s
         ]
         for key in idle:
-            # Taken out first: whoever needs the server meanwhile makes a new connection.
-            await self._kept.pop(key).connection.close()
+            # All are taken out before any is closed, which takes time: whoever needs a server gets a new connection.
+            self._end(self._kept.pop(key).connection)
         ages = [now_s - kept.used_s for kept in self._kept.values()]
         return max(0.0, idle_s - max(ages, default=0.0))
 
@@ -252,7 +252,7 @@ async def server_pool(
 ) -> AsyncIterator[ServerPool]:
     """Yield a pool whose connections live until the end of the context. `id_prefix` begins the ids of its requests.
 
-    `allowed` says of a host that a client named, and an address, whether that may be connected with.
+    `allowed` says of a URL that a client named, and an address, whether that may be connected with.
     """
     async with asyncio.TaskGroup() as group:
 
@@ -292,7 +292,7 @@ def _limit(definition: ServerDefinition) -> str:
 
 async def _close_idle(pool: ServerPool) -> None:
     while True:
-        left_s = await pool.close_idle()
+        left_s = pool.close_idle()
         await asyncio.sleep(min(max(left_s, 1.0), _LOOKS_MAX_S))
 
 

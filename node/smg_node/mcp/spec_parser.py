@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from smg_node.core.errors import SmgError, invalid
+from smg_node.core.forwardable_headers import is_forwardable
 from smg_node.core.json_cursor import Cursor, Problems
 from smg_node.mcp.definition import CONCURRENCY_MAX, ServerDefinition, checked
 from smg_node.mcp.limits import TOOLS_MAX
@@ -44,15 +45,8 @@ BUILTINS: Final = ("web_search", "file_search", "code_interpreter", "image_gener
 _SECRET_MAX: Final = 8_192
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 _ARGUMENT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
-_NEVER_FORWARDED: Final = frozenset(
-    {
-        "authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "set-cookie", "host",
-        "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "te", "trailer",
-        "transfer-encoding", "upgrade", "content-length", "content-type", "content-encoding",
-        "accept", "accept-encoding", "expect", "user-agent", "traceparent", "tracestate",
-    }
-)  # fmt: skip
-"""What lets clients in here, what belongs to one connection, and what a request of this node says itself."""
+_SAID_BY_US: Final = ("user-agent", "traceparent", "tracestate")
+"""Headers of a request of this node, whoever it is made for."""
 _FIELDS: Final = (
     "url", "command", "args", "env", "cwd", "transport", "protocol", "concurrency", "auth",
     "forward_headers", "tenants", "keys", "trust", "session", "replay", "idempotency", "tools",
@@ -266,7 +260,7 @@ class _Reading:
         for at, name in enumerate(names):
             if not _TOKEN.fullmatch(name):
                 self._body.problem("forward_headers", "is no name of a header", index=at)
-            elif name in _NEVER_FORWARDED or name.startswith(("mcp-", "proxy-", "x-smg-")):
+            elif name in _SAID_BY_US or not is_forwardable(name):
                 self._body.problem("forward_headers", f"{name} is never passed on", index=at)
         return tuple(sorted(set(names)))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from smg_node import __version__
 from smg_node.access.identity import KeyAuthenticator
@@ -163,6 +163,9 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
     )
 
 
+_OF_HISTORY: Final = ("history", "interactions", "retention", "responses", "storage")
+"""Sections of settings that what is remembered follows."""
+
 # ── Requests ─────────────────────────────────────────────────────────────────
 
 
@@ -211,37 +214,20 @@ def build_http_parts(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
     )
     seals = ThoughtSeals(vault)
-    parts = _surface(
-        settings,
-        base,
-        desk,
-        cluster,
-        shared,
-        usage,
-        admission,
-        pipeline,
-        explain,
-        history,
-        seals,
-        reading,
-    )
+    desks = (desk, cluster, shared, usage)
+    parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
     parts.vault, parts.offered_tools = vault, offered
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
-        shared.live.watch(
-            ("history", "interactions", "retention", "responses", "storage"), history.retune
-        )
+        shared.live.watch(_OF_HISTORY, history.retune)
     return parts
 
 
 def _surface(
     settings: Settings,
     base: Base,
-    desk: FleetService,
-    cluster: Cluster,
-    shared: SharedServices,
-    usage: UsageParts,
+    desks: tuple[FleetService, Cluster, SharedServices, UsageParts],
     admission: Admission | None,
     pipeline: Pipeline,
     explain: Explanations,
@@ -250,6 +236,7 @@ def _surface(
     reading: ReaderOptions,
 ) -> HttpParts:
     """Return the node as the HTTP surface sees it."""
+    desk, cluster, shared, usage = desks
     shown = shown_settings(settings)
     anything = ServingGenerations(
         AnyGenerations(pipeline.generator, pipeline.relays, pipeline.preparer), pipeline.loops

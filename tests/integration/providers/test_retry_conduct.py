@@ -23,7 +23,8 @@ from support.providers.stand_ins import KEY, running_stand_ins
 pytestmark = pytest.mark.integration
 
 LLMOCK = Path(sys.executable).with_name("llmock")
-FAULTS = ("--rpm", "60", "--error-rate", "429=.2", "--error-rate", "503=.2")
+FAULTS = ("--rpm", "60", "--error-rate", "429=.1", "--error-rate", "503=.1")
+"""Rare enough that chance alone makes no call of more than ten attempts, which the judge takes for a storm."""
 SHORT = 60
 LONG = 500
 AT_ONCE = 6

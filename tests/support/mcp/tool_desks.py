@@ -8,8 +8,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from smg_node.cluster.mcp.client_tokens import ClientTokens
+from smg_node.cluster.mcp.definition_state import DefinitionState
 from smg_node.cluster.mcp.definitions import Definitions
 from smg_node.cluster.mcp.lazy_servers import LazyToolServers
+from smg_node.cluster.mcp.live_servers import LiveServers
 from smg_node.cluster.mcp.mcp_metrics import McpMetrics
 from smg_node.cluster.mcp.server_secrets import ServerSecrets
 from smg_node.cluster.mcp.server_service import ClusterServers
@@ -69,8 +71,19 @@ def lazy_servers(
     dynamic: bool = False,
 ) -> LazyToolServers:
     """Return the servers of a node; `own` is what its file says, as JSON."""
-    monotonic_s = SystemClock().monotonic_s
-    return LazyToolServers(own, world.nodes[name], maker or Maker(), monotonic_s, dynamic=dynamic)
+    return shared_servers(world.nodes[name], own, maker, dynamic=dynamic)
+
+
+def shared_servers(
+    shared: DefinitionState, own: str = "", maker: Maker | None = None, *, dynamic: bool = False
+) -> LazyToolServers:
+    """Return the servers of a process that has this state."""
+
+    def make() -> LiveServers:
+        monotonic_s = SystemClock().monotonic_s
+        return LiveServers(own, shared, maker or Maker(), monotonic_s)
+
+    return LazyToolServers(shared, make, own=bool(own), dynamic=dynamic)
 
 
 def service_of(

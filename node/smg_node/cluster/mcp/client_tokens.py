@@ -10,6 +10,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -51,7 +52,10 @@ class ClientTokens:
         self._now_s = now_s
         self._made: dict[tuple[TokenIssuer, str], _Made] = {}
         self._failed: dict[tuple[TokenIssuer, str], tuple[float, Failure]] = {}
-        self._locks: dict[tuple[TokenIssuer, str], asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[tuple[TokenIssuer, str], asyncio.Lock] = (
+            WeakValueDictionary()
+        )
+        """Those that somebody holds or waits for."""
 
     async def token(self, issuer: TokenIssuer, secret: str) -> str | Failure:
         """Return a token that is good by now, or why there is none."""
@@ -59,7 +63,8 @@ class ClientTokens:
         made = self._made.get(key)
         if made is not None and self._now_s() < made.renew_s:
             return made.token
-        async with self._locks.setdefault(key, asyncio.Lock()):
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
             made = self._made.get(key)
             now_s = self._now_s()
             if made is not None and now_s < made.renew_s:
@@ -91,7 +96,10 @@ class ClientTokens:
         except OSError:
             read = lost("the issuer of its tokens cannot be reached", sent=False)
         if isinstance(read, Failure):
+            self._failed.pop(key, None)
             self._failed[key] = (self._now_s() + AGAIN_S, read)
+            while len(self._failed) > TOKENS_MAX:
+                del self._failed[next(iter(self._failed))]
             return read
         token, life_s = read
         made = _Made(token, asked_s + life_s * RENEWED_AT, asked_s + life_s)
@@ -102,9 +110,7 @@ class ClientTokens:
     def _keep(self, key: tuple[TokenIssuer, str], made: _Made) -> None:
         self._made.pop(key, None)
         while len(self._made) >= TOKENS_MAX:
-            oldest = next(iter(self._made))
-            for kept in (self._made, self._failed, self._locks):
-                kept.pop(oldest, None)
+            del self._made[next(iter(self._made))]
         self._made[key] = made
 
 
@@ -141,6 +147,6 @@ def read_answer(status: int, body: bytes) -> tuple[str, float] | Failure:
 def _life_s(expires_in: Any) -> float:
     try:
         life_s = float(expires_in)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return LIFE_S
     return min(life_s, 86_400.0) if life_s > 0 else LIFE_S

@@ -197,8 +197,9 @@ class ClusterToolServers:
         if isinstance(target, Failure):
             return target
         pool = await self._pool()
-        limits_s = [one for one in (options.total_s, server.spec.rule(tool).timeout_s) if one]
-        total_s = min(limits_s, default=None)
+        # Of a rule, 0 is no limit; of a request, that its time is over.
+        rule_s = server.spec.rule(tool).timeout_s or None
+        total_s = min((one for one in (options.total_s, rule_s) if one is not None), default=None)
         extras = CallExtras(
             options.key,
             server.spec.idempotency,
@@ -267,7 +268,12 @@ class ClusterToolServers:
         token = dict(target.credential.headers).get("authorization", "").removeprefix("Bearer ")
         if found is None or not token:
             return False
-        self._tokens.forget(issuer, self._targets.secret(found, "client_secret"), token)
+        try:
+            secret = self._targets.secret(found, "client_secret")
+        except SmgError:
+            # What made the token cannot be read any more: there will be no other.
+            return False
+        self._tokens.forget(issuer, secret, token)
         return True
 
 

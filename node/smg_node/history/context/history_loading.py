@@ -39,6 +39,7 @@ from smg_node.dialects.responses.request.tools import history_tools
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import asking_store, corrupt, previous_not_found
 from smg_node.history.ports import STATE_ITEM, HistoryOptions, Keeper, SharedThreads, Threads
+from smg_storage.ids import made_ms
 from smg_storage.records import Access, Item, StoredResponse
 
 
@@ -287,11 +288,12 @@ def _sent_back(sent: Sequence[ItemDoc], items: Sequence[ItemDoc]) -> frozenset[s
 
 
 def _is_reference(item: ItemDoc, found: Mapping[str, Item]) -> bool:
-    """Whether an item stands for one that is stored: a request for approval that is sent back does, whatever it says."""
+    """Whether an item stands for one that is stored: a request for approval of ours that is sent back does, whatever it says."""
     if item.type == ITEM_REFERENCE:
         return True
     stored = found.get(item.id)
-    return item.type == APPROVAL_REQUEST and stored is not None and stored.item_type == item.type
+    own = item.type == APPROVAL_REQUEST and made_ms(item.id) is not None
+    return own and stored is not None and stored.item_type == item.type
 
 
 def _resolved(item: ItemDoc, where: str, found: Mapping[str, Item]) -> ItemDoc:

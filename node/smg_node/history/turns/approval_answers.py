@@ -103,10 +103,11 @@ class ApprovalAnswers:
         earlier: set[str] = set()
         try:
             for one in answered:
+                # Noted before: who is cut while the store answers may have it reserved.
+                taken.append(one.approval)
                 found = await self._one(access, one, response_id)
-                if found is None:
-                    taken.append(one.approval)
-                else:
+                if found is not None:
+                    taken.pop()
                     earlier.add(found)
             if earlier:
                 raise await self._again(access, earlier, whole=not taken)

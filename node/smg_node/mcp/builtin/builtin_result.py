@@ -135,8 +135,11 @@ def _of_pictures(result: CallResult, action: Mapping[str, Any]) -> RunResult:
     pictures = pictures_in(result)
     if not pictures:
         return _failure(unreadable("the server's answer has no picture"), action)
-    sizes = ", ".join(f"[{size_of(picture)}]" for picture in pictures)
-    text = f"Made, and shown to the user: {sizes}"
+    held = [picture for picture in pictures if str(picture["url"]).startswith("data:")]
+    sizes = ", ".join(f"[{size_of(picture)}]" for picture in held or pictures)
+    # An address is no picture yet, and clients are shown pictures only.
+    how = "and shown to the user" if held else "and not shown yet: tell the user its address"
+    text = f"Made, {how}: {sizes}"
     return RunResult(text, content=result.content, action=action, outputs=tuple(pictures))
 
 

@@ -13,7 +13,12 @@ import msgspec
 from smg_node.core.generation.request import Tool as FunctionTool
 from smg_node.core.generation.request import ToolCall, Turn, TurnBlock
 from smg_node.core.generation.tool_owner import ToolOwner, ToolShape
-from smg_node.core.generation.tool_serving import AskedBuiltin, AskedServer, ListedTool
+from smg_node.core.generation.tool_serving import (
+    AskedBuiltin,
+    AskedServer,
+    ChosenTool,
+    ListedTool,
+)
 from smg_node.mcp.catalog.arguments import shown_schema
 from smg_node.mcp.catalog.hints import Hints, fits, hints_of
 from smg_node.mcp.catalog.model_names import Named, model_names
@@ -105,6 +110,20 @@ class Catalog(msgspec.Struct, frozen=True):
             elif (mine.server, mine.tool) == (owner.server, owner.tool):
                 return name
         return None
+
+    def chosen(self, chosen: ChosenTool) -> list[str]:
+        """Return the names of the tools that an entry of a tool choice means."""
+        return [
+            name
+            for name, tool in self.offered.items()
+            if (
+                tool.builtin is not None and tool.builtin.kind == chosen.builtin
+                if chosen.builtin is not None
+                else tool.asked is not None
+                and tool.owner.server == chosen.server
+                and chosen.tool in ("", tool.owner.tool)
+            )
+        ]
 
     def renamed(self, turns: Sequence[Turn]) -> tuple[Turn, ...]:
         """Return a history in which calls of servers' tools have the names that the model knows them by now."""

@@ -19,7 +19,11 @@ from urllib.parse import urlsplit
 _Address: TypeAlias = IPv4Address | IPv6Address
 _METADATA: Final = (ip_network("168.63.129.16/32"), ip_network("192.0.0.0/24"))
 """Public by their numbers, and answered by the host that a virtual machine runs on (Azure, Oracle)."""
-_NAT64: Final = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+_NAT64: Final = ip_network("64:ff9b::/96")
+_UNICAST: Final = ip_network("2000::/3")
+"""All IPv6 that is routed; what the library's list does not name in the rest, such as IPv4 in forms given up, is none."""
+_DOCUMENTS: Final = ip_network("3fff::/20")
+"""For documents, as 2001:db8::/32 is, and younger than the library's list."""
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -47,15 +51,12 @@ class AddressGuard:
         address = _address(host)
         return address is not None and self._in_network(address)
 
-    def allows(self, host: str, address: str) -> bool:
-        """Whether a connection to `address`, which `host` led to, may be made."""
+    def allows(self, url: str, address: str) -> bool:
+        """Whether a connection to `address`, which `url` led to, may be made: a host is listed with its port."""
         found = _address(address)
         if found is None:
             return False
-        host = host.lower().rstrip(".")
-        if any(_fits(host, pattern) for pattern, _ in self._hosts) or self._in_network(found):
-            return True
-        return _is_public(found)
+        return self.lists(url) or self._in_network(found) or _is_public(found)
 
     def _in_network(self, address: _Address) -> bool:
         return any(address in network for network in self._networks)
@@ -82,7 +83,7 @@ def _address(text: str) -> _Address | None:
         return None
     if isinstance(found, IPv6Address):
         inner = found.ipv4_mapped or found.sixtofour
-        if inner is None and any(found in network for network in _NAT64):
+        if inner is None and found in _NAT64:
             inner = IPv4Address(int(found) & 0xFFFFFFFF)
         return found if inner is None else inner
     return found
@@ -90,5 +91,7 @@ def _address(text: str) -> _Address | None:
 
 def _is_public(address: _Address) -> bool:
     if address.is_multicast or any(address in network for network in _METADATA):
+        return False
+    if isinstance(address, IPv6Address) and (address not in _UNICAST or address in _DOCUMENTS):
         return False
     return address.is_global

@@ -1,7 +1,4 @@
-"""Loop outlet: tells the events of all passes and runs to one receiver, and nothing any more once that has failed.
-
-What is said before the first pass has begun is kept until it has, for a stream begins with Begin.
-"""
+"""Loop outlet: tells the events of all passes and runs to one receiver, and nothing any more once that has failed."""
 
 from collections.abc import Sequence
 
@@ -16,23 +13,11 @@ class LoopOutlet:
     def __init__(self, receive: Receive, ready: Ready | None) -> None:
         self._receive = receive
         self._ready = ready
-        self._kept: list[Event] = []
         self.begun = False
+        """Whether anything was said."""
         self.full = False
         self.error: BaseException | None = None
         """Why nothing is said any more."""
-
-    def begin(self, opening: Sequence[Event]) -> list[Event]:
-        """Take note that the stream begins, and return all that comes first: the `opening`, and what was kept."""
-        assert not self.begun, "a stream begins once"
-        self.begun = True
-        kept, self._kept = self._kept, []
-        return [*opening, *kept]
-
-    @property
-    def has_kept(self) -> bool:
-        """Whether something waits for the beginning."""
-        return bool(self._kept)
 
     def say(self, events: Sequence[Event]) -> bool:
         """Say events; true if whoever hears is to be waited for. An error of the receiver is raised, also later on."""
@@ -40,16 +25,12 @@ class LoopOutlet:
             raise self.error
         if not events:
             return self.full
-        if not self.begun:
-            self._kept += events
-            return False
         return self._told(events)
 
     def fail(self, events: Sequence[Event]) -> None:
-        """Say the last events of a stream that may not have begun."""
+        """Say the last events of a stream."""
         if self.error is not None:
             raise self.error
-        self.begun = True
         self._told(events)
 
     def last_words(self, events: Sequence[Event]) -> None:
@@ -67,6 +48,7 @@ class LoopOutlet:
             await self._ready()
 
     def _told(self, events: Sequence[Event]) -> bool:
+        self.begun = True
         try:
             if self._receive(events):
                 self.full = True

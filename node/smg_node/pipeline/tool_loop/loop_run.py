@@ -17,7 +17,7 @@ from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
-from smg_node.core.generation.events import Begin, Event, Fail
+from smg_node.core.generation.events import UNSAID, Begin, Event, Fail
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.generation.tool_serving import ToolServing
 from smg_node.core.request_context import RequestContext
@@ -81,6 +81,11 @@ class ToolLoopRun:
         """Admission ticket of the first pass."""
         return self._ticket
 
+    @property
+    def rounds_spent(self) -> int:
+        """Rounds of an answer that ended because there may be no more of them; 0 of any other."""
+        return 0 if self._plan is None else self._plan.rounds_spent
+
     async def enter(self) -> None:
         """List the servers' tools, find the model and pass admission; see `Run`."""
         plan = await self._planned()
@@ -125,6 +130,10 @@ class ToolLoopRun:
             await self._tell(outlet, plan)
         except BaseExceptionGroup as failures:
             raise _first_of(failures)  # noqa: B904  # its own cause is what tells why
+        finally:
+            if self._first is not None:
+                # It ended before the pass that was let in began.
+                self._first.leave()
 
     # ── The beginning ────────────────────────────────────────────────────────
 
@@ -176,7 +185,7 @@ class ToolLoopRun:
             stream = PassStream(ledger.judge, block, runs.annotations)
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
-                self._failed(outlet, stream.failure)
+                outlet.fail([Fail(stream.failure)])
                 return
             block = stream.next_block
             ending = plan.after(stream, runs.results, ledger, rounds_max=rounds_max)
@@ -196,6 +205,9 @@ class ToolLoopRun:
             return 0
         assert self._toolbox is not None, "a plan is made of it"
         prior = PriorCalls(serving, self._toolbox.catalog, ledger)
+        if prior.next_block:
+            # They may take minutes, in which whoever asked is to hear of them.
+            outlet.say([self._own_begin(), *self._toolbox.listed])
         try:
             async with asyncio.TaskGroup() as group:
                 for called in prior.calls:
@@ -243,14 +255,18 @@ class ToolLoopRun:
         self._ignored = (*self._ignored, *told)
         return [stream.begin, *stream.echoes, *toolbox.listed]
 
-    def _failed(self, outlet: LoopOutlet, failure: SmgError) -> None:
-        """Say that the answer has failed; what was run before it began is told all the same."""
-        if not outlet.begun and outlet.has_kept:
-            now_s = self._parts.clock.now_ms() // 1000
-            begin = Begin(self._id, self._request.model, now_s, 0)
-            outlet.fail([*outlet.begin([begin]), Fail(failure)])
-            return
-        outlet.fail([Fail(failure)])
+    def _own_begin(self) -> Begin:
+        """Return the beginning of an answer whose model has not spoken yet: how long its prompt is nobody knows."""
+        sampling, now_s = self._request.sampling, self._parts.clock.now_ms() // 1000
+        heat, top_p = sampling.temperature, sampling.top_p
+        return Begin(
+            self._id,
+            self._request.model,
+            now_s,
+            0,
+            temperature=UNSAID if heat is None else heat,
+            top_p=UNSAID if top_p is None else top_p,
+        )
 
 
 class _Passing:
@@ -276,7 +292,7 @@ class _Passing:
         stream, outlet = self._stream, self._outlet
         out = stream.feed(batch)
         if stream.begin is not None and not outlet.begun:
-            out = [*outlet.begin(self._opening(stream)), *out]
+            out = [*self._opening(stream), *out]
         called = stream.calls[self._seen :]
         self._seen = len(stream.calls)
         for call in called:

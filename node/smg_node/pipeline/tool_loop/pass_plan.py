@@ -7,7 +7,7 @@ import msgspec
 
 from smg_node.core.generation.events import End, Event, Finish, FinishReason
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolChoice, ToolMode
-from smg_node.core.generation.tool_serving import ChosenTool, ListedTool, RunResult, ToolServing
+from smg_node.core.generation.tool_serving import ListedTool, RunResult, ToolServing
 from smg_node.mcp.catalog.catalog import Catalog
 from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.pipeline.tool_loop.call_ledger import CallLedger
@@ -39,6 +39,8 @@ class PassPlan:
         self._last = False
         """Whether no tool may be called any more."""
         self.changed = False
+        self.rounds_spent = 0
+        """How many rounds there were, where the answer ends because there may be no more; 0 otherwise."""
 
     @property
     def client_names(self) -> tuple[str, ...]:
@@ -47,8 +49,9 @@ class PassPlan:
 
     @property
     def allowed(self) -> tuple[str, ...] | None:
-        """The only functions that may be called, None for all."""
-        return self._prompt.choice.allowed
+        """The only functions that may be called, None for all; none at all where the request wants no calls."""
+        choice = self._prompt.choice
+        return () if choice.mode == "none" else choice.allowed
 
     def searched_clients(self) -> tuple[SearchedTool, ...]:
         """Return the client's functions that the prompt does not show."""
@@ -95,6 +98,8 @@ class PassPlan:
         self._usage.add(stream.usage)
         reason = self._reason(stream, rounds_max)
         if reason is not None:
+            if reason == "pause" and self._rounds >= rounds_max:
+                self.rounds_spent = self._rounds
             finish = stream.finish
             matched = None if finish is None else finish.matched
             return [Finish(0, reason, matched), self._usage.total(), End()]
@@ -149,7 +154,7 @@ def _served_choice(prompt: ChatPrompt, serving: ToolServing, catalog: Catalog) -
     choice, served = prompt.choice, serving.choice
     if served is not None:
         # Whoever asks is not asked for what it cannot call: a server may be away.
-        ours = [name for chosen in served.tools for name in _chosen(chosen, catalog)]
+        ours = [name for chosen in served.tools for name in catalog.chosen(chosen)]
         choice = dataclasses.replace(
             choice, allowed=tuple(dict.fromkeys((*(choice.allowed or ()), *ours)))
         )
@@ -166,18 +171,3 @@ def _served_choice(prompt: ChatPrompt, serving: ToolServing, catalog: Catalog) -
     if choice.mode == "required" and not callable_names:
         return dataclasses.replace(choice, mode="none")
     return choice
-
-
-def _chosen(chosen: ChosenTool, catalog: Catalog) -> list[str]:
-    """Return the names of the tools that an entry of a choice means."""
-    return [
-        name
-        for name, tool in catalog.offered.items()
-        if (
-            tool.builtin is not None and tool.builtin.kind == chosen.builtin
-            if chosen.builtin is not None
-            else tool.asked is not None
-            and tool.owner.server == chosen.server
-            and chosen.tool in ("", tool.owner.tool)
-        )
-    ]

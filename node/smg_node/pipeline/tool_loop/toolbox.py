@@ -8,8 +8,9 @@ import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.events import Listed
-from smg_node.core.generation.request import ChatPrompt
+from smg_node.core.generation.request import ChatPrompt, ToolChoice
 from smg_node.core.generation.tool_serving import AskedBuiltin, AskedServer, ToolServing
+from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.catalog.catalog import (
     BuiltinListing,
@@ -27,6 +28,8 @@ from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 SERVERS_AT_ONCE: Final = 8
 """Servers of one request that are asked for their tools at a time."""
 FAILED_DEPENDENCY: Final = 424
+_TELLS_LISTS: Final = ("responses",)
+"""APIs whose answers say that a server cannot be listed; in others it is one of the parameters without effect."""
 _SEARCHER: Final = ServerSpec(ServerDefinition("tool_search"), trust="trusted")
 """Who searches: this node itself."""
 
@@ -129,7 +132,13 @@ async def open_toolbox(
     await asking.all(serving.servers)
     builtins = _builtins(parts, servers, serving, context, asking.resolved)
     ignored = _ignored(serving.builtins, builtins)
-    return _box(asking, serving.servers, builtins, ignored, prompt)
+    if dialect not in _TELLS_LISTS:
+        ignored += tuple(
+            f"{one.where}.{one.label}" for one in serving.servers if one.label in asking.told
+        )
+    box = _box(asking, serving.servers, builtins, ignored, prompt)
+    _check_choice(serving, prompt.choice, box.catalog, asking)
+    return box
 
 
 def _box(
@@ -151,6 +160,21 @@ def _box(
         failed = asking.told.get(one.label)
         told.append(failed or Listed(one.label, catalog.listed(one.label)))
     return Toolbox(catalog, asking.resolved, tuple(told), ignored)
+
+
+def _check_choice(
+    serving: ToolServing, choice: ToolChoice, catalog: Catalog, asking: _Asking
+) -> None:
+    """Refuse a choice that insists on a tool which none of its servers has; one that is away may have it."""
+    served = serving.choice
+    if served is None or choice.mode != "required" or choice.allowed:
+        return
+    named = [one for one in served.tools if one.tool]
+    if not named or len(named) < len(served.tools):
+        return
+    away = any(one.server in asking.told for one in named)
+    if not away and not any(catalog.chosen(one) for one in named):
+        raise invalid(f"there is no tool called {quoted(named[0].tool)}", choice.where)
 
 
 def _check_labels(asked: Sequence[AskedServer]) -> None:

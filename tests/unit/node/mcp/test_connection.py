@@ -51,6 +51,39 @@ async def test_a_server_is_opened_listed_and_called(era: str, answers: str) -> N
         assert len(set(server.book.request_ids)) == len(server.book.request_ids)
 
 
+async def test_whoever_waits_for_a_list_that_fails_does_not_ask_again() -> None:
+    asked = 0
+
+    async def closes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        await reader.readuntil(b"\r\n\r\n")
+        asked += 1
+        writer.close()
+
+    server = await asyncio.start_server(closes, "127.0.0.1", 0)
+    async with server, pooled() as pool:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+        at = Target(checked(ServerDefinition("s", url=url)))
+        failure(await pool.list_tools(at))
+        once = asked
+        lists = await asyncio.gather(*(pool.list_tools(at) for _ in range(8)))
+        assert asked == 2 * once
+        assert {failure(one).kind for one in lists} == {FailureKind.LOST}
+        failure(await pool.list_tools(at))
+        assert asked == 3 * once
+
+
+async def test_an_old_list_is_not_tried_to_be_renewed_with_every_request() -> None:
+    away = served("handshake", "status:code=503,method=tools/list,request=2")
+    async with away as server, pooled(McpLimits(list_ttl_s=0.0)) as pool:
+        at = target(server)
+        first = await pool.list_tools(at)
+        again = [await pool.list_tools(at) for _ in range(3)]
+        assert server.book.methods["tools/list"] == 2
+        assert isinstance(first, ToolList)
+        assert all(isinstance(one, ToolList) and one.tools == first.tools for one in again)
+
+
 async def test_a_server_of_both_eras_is_spoken_to_in_the_newer_one_unless_said() -> None:
     async with served("both") as server, pooled() as pool:
         newer = await pool.open(target(server))

@@ -80,6 +80,13 @@ def test_a_credential_prints_no_secret_and_knows_its_own() -> None:
     [
         {"cookie": "a"},
         {"Host": "a"},
+        {"Transfer-Encoding": "chunked"},
+        {"expect": "100-continue"},
+        {"proxy-authorization": "Basic a"},
+        {"TE": "trailers"},
+        {"upgrade": "h2c"},
+        {"content-encoding": "gzip"},
+        {"accept-encoding": "gzip"},
         {"mcp-session-id": "a"},
         {"a b": "x"},
         {"x": "a\nb"},

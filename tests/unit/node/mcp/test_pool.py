@@ -95,9 +95,9 @@ async def test_an_idle_connection_is_closed_and_its_session_ended() -> None:
     async with served("handshake") as server, pooled(McpLimits(session_idle_s=0.0)) as pool:
         at = target(server)
         await pool.call(at, "echo", "{}")
-        await pool.close_idle()
+        pool.close_idle()
         assert len(pool) == 0
-        assert server.book.deleted == 1
+        await until(lambda: server.book.deleted == 1)
         assert isinstance(await pool.call(at, "echo", "{}"), CallResult)
 
 
@@ -107,9 +107,22 @@ async def test_a_connection_in_use_is_not_idle() -> None:
         async with asyncio.TaskGroup() as group:
             slow = group.create_task(pool.call(at, "slow", '{"seconds": 0.5}'))
             await asyncio.sleep(0.2)
-            await pool.close_idle()
+            pool.close_idle()
         assert isinstance(slow.result(), CallResult)
         assert server.book.opened == 1
+
+
+async def test_while_idle_connections_are_closed_none_of_them_is_used() -> None:
+    async with served("handshake") as server, pooled(McpLimits(session_idle_s=0.0)) as pool:
+        two = [Target(target(server).definition, tenant=tenant) for tenant in "ab"]
+        for one in two:
+            await pool.call(one, "echo", "{}")
+        pool.close_idle()
+        slow = [pool.call(one, "slow", '{"seconds": 0.3}') for one in two]
+        outcomes = await asyncio.gather(*slow)
+        assert all(isinstance(one, CallResult) for one in outcomes)
+        await until(lambda: server.book.deleted == 2)
+        assert server.book.opened == 4
 
 
 async def test_the_end_of_the_pool_ends_every_session() -> None:

@@ -10,7 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from smg_node.core.generation.answer import Answer
-from smg_node.core.generation.events import BlockEnd, BlockStart, Event, Listed, RunEnd, Usage
+from smg_node.core.generation.events import (
+    BlockEnd,
+    BlockStart,
+    Event,
+    Listed,
+    RunEnd,
+    RunStart,
+    Usage,
+)
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.generation.tool_owner import ToolOwner, ToolShape
 from smg_node.core.generation.tool_serving import RunResult
@@ -68,8 +76,8 @@ class _Runs:
         return use_block(owner, call_id, self._names)
 
     def result(self, owner: ToolOwner, call_id: str, result: RunResult) -> dict[str, Any]:
-        """Return the block of a result, and count it."""
-        if owner.shape in self._counts:
+        """Return the block of a result, and count it if it is none of an error."""
+        if owner.shape in self._counts and result.error is None:
             self._counts[owner.shape] += 1
         for source in result.sources:
             self._found.setdefault(source.url, source.text[:CITED_CHARACTERS_MAX])
@@ -116,6 +124,9 @@ class ServedPresenter(MessagesPresenter):
                 self._list(event, out)
             elif isinstance(event, RunEnd):
                 self._show_result(event, out)
+            elif isinstance(event, RunStart):
+                # A call that runs is whole: its client need not wait for the result to see all of it.
+                self._settle(out, followed=True, cut=False)
             else:
                 out.append(super().frames((event,)))
         return b"".join(out)

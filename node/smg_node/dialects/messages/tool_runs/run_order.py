@@ -3,7 +3,7 @@
     { block | call of ours, its result } { call of the client's } finish
 
 Runs overlap with each other and with what the model goes on to say. A client sees them in the order of their calls, each
-result directly behind its call: what comes before its turn waits. Calls of the client's own are last, so that what it
+result directly behind its call: what comes before its turn waits. The start of a run follows its call, which is whole. Calls of the client's own are last, so that what it
 answers stands behind all results that are there already; where there can be only one call, that is so by itself, and
 none waits. A call of ours is shown when it runs. One that is never run is shown only where the answer pauses, to be gone
 on with: it may have been cut off in the middle, and its client would send it back to be run.
@@ -65,7 +65,7 @@ class RunOrder:
         """The block that the model is printing; None for one that nobody is shown."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Return what is to be shown now; runs by their results only."""
+        """Return what is to be shown now; of runs, that they start, and their results."""
         out: list[Event] = []
         for event in events:
             if isinstance(event, Delta | BlockEnd):
@@ -112,6 +112,8 @@ class RunOrder:
                 block.running = True
                 if isinstance(event, RunEnd):
                     block.result = event
+                else:
+                    block.events.append(event)
                 self._advance(out)
                 return
 

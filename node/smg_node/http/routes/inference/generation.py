@@ -39,11 +39,14 @@ from smg_node.http.routes.inference.direct_answer import DirectAnswers
 from smg_node.http.routes.inference.relay_answers import Relaying
 from smg_node.http.routes.inference.shown_run import ShownRun, answer_size
 from smg_node.http.routes.inference.translation import asks_of, model_asked, streams_asked
+from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
 StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
 TOOL_SWITCH: Final = "x-smg-mcp"
 """Header of requests that ask for tools of this side."""
+ROUNDS_HEADER: Final = "x-smg-tool-rounds"
+"""Header of whole answers that ended only because tools of this side have had all their rounds."""
 _WITHOUT_TOOLS: Final = "completions"
 
 _log = logging.getLogger("smg_node.http")
@@ -103,6 +106,8 @@ class GenerationRoutes:
         )
         presenter = dialect.presenter(reading, request)
         answering = Answering(parts, request, wish, run)
+        if wish.serving is not None:
+            answering.more = partial(_rounds, run)
         if wish.stream:
             head: StreamHead = answering.head
             keepalive = dialect.keepalive
@@ -215,3 +220,11 @@ class GenerationRoutes:
 def _formed(answering: Answering, form: StreamForm) -> Mapping[str, str]:
     """Return the headers of a stream in this form."""
     return {**answering.note(), **form.headers}
+
+
+def _rounds(run: Run) -> Mapping[str, str]:
+    """Return the header of an answer whose tools have had as many rounds as one answer may have."""
+    from smg_node.pipeline.tool_loop.loop_run import ToolLoopRun
+
+    spent = run.rounds_spent if isinstance(run, ToolLoopRun) else 0
+    return {ROUNDS_HEADER: str(spent)} if spent else {}

@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.forwardable_headers import forwardable
 from smg_node.core.request_context import RequestContext
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
@@ -198,7 +199,7 @@ def _seen(
     """Return the servers that the caller may use here; those that leave no trace are not among them."""
     if servers is None:
         return ()
-    visible = servers.visible(request.headers, context)
+    visible = servers.visible(forwardable(request.headers), context)
     return [server for server in visible if not server.spec.internal]
 
 

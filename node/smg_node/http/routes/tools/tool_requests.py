@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from smg_node import __version__
+from smg_node.core.errors import SmgError
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.catalog.arguments import server_arguments
 from smg_node.mcp.failures import (
@@ -13,6 +14,8 @@ from smg_node.mcp.failures import (
     INVALID_PARAMS,
     Failure,
     plain_text,
+    prompt_text,
+    refused,
 )
 from smg_node.mcp.revisions import NEWEST_HANDSHAKE, revision_named
 from smg_node.mcp.serving.call_state import (
@@ -81,6 +84,8 @@ class ToolRequests:
         self._vault = vault
         self._now_ms = now_ms
         self._left_s = left_s
+        self._called = 0
+        """Calls so far: those of one batch are different runs."""
 
     async def answer(self, request: Incoming, noted: Noted | None = None) -> Result | Refusal:
         """Return the answer to a request of a known method; `noted` hears of a call's progress."""
@@ -271,17 +276,22 @@ class ToolRequests:
     ) -> Result | Refusal:
         assert self._servers is not None, "a tool was found"
         wanted: list[InputRequired] = []
+        self._called += 1
         upstream = self._context.upstream_headers
         options = CallOptions(
-            key=self._context.token,
+            key=f"{self._context.token}/{self._called}",
             trace={name: upstream[name] for name in _TRACE if name in upstream},
             noted=noted,
             total_s=max(0.0, self._left_s()),
             passed=self._passed(request, wanted, state, responses),
         )
-        outcome = await self._servers.call(
-            found.server, found.tool.name, arguments, self._context, options
-        )
+        try:
+            outcome = await self._servers.call(
+                found.server, found.tool.name, arguments, self._context, options
+            )
+        except SmgError as error:
+            # A limit, or a secret that is out of reach: of a batch, only this call fails.
+            return failed(request, prompt_text(refused(error.message)))
         if not wanted:
             return reply_of(request, outcome)
         return self._ask_back(request, wanted[0], binding, state)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.cluster.mcp.client_tokens import ClientTokens, read_answer
+from smg_node.cluster.mcp import client_tokens
+from smg_node.cluster.mcp.client_tokens import LIFE_S, ClientTokens, read_answer
 from smg_node.mcp.failures import Failure, FailureKind
 from smg_node.mcp.server_spec import TokenIssuer
 from smg_node.mcp.tools.tool import ToolList
@@ -168,3 +169,24 @@ async def test_a_life_that_nobody_says_is_short(life: Any) -> None:
 def test_any_answer_is_a_token_or_a_failure(body: bytes, status: int) -> None:
     read = read_answer(status, body)
     assert isinstance(read, Failure) or read[1] > 0
+
+
+@pytest.mark.parametrize("expires_in", [b"1" + b"0" * 400, b"-1", b"null", b'"soon"', b"[]"])
+def test_a_life_that_is_none_is_taken_for_a_short_one(expires_in: bytes) -> None:
+    said = b'{"access_token": "t", "expires_in": %b}' % expires_in
+    assert read_answer(200, said) == ("t", LIFE_S)
+
+
+async def test_what_is_known_of_issuers_that_fail_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_tokens, "TOKENS_MAX", 3)
+    issuer, tokens = keeper()
+    issuer.error = OSError("no")
+    for secret in "abcde":
+        assert isinstance(await tokens.token(AT, secret), Failure)
+    for secret in "edc":
+        assert isinstance(await tokens.token(AT, secret), Failure)
+    assert issuer.asked == 5
+    await tokens.token(AT, "a")
+    assert issuer.asked == 6

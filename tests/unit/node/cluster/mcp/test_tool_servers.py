@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from smg_node.mcp.failures import Failure
+from smg_node.cluster.mcp import server_secrets
+from smg_node.mcp.failures import Failure, FailureKind
 from smg_node.mcp.tool_servers import CallOptions
 from smg_node.mcp.tools.tool_result import CallResult
 from support.mcp.faulty_server import served
@@ -178,3 +179,43 @@ async def test_a_caller_hears_when_bytes_may_leave_and_how_it_goes_on() -> None:
     assert begun == [1], "after the server was opened, once, and not for what is never sent"
     assert [note[1] for note in notes] == sorted(note[1] or 0.0 for note in notes)
     assert notes
+
+
+async def test_a_request_whose_time_is_over_calls_nothing() -> None:
+    state = world()
+    async with served("modern") as server:
+        define(state, "docs", server.url)
+        async with on(state) as servers:
+            found = await resolved(servers, "docs")
+            late = await call(servers, found, "echo", total_s=0.0)
+        assert server.book.runs["echo"] == 0
+    assert isinstance(late, Failure)
+    assert (late.kind, late.sent) == (FailureKind.TIMEOUT, False)
+
+
+async def test_a_secret_that_went_away_while_its_token_was_refused_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_secrets, "KEPT_S", 0.0)
+    state = world()
+    file = tmp_path / "secret"
+    file.write_text("the-clients-secret")
+
+    class Nobody(set[str]):
+        def __contains__(self, bearer: object) -> bool:
+            file.unlink(missing_ok=True)
+            return False
+
+    async with recorded(Nobody()) as server:
+        auth = {
+            "kind": "client_credentials",
+            "token_url": server.issuer,
+            "client_id": "node",
+            "client_secret": f"file:{file}",
+        }
+        define(state, "docs", server.url, auth=auth)
+        async with on(state) as servers:
+            found = await resolved(servers, "docs")
+            outcome = await call(servers, found)
+    assert isinstance(outcome, Failure)
+    assert outcome.outcome == "auth"

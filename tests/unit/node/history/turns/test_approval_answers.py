@@ -254,3 +254,25 @@ async def test_without_its_store_nothing_can_be_promised() -> None:
     nodes.world(0).keeper.store.reserve_key = away  # type: ignore[method-assign]  # it is away
     error = await nodes.answers(0, input=answer_to(item["id"]), previous_response_id=first)
     assert (code_of(error), nodes.ran) == ("store_unavailable", [])
+
+
+async def test_who_is_cut_while_the_store_reserves_gives_its_answer_back() -> None:
+    nodes = ApprovingNodes(MemoryStore(Bounds(), lambda: 0))
+    first, item = await nodes.asked()
+    store = nodes.world(0).keeper.store
+    reserve, reserved = store.reserve_key, asyncio.Event()
+
+    async def slow(*asked: Any, **named: Any) -> Any:
+        await reserve(*asked, **named)
+        reserved.set()
+        await asyncio.Event().wait()
+
+    store.reserve_key = slow  # type: ignore[method-assign]  # its answer is late
+    body = {"input": answer_to(item["id"]), "previous_response_id": first}
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        cut = group.create_task(nodes.made(0, **body))
+        await reserved.wait()
+        cut.cancel()
+    store.reserve_key = reserve  # type: ignore[method-assign]  # it answers again
+    assert (await nodes.made(0, **body)).failure is None
+    assert nodes.ran == [item["id"]]

@@ -181,7 +181,15 @@ def test_a_picture_is_made() -> None:
     assert result.outputs == ({"type": "image", "url": f"data:image/png;base64,{PNG}"},)
     none = read_builtin("image_generation", {}, arguments, CallResult())
     assert none.text == "tool failed: the server's answer has no picture"
-    assert none.error is not None
+
+
+def test_of_a_picture_elsewhere_a_model_is_shown_the_address() -> None:
+    told = read_builtin(
+        "image_generation", {}, "{}", CallResult(structured=b'{"url":"https://a.org/cat.png"}')
+    )
+    assert told.text == (
+        "Made, and not shown yet: tell the user its address: [https://a.org/cat.png]"
+    )
 
 
 def test_a_result_of_another_kind_is_a_text() -> None:

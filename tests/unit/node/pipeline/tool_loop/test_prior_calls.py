@@ -1,10 +1,21 @@
 """Prior calls: approved, refused and open ones are seen to before the model speaks."""
 
+import asyncio
 from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.core.generation.events import BlockStart, Delta, Event, Fail, Listed, RunEnd
-from smg_node.core.generation.request import ToolCall, Turn
+from smg_node.core.generation.events import (
+    Begin,
+    BlockEnd,
+    BlockStart,
+    Delta,
+    Event,
+    Fail,
+    Listed,
+    RunEnd,
+    RunStart,
+)
+from smg_node.core.generation.request import Sampling, ToolCall, Turn
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import (
     ApprovalRule,
@@ -13,7 +24,19 @@ from smg_node.core.generation.tool_serving import (
     OpenToolCall,
     ToolServing,
 )
-from support.mcp.loop_world import Model, Servers, heard, request, said, speech
+from smg_node.mcp.tool_servers import CallOptions
+from smg_node.mcp.tools.tool_result import CallResult
+from support.mcp.loop_world import (
+    CONTEXT,
+    Listener,
+    Model,
+    Servers,
+    heard,
+    loop,
+    request,
+    said,
+    speech,
+)
 
 # The first run is let in and left again; the second one is the first pass.
 
@@ -111,6 +134,48 @@ async def test_what_has_run_is_told_even_if_the_model_never_speaks() -> None:
     assert len(servers.ran) == 1
     assert len(listener.of(RunEnd)) == 1
     assert isinstance(listener.events[-1], Fail)
+
+
+async def test_a_call_is_told_of_while_it_runs() -> None:
+    told, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work(_tool: str, _arguments: str, _options: CallOptions) -> CallResult:
+        told.set()
+        await go_on.wait()
+        return CallResult(({"type": "text", "text": "dropped"},))
+
+    model, listener = Model(speech(said("done"))), Listener()
+    asked = request(answered(ApprovedCall("m1", "w", "drop", "{}")), sampling=Sampling(top_p=0.5))
+    run = loop(model, Servers(W, work)).start("responses", asked, CONTEXT)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        group.create_task(run.tell(listener.receive))
+        await told.wait()
+        kinds = [type(event) for event in listener.events]
+        assert kinds == [Begin, Listed, BlockStart, Delta, BlockEnd, RunStart]
+        go_on.set()
+    [begin] = listener.of(Begin)
+    assert (begin.model, begin.top_p) == ("m", 0.5)
+    assert listener.text() == "done"
+
+
+async def test_a_call_that_is_cut_off_is_told_to_be() -> None:
+    told, listener = asyncio.Event(), Listener()
+
+    async def work(_tool: str, _arguments: str, options: CallOptions) -> CallResult:
+        assert options.sending is not None
+        options.sending()
+        told.set()
+        await asyncio.Event().wait()
+        raise AssertionError("it is never over")
+
+    asked = request(answered(ApprovedCall("m1", "w", "drop", "{}")))
+    run = loop(Model(), Servers(W, work)).start("responses", asked, CONTEXT)
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        task = group.create_task(run.tell(listener.receive))
+        await told.wait()
+        task.cancel()
+    [result] = listener.results()
+    assert result.cut
 
 
 async def test_nothing_runs_for_whom_admission_refuses() -> None:

@@ -9,6 +9,7 @@ import pytest
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.event_grammar import Grammar
 from smg_node.core.generation.events import Event, RunEnd, RunNote
+from smg_node.core.generation.tool_serving import ApprovedCall
 from smg_node.mcp.failures import Failure, lost
 from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.tool_servers import CallOptions
@@ -67,6 +68,26 @@ async def test_a_run_that_is_left_gives_back_what_it_entered_with() -> None:
     await run.enter()
     run.leave()
     assert model.runs[0].left == 1
+
+
+async def test_who_goes_while_earlier_calls_run_gives_back_what_was_entered_with() -> None:
+    async def stuck(tool: str, arguments: str, options: CallOptions) -> CallResult:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    begun = asyncio.Event()
+    model, servers = two_passes(), Servers(W, stuck)
+    approved = ApprovedCall("mcpr_1", "w", "weather", "{}")
+    asked = request(serving("w", answered=(approved,), approvals=True))
+    run = loop(model, servers).start("responses", asked, CONTEXT)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        task = group.create_task(run.tell(Listener().receive))
+        await begun.wait()
+        task.cancel()
+    assert task.cancelled()
+    assert servers.open == 0
+    assert [(one.entered, one.left) for one in model.runs] == [(1, 1)]
 
 
 async def test_later_passes_are_known_by_other_ids() -> None:

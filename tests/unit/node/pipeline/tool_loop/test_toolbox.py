@@ -48,6 +48,16 @@ async def test_a_server_that_is_away_is_told_and_the_others_go_on() -> None:
     assert listener.reason() == "stop"
 
 
+async def test_an_api_that_shows_no_lists_names_a_server_that_is_away_as_ignored() -> None:
+    servers = Servers(TWO)
+    servers.failing["a"] = bare_status(401)
+    for dialect, ignored in (("chat", ("tools[0].a",)), ("responses", ())):
+        run = loop(Model(), servers).start(dialect, request(serving("a", "b")), CONTEXT)
+        await run.enter()
+        assert run.ignored == ignored
+        run.leave()
+
+
 async def test_a_required_server_that_is_away_fails_the_request() -> None:
     servers = Servers(TWO, specs={"a": {"required": True}})
     servers.failing["a"] = bare_status(503)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.generation.events import BlockStart, RunEnd, RunStart
+from smg_node.core.generation.events import BlockStart, Fail, RunEnd, RunStart
 from smg_node.core.generation.request import ToolChoice
 from smg_node.core.generation.tool_serving import (
     ApprovalRule,
@@ -102,6 +102,33 @@ async def test_nobody_is_forced_to_call_what_cannot_be_had() -> None:
 async def test_none_stays_none() -> None:
     model = Model(speech(said("done")))
     await heard(model, Servers(W), request(serving("w"), choice=ToolChoice("none")))
+    assert model.prompt(0).choice.mode == "none"
+
+
+async def test_what_is_called_against_none_is_not_run() -> None:
+    model = Model(speech(calls("weather")), speech(said("well")))
+    servers = Servers(W)
+    listener = await heard(model, servers, request(serving("w"), choice=ToolChoice("none")))
+    assert not servers.ran
+    assert "does not allow" in listener.results()[0].text
+
+
+async def test_a_choice_of_a_tool_that_its_servers_do_not_have_is_refused() -> None:
+    model = Model(speech(said("done")))
+    choice = ToolChoice("required", allowed=())
+    nobody = ToolServing(
+        (AskedServer("w"), AskedServer("v")),
+        choice=ServedChoice((ChosenTool("w", "fly"), ChosenTool("v", "fly"))),
+    )
+    servers = Servers({**W, "v": ["swim"]})
+    listener = await heard(model, servers, request(nobody, choice=choice))
+    (failed,) = listener.of(Fail)
+    assert (failed.error.where, failed.error.message) == (
+        "tool_choice",
+        "there is no tool called 'fly'",
+    )
+    servers.failing["v"] = lost("no route", sent=False)
+    await heard(model, servers, request(nobody, choice=choice))
     assert model.prompt(0).choice.mode == "none"
 
 

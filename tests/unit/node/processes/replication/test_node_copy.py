@@ -7,7 +7,6 @@ import pytest
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.security.ring_key import RingKey
 from smg_mesh.shared import CacheRow, LimitRule, Shared, StateError, WorkerSpec
-from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.cluster.mcp.server_service import ClusterServers
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.processes.ipc.control_bus import Bus
@@ -16,7 +15,7 @@ from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, w
 from smg_node.processes.replication.state_messages import CACHE_ROWS, STICK, Node
 from smg_node.processes.replication.state_publisher import CACHE_ROWS_MAX, Publishing
 from smg_node.system_clock import SystemClock
-from support.mcp.tool_desks import Maker
+from support.mcp.tool_desks import shared_servers
 from support.mesh.shared_state_members import make_shared
 
 
@@ -176,10 +175,7 @@ async def test_a_new_link_takes_back_what_is_gone_meanwhile(world: World) -> Non
 
 async def test_servers_of_tools_come_with_their_secrets_opened_and_go_again(world: World) -> None:
     shared, copy = world.shared, world.copy
-    here, there = (
-        LazyToolServers("", state, Maker(), world.clock.monotonic_s, dynamic=False)
-        for state in (shared, copy)
-    )
+    here, there = shared_servers(shared), shared_servers(copy)
     service = ClusterServers(here, shared.providers, shared.seal, world.clock)
     world.wire.link()
     assert not there.has()

@@ -181,9 +181,8 @@ class OpenImage(OpenBuiltin):
     def _values(self, status: str, result: RunResult) -> dict[str, Any]:
         # There is no word for one that is incomplete.
         values = self._head("failed" if status == "incomplete" else status)
-        block = next((one for one in result.content if one.get("type") == "image"), None)
-        values["result"] = None if block is None else block.get("data")
-        kind = "" if block is None else str(block.get("mimeType", ""))
+        kind, encoded = _picture_of(result)
+        values["result"] = encoded or None
         form = kind.removeprefix("image/")
         if form in ("png", "webp", "jpeg", "gif"):
             values["output_format"] = form
@@ -191,6 +190,19 @@ class OpenImage(OpenBuiltin):
         if type(revised) is str:
             values["revised_prompt"] = revised
         return values
+
+
+def _picture_of(result: RunResult) -> tuple[str, str]:
+    """Return the type of the first picture that a result holds and the picture in base64, "" where there is none."""
+    for one in result.content:
+        if one.get("type") == "image":
+            return str(one.get("mimeType", "")), str(one.get("data", ""))
+    for one in result.outputs:
+        # Servers also say it in JSON, where it is found by what reads results.
+        head, _, encoded = str(one.get("url", "")).partition(";base64,")
+        if encoded:
+            return head.removeprefix("data:"), encoded
+    return "", ""
 
 
 class OpenToolSearch(OpenBuiltin):

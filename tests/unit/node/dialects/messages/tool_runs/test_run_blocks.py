@@ -116,6 +116,17 @@ def test_the_frames_of_a_run_are_a_call_in_deltas_and_a_whole_result() -> None:
     assert shown[5]["content_block"]["content"] == [{"type": "text", "text": "found"}]
 
 
+def test_a_call_is_told_whole_when_its_run_starts() -> None:
+    begin, *started, end = answer(*ran(FIND, RunResult("found")))[:6]
+    one = presenter()
+    shown = frames(one.frames([begin, *started]))
+    assert [each["type"] for each in shown[-2:]] == ["content_block_delta", "content_block_stop"]
+    pieces = [each["delta"]["partial_json"] for each in shown if "delta" in each]
+    assert "".join(pieces) == '{"q":"a"}'
+    (result, _) = frames(one.frames([end]))
+    assert result["content_block"]["type"] == "mcp_tool_result"
+
+
 @pytest.mark.parametrize(
     "result",
     [
@@ -154,6 +165,11 @@ def test_a_search_shows_what_it_found_and_carries_what_the_model_saw() -> None:
     assert (second["url"], second["page_age"]) == ("https://b.test", None)
     assert SEALS.opened(sealed, tenant="t", model=SEALED_RESULTS) == "[1] A"
     assert told["usage"]["server_tool_use"] == {"web_search_requests": 1, "web_fetch_requests": 0}
+
+
+def test_a_search_that_failed_is_no_use() -> None:
+    told = message(answer(*ran(ToolOwner("web", "s", "web_search"), RunResult("x", OWN))))
+    assert "server_tool_use" not in told["usage"] or told["usage"]["server_tool_use"] is None
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ def shown(order: RunOrder, *events: list[Event]) -> str:
             match event:
                 case BlockStart():
                     told += f"{event.kind[0]}{event.block} "
+                case RunStart():
+                    assert told.endswith(f"c{event.block} ")
                 case RunEnd():
                     told += f"!{event.block} "
                 case Finish() | Fail():

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.mcp.server_spec import ServerSpec
 from support.http.http_node import node
 from support.http.raw_http import ask, connect, until
@@ -136,6 +137,29 @@ async def test_a_batch_is_answered_by_a_list_without_its_notifications() -> None
         assert server.book.runs["echo"] == 1
     assert [(one["id"], "result" in one) for one in response.json()] == [(1, True), ("b", False)]
     assert (quiet.status, quiet.body) == (202, b"")
+
+
+async def test_each_call_of_a_batch_is_a_run_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [
+        {"jsonrpc": "2.0", "id": id_, "method": "tools/call", "params": {"name": f"s__{tool}"}}
+        for id_, tool in enumerate(("echo", "slow", "echo"))
+    ]
+    sent = {"content-type": "application/json", "mcp-protocol-version": "2025-03-26"}
+    async with world() as (at, server, tools):
+        made = tools.call
+
+        async def limited(server: Any, tool: str, *rest: Any) -> Any:
+            if tool == "slow":
+                raise SmgError(ErrorKind.RATE_LIMITED, "100 a day are used up")
+            return await made(server, tool, *rest)
+
+        monkeypatch.setattr(tools, "call", limited)
+        response = await ask(at.port, "POST", "/mcp", json.dumps(calls).encode(), sent)
+        assert server.book.runs["echo"] == 2
+    results = [one["result"] for one in response.json()]
+    assert [one.get("isError", False) for one in results] == [False, True, False]
+    assert results[1]["content"][0]["text"] == "not run: 100 a day are used up"
+    assert len({call[3].key for call in tools.calls}) == 2
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,15 @@ def test_an_image_is_shown_as_base64() -> None:
     assert (item["result"], item["output_format"]) == ("AA==", "png")
 
 
+def test_an_image_that_a_server_says_in_json_is_shown_too() -> None:
+    pictures = ({"type": "image", "url": "data:image/webp;base64,UklGRg=="},)
+    drawn = RunResult("Made", content=({"type": "text", "text": "{}"},), outputs=pictures)
+    _, item = told_of(ToolOwner("art", "draw", "image_generation"), drawn)
+    assert (item["result"], item["output_format"]) == ("UklGRg==", "webp")
+    at = RunResult("Made", outputs=({"type": "image", "url": "https://a.org/cat.png"},))
+    assert told_of(ToolOwner("art", "draw", "image_generation"), at)[1]["result"] is None
+
+
 def test_a_search_for_tools_is_followed_by_what_it_has_found() -> None:
     told = told_whole(whole(owned(ToolOwner("", "tool_search", "tool_search")), run()))
     call, output = items(checked(told))
