@@ -29,7 +29,11 @@ def tool_servers(settings: Settings, base: Base, shared: DefinitionState) -> Laz
     def make() -> "LiveServers":
         from smg_node.wiring.mcp_servers import live_servers
 
-        return live_servers(settings, base, shared, servers.accounts)
+        return live_servers(settings, base, shared, accounts)
+
+    def accounts() -> "RunAccounts | None":
+        # Looked up late: a node's own file is read before anything is charged.
+        return None if servers.accounts is None else servers.accounts()
 
     mcp = settings.mcp
     servers = LazyToolServers(shared, make, own=mcp.file is not None, dynamic=mcp.dynamic != "off")

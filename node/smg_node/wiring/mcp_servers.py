@@ -24,7 +24,7 @@ def live_servers(
     settings: Settings,
     base: Base,
     shared: DefinitionState,
-    accounts: Callable[[], RunAccounts] | None,
+    accounts: Callable[[], RunAccounts | None],
 ) -> LiveServers:
     """Return the servers of a process; nothing is opened yet."""
     maker = _Maker(settings, base)

@@ -90,3 +90,22 @@ def test_a_program_is_no_definition_of_the_cluster(tmp_path: Path) -> None:
     assert (refused.status, refused.error["param"]) == (400, "command")
     assert (removed.status, "own file" in removed.error["message"]) == (404, True)
     assert not (tmp_path / "hurt").exists()
+
+
+def test_runs_of_a_nodes_own_server_are_limited_and_counted(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.json"
+    with mesh_node(tmp_path / "node", flags(tmp_path, counts)) as node:
+        rule = {"amounts": [{"unit": "requests", "amount": 0, "window": "day"}], "mode": "strict"}
+        path = "/v1/cluster/limits/tool=local%2Fadd"
+        assert called(node, "echo", text="hi").status == 200
+        made = call(node, "PUT", path, rule, {"if-match": "*"})
+        assert made.status in (200, 201), made
+        until(lambda: called(node, "add", a=1, b=2).status != 200, "limited")
+        before = json.loads(counts.read_text())["runs"]
+        refused = called(node, "add", a=1, b=2)
+        usage = node.get("/v1/cluster/usage?by=tool")["rows"]
+    assert "the limit of tool=local/add is used up" in refused.error["message"]
+    assert json.loads(counts.read_text())["runs"] == before
+    assert {one["tool"]: one["tool_runs"] for one in usage} == {
+        f"local/{tool}": runs for tool, runs in before.items()
+    }

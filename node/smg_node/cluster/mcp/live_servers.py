@@ -42,7 +42,7 @@ class ServersMaker(Protocol):
 class LiveServers:
     """Servers of one process. `own` is what its file says, as JSON, "" without one.
 
-    `accounts` makes what runs are charged to and counted in, None where nothing is.
+    `accounts` returns what runs are charged to and counted in, None for nothing.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class LiveServers:
         shared: DefinitionState,
         maker: ServersMaker,
         monotonic_s: Callable[[], float],
-        accounts: "Callable[[], RunAccounts] | None" = None,
+        accounts: "Callable[[], RunAccounts | None]" = lambda: None,
     ) -> None:
         self._own_text = own
         self._shared = shared
@@ -87,8 +87,7 @@ class LiveServers:
         """Return the servers, whether or not there are any by now."""
         if self._servers is None:
             self._servers = self._maker.servers(self.read, self._open_pool, self._sessions)
-            if self._accounts is not None:
-                self._servers.accounts = self._accounts()
+            self._servers.accounts = self._accounts()
         return self._servers
 
     def read(self) -> Definitions:
