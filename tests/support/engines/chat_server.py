@@ -72,8 +72,8 @@ def _called(body: dict[str, Any]) -> str:
 
 
 @contextmanager
-def running_chat_server() -> Iterator[ChatServer]:
-    server = ChatServer()
+def running_chat_server(server: ChatServer | None = None) -> Iterator[ChatServer]:
+    server = server or ChatServer()
 
     class Talk(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there

@@ -168,7 +168,15 @@ class ToolLoopRun:
         )
         model = self._request.model
         runs = ToolRuns(
-            parts, toolbox, ledger, outlet, self._context, self._id, model, plan.searched_clients()
+            parts,
+            toolbox,
+            ledger,
+            outlet,
+            self._context,
+            self._id,
+            model,
+            plan.searched_clients(),
+            serving.gate,
         )
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = parts.options().rounds_max
@@ -196,6 +204,9 @@ class ToolLoopRun:
             return 0
         assert self._toolbox is not None, "a plan is made of it"
         prior = PriorCalls(serving, self._toolbox.catalog, ledger)
+        if prior.runs and serving.gate is not None and serving.gate.waits:
+            # What is run has to be kept before, and nothing is kept of an answer that has not begun.
+            outlet.say(outlet.begin([self._bare_begin(), *self._toolbox.listed]))
         try:
             async with asyncio.TaskGroup() as group:
                 for called in prior.calls:
@@ -243,12 +254,15 @@ class ToolLoopRun:
         self._ignored = (*self._ignored, *told)
         return [stream.begin, *stream.echoes, *toolbox.listed]
 
+    def _bare_begin(self) -> Begin:
+        """Return the beginning of an answer before any pass of it has begun."""
+        now_s = self._parts.clock.now_ms() // 1000
+        return Begin(self._id, self._request.model, now_s, 0)
+
     def _failed(self, outlet: LoopOutlet, failure: SmgError) -> None:
         """Say that the answer has failed; what was run before it began is told all the same."""
         if not outlet.begun and outlet.has_kept:
-            now_s = self._parts.clock.now_ms() // 1000
-            begin = Begin(self._id, self._request.model, now_s, 0)
-            outlet.fail([*outlet.begin([begin]), Fail(failure)])
+            outlet.fail([*outlet.begin([self._bare_begin()]), Fail(failure)])
             return
         outlet.fail([Fail(failure)])
 
