@@ -24,15 +24,17 @@ from support.http.stream_client import WAIT_S, Heard, ask, get, hear
 from support.mcp.counting_process import counting_server, counts_of
 from support.processes.forked_nodes import Nursery, nursery
 from support.processes.node import RunningNode
-from support.processes.node_crashes import Scene, Stock, scene
+from support.processes.node_crashes import Scene, Stock, mesh_flags, scene
 
 CALLS: Final = 2
 SLOW_S: Final = 0.3
 """So long a tool takes."""
-LIFE_S: Final = 1.6
+LIFE_S: Final = 1.3
 """So long an answer takes, about: with a killing at any moment of that none of its stages is left out."""
 _PAUSE_S: Final = 0.03
 KINDS: Final = ("background", "background", "background", "resumable", "resumable", "unstored")
+LABELS: Final = {"once": 1, "twice": 2}
+"""Servers, and how often a call of theirs may run."""
 _LOOK_S: Final = 0.05
 _CALLED: Final = ("failed", "completed")
 
@@ -69,6 +71,7 @@ class Told:
 
     name: str
     kind: str
+    label: str = "once"
     client: Heard = field(default_factory=Heard)
     id: str = ""
     shown: dict[str, Any] | None = None
@@ -91,49 +94,50 @@ class Tally:
 class Killing:
     """Nodes over one store, two servers of tools, and those that are killed."""
 
-    url: str
+    urls: Mapping[str, str]
     scene: Scene
     definitions: Path
 
-    def round(self, seed: int, *, count: int, label: str, runs_max: int) -> Tally:
+    def round(self, seed: int, *, count: int) -> Tally:
         """Kill a node that makes so many answers, all at moments of their own; check what is said of each."""
         chance = random.Random(seed)
         grace = ("--responses.resume-grace-s", "30", "--mcp", str(self.definitions))
         doomed = self.scene.nursery.raise_node(
-            f"{self.scene.store}-{label}-{seed}",
+            f"{self.scene.store}-killed-{seed}",
             *self.scene.flags,
-            *_joining(self.scene),
+            *mesh_flags(self.scene.joins),
             *grace,
             lease_s=self.scene.lease_s,
         )
         node = doomed.up()
-        # The first of all opens the server.
-        self._made(node, Told(f"{seed}-first", "unstored"), label)
-        told = [Told(f"{seed}-{at}", chance.choice(KINDS)) for at in range(count)]
+        told = [
+            Told(f"{seed}-{at}", chance.choice(KINDS), "twice" if at % 3 == 2 else "once")
+            for at in range(count)
+        ]
         ages = sorted((chance.uniform(0, LIFE_S) for _ in told), reverse=True)
         with ThreadPoolExecutor(count) as threads:
             made: list[Future[None]] = []
             began_s = time.monotonic()
             for one, age_s in zip(told, ages, strict=True):
                 time.sleep(max(0.0, began_s + LIFE_S - age_s - time.monotonic()))
-                made.append(threads.submit(self._made, node, one, label))
+                made.append(threads.submit(self._made, node, one))
             time.sleep(max(0.0, began_s + LIFE_S - time.monotonic()))
             doomed.kill()
             for asked in made:
                 asked.result(WAIT_S)
             list(threads.map(self._ended, told))
         tally = Tally()
-        marks: Mapping[str, int] = counts_of(self.url)["marks"]
+        marks = {label: counts_of(url)["marks"] for label, url in self.urls.items()}
         for one in told:
-            _check(one, marks, runs_max, tally)
+            _check(one, marks[one.label], LABELS[one.label], tally)
         return tally
 
-    def _made(self, node: RunningNode, told: Told, label: str) -> None:
+    def _made(self, node: RunningNode, told: Told) -> None:
         body = {
             "model": MODEL,
             "input": told.name,
             "max_tool_calls": CALLS,
-            "tools": [{"type": "mcp", "server_label": label, "require_approval": "never"}],
+            "tools": [{"type": "mcp", "server_label": told.label, "require_approval": "never"}],
         }
         if told.kind == "background":
             _, shown = ask(node, "POST", "/v1/responses", {**body, "background": True})
@@ -216,28 +220,24 @@ def _is_whole(arguments: str) -> bool:
         return False
 
 
-def _joining(scene: Scene) -> Sequence[str]:
-    from support.processes.node_crashes import mesh_flags
-
-    return mesh_flags(scene.joins)
-
-
 @contextmanager
 def killing(folder: Path, store: str) -> Iterator[Killing]:
     """Run a store, a node that lives on, a model, and a server that counts."""
     with (
         running_chat_server(CallingModel()) as model,
-        counting_server(folder / "tools") as url,
+        counting_server(folder / "once") as once,
+        # Every other call runs, and its answer is lost on the way.
+        counting_server(folder / "twice", "--fault", "reset:every=2") as twice,
         nursery(folder / "nodes") as raised,
         _scene(folder, model.url, raised, store) as one,
     ):
         definitions = folder / "servers.yaml"
         servers = {
-            "once": {"url": url, "replay": "never"},
-            "twice": {"url": url, "replay": "always"},
+            "once": {"url": once, "replay": "never"},
+            "twice": {"url": twice, "replay": "always"},
         }
         definitions.write_text(json.dumps({"servers": servers}))
-        yield Killing(url, one, definitions)
+        yield Killing({"once": once, "twice": twice}, one, definitions)
 
 
 @contextmanager
