@@ -13,6 +13,8 @@ class Book:
         """Requests by method, whatever became of them."""
         self.runs: Counter[str] = Counter()
         """Tools that were run to their end."""
+        self.marks: Counter[str] = Counter()
+        """Runs that were begun, by their argument `mark`, of those that have one."""
         self.cancelled = 0
         self.connections = 0
         self.deleted = 0
@@ -24,6 +26,12 @@ class Book:
         """What clients answered to requests of the server."""
         self.sessions: dict[str, str] = {}
         """Session ids and their revisions."""
+
+    def begin(self, arguments: Mapping[str, Any]) -> None:
+        """Count a run that begins, if it is marked."""
+        mark = arguments.get("mark")
+        if type(mark) is str:
+            self.marks[mark] += 1
 
     def open_session(self, revision: str) -> str:
         """Return the id of a new session."""
@@ -41,6 +49,7 @@ class Book:
         return {
             "methods": dict(self.methods),
             "runs": dict(self.runs),
+            "marks": dict(self.marks),
             "cancelled": self.cancelled,
             "connections": self.connections,
             "opened": self.opened,

@@ -133,6 +133,7 @@ class Conversation:
     async def _run(
         self, tool: ServerTool, arguments: Mapping[str, Any], progress: Progress, *, modern: bool
     ) -> dict[str, Any]:
+        self._book.begin(arguments)
         result = await tool.run(arguments, progress)
         self._book.runs[tool.name] += 1
         return {"resultType": "complete", **result} if modern else result

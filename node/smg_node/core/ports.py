@@ -1,5 +1,6 @@
 """Ports of pure code to the world: clock and random numbers, always passed as arguments."""
 
+from collections.abc import Awaitable
 from typing import Protocol
 
 
@@ -24,4 +25,17 @@ class Rng(Protocol):
 
     def random(self) -> float:
         """Return a float in [0, 1)."""
+        ...
+
+
+class SendGate(Protocol):
+    """Gate before the first byte of a run: another node must be able to find out that there is one."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything has to be kept at all."""
+        ...
+
+    def passed(self, block: int) -> Awaitable[bool]:
+        """Return when what was said of the call in this block is kept; false where it never will be."""
         ...

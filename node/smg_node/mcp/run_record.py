@@ -24,6 +24,7 @@ _MAY: Final = "may have run"
 NOT_REPEATED: Final = "it was not repeated"
 MAY_HAVE_RUN: Final = f"{_MAY}, not repeated"
 MAY_HAVE_RUN_TWICE: Final = "sent twice, may have run"
+SENDS_MAX: Final = 2
 UNANSWERED: Final = (FailureKind.LOST, FailureKind.TIMEOUT)
 
 
@@ -34,13 +35,16 @@ def may_repeat(spec: ServerSpec, hints: Hints) -> bool:
     return spec.replay == "always"
 
 
-def recovery(state: RunState, *, repeats: bool) -> Recovery:
-    """Return what to do with a run whose node died, or whose record is found; `repeats` as by `may_repeat`."""
+def recovery(state: RunState, *, repeats: bool, sends: int = 1) -> Recovery:
+    """Return what to do with a run whose node died, or whose record is found; `repeats` as by `may_repeat`.
+
+    `sends` is how often it was sent by now: its own node may have sent it again already, and there is no third time.
+    """
     match state:
         case "meant":
             return "run"
         case "sent":
-            return "repeat" if repeats else "give_up"
+            return "repeat" if repeats and sends < SENDS_MAX else "give_up"
         case "done":
             return "show"
 

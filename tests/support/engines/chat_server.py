@@ -72,8 +72,8 @@ def _called(body: dict[str, Any]) -> str:
 
 
 @contextmanager
-def running_chat_server() -> Iterator[ChatServer]:
-    server = ChatServer()
+def running_chat_server(given: ChatServer | None = None) -> Iterator[ChatServer]:
+    server = ChatServer() if given is None else given
 
     class Talk(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from smg_node.core.generation.tool_owner import ToolOwner
+from smg_node.core.ports import SendGate
 
 BuiltinKind: TypeAlias = Literal[
     "web_search",
@@ -137,7 +138,8 @@ class ToolServing(msgspec.Struct, frozen=True):
     `approvals`: its API can ask for approval. `stored`: the answer is kept, so that any node can go on with it.
     `open_calls` are calls of ours without a result at the end of the context, which are run before any pass.
     `choice` is None where the tool choice says nothing of tools of ours. `found` are names of deferred tools, as the
-    model knows them, that a search of the context has found: they stay callable.
+    model knows them, that a search of the context has found: they stay callable. `gate` is passed before anything is
+    sent to a server; None where nobody else can end the answer.
     """
 
     servers: tuple[AskedServer, ...] = ()
@@ -150,6 +152,7 @@ class ToolServing(msgspec.Struct, frozen=True):
     open_calls: tuple["OpenToolCall", ...] = ()
     choice: ServedChoice | None = None
     found: tuple[str, ...] = ()
+    gate: SendGate | None = None
 
     def __repr__(self) -> str:
         return f"ToolServing({self.servers!r}, {self.builtins!r})"

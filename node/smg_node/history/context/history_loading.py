@@ -94,12 +94,18 @@ def _with_history(ask: ResponseRequest, history: Sequence[ItemDoc]) -> ResponseR
 
 
 def _in_thread(ask: ResponseRequest, thread: str) -> ResponseRequest:
-    """Return the request with what its servers of tools know its conversation by; nothing for one that stands alone."""
+    """Return the request with what its servers of tools know its conversation by; nothing for one that stands alone.
+
+    One that is stored gets the gate that its runs have to pass.
+    """
     serving = ask.serving
     if serving is None or not (ask.store or ask.previous_response_id or ask.conversation_id):
         return ask
+    from smg_node.history.context.logged_calls import LoggedCalls
+
     servers = tuple(structs.replace(server, thread=thread) for server in serving.servers)
-    return replace(ask, serving=structs.replace(serving, servers=servers))
+    gate = LoggedCalls() if ask.store else None
+    return replace(ask, serving=structs.replace(serving, servers=servers, gate=gate))
 
 
 class HistoryLoader:

@@ -122,6 +122,8 @@ class RegisteredRun:
             flush_s=pace.flush_s,
             followed_flush_s=pace.followed_flush_s,
         )
+        if made.calls is not None:
+            made.calls.wait_for(self.log.kept)
         self._stopped: FinalStatus | None = None
         self._generating: asyncio.Task[None] | None = None
         self._shown: bytes | None = None
@@ -350,6 +352,8 @@ class RegisteredRun:
 
     def _over(self) -> None:
         """Wake all waiters, however it ended."""
+        if self.made.calls is not None:
+            self.made.calls.close()
         # If it was stopped before it began, it still has what let it in.
         self.made.generation.leave()
         self.made.entry.lost()

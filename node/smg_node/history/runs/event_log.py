@@ -79,6 +79,8 @@ class RunLog:
         self._tail: Final = Tail(kept_bytes_max=KEPT_BYTES_MAX)
         self._said_s = 0.0
         self._hurried = False
+        self._wanted = -1
+        """The number of the last event that somebody waits for."""
         self._over = False
         self._prod: Final = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
@@ -149,6 +151,15 @@ class RunLog:
         while self._tail.new_bytes and self.refused is None:
             await self._news()
 
+    async def kept(self) -> bool:
+        """Return when all that was said by now is in the log; false if it never will be."""
+        last = self._tail.last
+        self._wanted = max(self._wanted, last)
+        self._prod.set()
+        while self._tail.durable < last and self.refused is None and not self._over:
+            await self._news()
+        return self._tail.durable >= last and self.refused is None
+
     def finish(self, end: NumberedEvent | None, *, unwritten: bool = False) -> None:
         """Record that the run is over, with its terminal event: None if another owner sends that.
 
@@ -173,7 +184,8 @@ class RunLog:
         while True:
             wait_s: float | None = None
             if self._tail.new_bytes:
-                soon = self._hurried or self._tail.new_bytes >= PIECE_BYTES
+                soon = self._hurried or self._wanted > self._tail.durable
+                soon = soon or self._tail.new_bytes >= PIECE_BYTES
                 patience_s = self._followed_flush_s if self._tail.waited_for else self._flush_s
                 wait_s = 0.0 if soon else self._said_s + patience_s - self._now_s()
                 if wait_s <= 0:

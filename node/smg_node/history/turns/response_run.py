@@ -16,6 +16,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import Begin, Event
@@ -32,6 +33,9 @@ from smg_node.history.turns.turn_record import turn_of
 from smg_node.pipeline.generation.run_interface import Run
 from smg_storage.errors import StoreError
 from smg_storage.records import Access, Turn
+
+if TYPE_CHECKING:
+    from smg_node.history.context.logged_calls import LoggedCalls
 
 _log = logging.getLogger("smg_node.history")
 
@@ -115,6 +119,13 @@ class ResponseRun:
         """Whether anything of its answer is finished."""
         return bool(self.teller.output())
 
+    @property
+    def calls(self) -> "LoggedCalls | None":
+        """The gate of its runs of tools; None where there are none."""
+        serving = self.wish.serving
+        # It was made when its history was loaded.
+        return None if serving is None else cast("LoggedCalls | None", serving.gate)
+
     def body(self) -> bytes:
         """Return the whole response object as it is now."""
         return self.teller.response()
@@ -140,6 +151,7 @@ class ResponseRun:
     async def generated(self) -> AsyncGenerator[Sequence[NumberedEvent], None]:
         """Yield the events of the generation, without those that end it."""
         self.entry.start()
+        calls = self.calls
         async with aclosing(events_of(self.generation)) as batches:
             async for events in batches:
                 self._look_at(events)
@@ -154,6 +166,8 @@ class ResponseRun:
                 self._tell(told)
                 self._published = self._published or bool(told)
                 yield told
+                if calls is not None:
+                    calls.heard(events)
 
     def _look_at(self, events: Sequence[Event]) -> None:
         first = events[0]

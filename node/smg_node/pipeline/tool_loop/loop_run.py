@@ -177,7 +177,15 @@ class ToolLoopRun:
         )
         model = self._request.model
         runs = ToolRuns(
-            parts, toolbox, ledger, outlet, self._context, self._id, model, plan.searched_clients()
+            parts,
+            toolbox,
+            ledger,
+            outlet,
+            self._context,
+            self._id,
+            model,
+            plan.searched_clients(),
+            serving.gate,
         )
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = parts.options().rounds_max

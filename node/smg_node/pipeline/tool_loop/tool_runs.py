@@ -14,6 +14,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Event, RunEnd, RunNote, RunStart
 from smg_node.core.generation.tool_serving import RunResult, Source
 from smg_node.core.journey import Ran
+from smg_node.core.ports import SendGate
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.catalog.arguments import server_arguments, shown_schema
 from smg_node.mcp.catalog.catalog import OfferedTool
@@ -35,6 +36,7 @@ NOTES_MAX: Final = 256
 _NOTE_CHARACTERS_MAX: Final = 500
 _TRACE: Final = ("traceparent", "tracestate")
 CIRCLE: Final = "the same call was made twice already; its results are above"
+UNKEPT: Final = "nothing can be kept of it now, so that it could be lost, or run twice"
 INCOMPLETE: Final = "the answer ended in the middle of its arguments"
 
 
@@ -52,7 +54,10 @@ class _OpenRun:
 
 
 class ToolRuns:
-    """Runs of one answer. `answer_id` begins their keys, `model` makes the calls; `client_tools` may be found by a search as well."""
+    """Runs of one answer. `answer_id` begins their keys, `model` makes the calls; `client_tools` may be found by a search as well.
+
+    `gate` is passed before anything is sent.
+    """
 
     def __init__(
         self,
@@ -64,6 +69,7 @@ class ToolRuns:
         answer_id: str,
         model: str,
         client_tools: tuple[SearchedTool, ...] = (),
+        gate: SendGate | None = None,
     ) -> None:
         self._parts = parts
         self._toolbox = toolbox
@@ -73,6 +79,7 @@ class ToolRuns:
         self._answer_id = answer_id
         self._model = model
         self._client_tools = client_tools
+        self._gate = gate
         self._options = parts.options()
         self._servers = parts.servers()
         self._slots = asyncio.Semaphore(self._options.parallel_max)
@@ -211,6 +218,9 @@ class ToolRuns:
         key = f"{self._answer_id}/{called.call_id}"
         if journal is not None:
             await journal.meant(key, called.judged.owner or tool.owner, called.arguments)
+        if self._gate is not None and not await self._gate.passed(block):
+            self._open[block].outcome = "refused"
+            return not_run(UNKEPT)
         arguments = await self._arguments(called, tool)
         if isinstance(arguments, Failure):
             outcome: CallResult | Failure = arguments

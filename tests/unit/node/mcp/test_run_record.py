@@ -120,3 +120,4 @@ def test_whoever_finds_a_record_knows_what_to_do() -> None:
         "show",
     ]
     assert recovery("sent", repeats=False) == "give_up"
+    assert recovery("sent", repeats=True, sends=2) == "give_up"

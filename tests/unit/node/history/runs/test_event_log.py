@@ -20,7 +20,7 @@ def event(number: int, kind: str = "step.delta") -> NumberedEvent:
 class Logged:
     """A log whose writes wait until they are let through."""
 
-    def __init__(self, *, bytes_max: int = 1 << 20) -> None:
+    def __init__(self, *, bytes_max: int = 1 << 20, flush_s: float = 0.0) -> None:
         self.blobs: list[EventBlob] = []
         self.may_write = asyncio.Event()
         self.ours = True
@@ -33,8 +33,8 @@ class Logged:
             now_s=lambda: 0.0,
             is_ours=lambda: self.ours,
             on_refused=self._refused,
-            flush_s=0.0,
-            followed_flush_s=0.0,
+            flush_s=flush_s,
+            followed_flush_s=flush_s,
         )
 
     async def _write(self, blobs: Sequence[EventBlob]) -> None:
@@ -155,3 +155,26 @@ async def test_there_is_room_as_long_as_less_is_held_than_may_be() -> None:
 async def test_what_was_never_held_cannot_be_given_back() -> None:
     with pytest.raises(AssertionError):
         UnsavedBytes(100).remove(1)
+
+
+async def test_who_waits_for_what_was_said_so_far_does_not_wait_for_what_comes_later() -> None:
+    logged = Logged(flush_s=1e9)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        keeping = group.create_task(logged.log.keep())
+        assert await logged.log.kept()
+        logged.log.say([event(0), event(1)])
+        await turns()
+        assert not logged.blobs
+        waiting = group.create_task(logged.log.kept())
+        await turns()
+        logged.log.say([event(2)])
+        logged.may_write.set()
+        assert await waiting
+        await turns()
+        assert [(blob.first, blob.last) for blob in logged.blobs] == [(0, 1)]
+        lost = group.create_task(logged.log.kept())
+        logged.may_write.clear()
+        await turns()
+        logged.log.finish(None)
+        assert not await lost
+        keeping.cancel()

@@ -1,6 +1,7 @@
 """Prior calls: approved, refused and open ones are seen to before the model speaks."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -24,6 +25,7 @@ from smg_node.core.generation.tool_serving import (
     OpenToolCall,
     ToolServing,
 )
+from smg_node.history.context.logged_calls import LoggedCalls
 from smg_node.mcp.tool_servers import CallOptions
 from smg_node.mcp.tools.tool_result import CallResult
 from support.mcp.loop_world import (
@@ -203,3 +205,26 @@ async def test_the_place_that_was_taken_before_is_given_back() -> None:
     waiting, speaking = model.runs
     assert (waiting.entered, waiting.left, waiting.pulled) == (1, 1, 0)
     assert speaking.finished
+
+
+async def test_what_has_to_be_kept_first_is_told_before_it_runs() -> None:
+    model = Model(speech(said("dropped")))
+    gate, listener = LoggedCalls(), Listener()
+
+    async def kept() -> bool:
+        assert not servers.ran, "nothing is sent that is not kept"
+        return True
+
+    def receive(batch: Sequence[Event]) -> bool:
+        listener.receive(batch)
+        gate.heard(batch)
+        return False
+
+    gate.wait_for(kept)
+    servers = Servers(W)
+    asked = request(answered(ApprovedCall("mcpr_1", "w", "drop", "{}"), gate=gate))
+    async with asyncio.timeout(20):
+        await loop(model, servers).start("responses", asked, CONTEXT).tell(receive)
+    assert servers.ran == [("w", "drop", "{}")]
+    assert [type(event) for event in listener.events[:2]] == [Begin, Listed]
+    assert listener.text() == "dropped"
