@@ -33,7 +33,7 @@ class PassPlan:
         self._client_tools = prompt.tools
         self._usage = TotalUsage()
         self._rounds = 0
-        self._last = choice.mode == "none"
+        self._last = self._prompt.choice.mode == "none"
         """Whether no tool may be called, or none any more."""
         self.changed = False
         self.rounds_spent = 0
