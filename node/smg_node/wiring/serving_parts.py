@@ -212,19 +212,14 @@ def build_http_parts(
     )
     seals = ThoughtSeals(vault)
     parts = _surface(
-        settings,
-        base,
-        desk,
-        cluster,
-        shared,
-        usage,
-        admission,
+        *(settings, base, desk, cluster, shared, usage, admission),
         pipeline,
         explain,
         history,
         seals,
         reading,
     )
+    base.approvals.connect(cluster.members, mesh, lambda: desk.draining())
     parts.vault, parts.offered_tools = vault, offered
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
@@ -279,6 +274,7 @@ def _surface(
         audit=shared.audit,
         state=shared.state,
         explain=explain,
+        tool_approvals=base.approvals.service,
         refusals=pipeline.journal.refusals,
         dialects=Dialects(reading, seals, base.clock.monotonic_s),
         meters=base.meters,
