@@ -54,7 +54,7 @@ class WaitingProcess:
 
     def waiting(self) -> float | None:
         """Return how many wait, as a scrape sees it."""
-        return self.meters.registry.get_sample_value("smg_node_mcp_approvals")
+        return self.meters.registry.get_sample_value("smg_node_mcp_approvals_waiting")
 
     @asynccontextmanager
     async def run(

@@ -38,7 +38,7 @@ MCP_SESSIONS = Metric(
     pulled=True,
 )
 MCP_APPROVALS_WAITING = Metric(
-    "smg_node_mcp_approvals",
+    "smg_node_mcp_approvals_waiting",
     "gauge",
     "Runs of tools that wait for an operator's word now.",
     pulled=True,

@@ -11,16 +11,13 @@ async def test_all_are_asked_and_those_who_are_silent_are_named() -> None:
 
     async def ask(process: str, question: bytes) -> bytes:
         asked.append((process, question))
-        match process:
-            case "1":
-                return b"one"
-            case "2":
-                await asyncio.sleep(9)
-            case "3":
-                raise LinkCutError("gone")
-            case "4":
-                raise AnswerError("a data process does not answer that")
-        return b""
+        if process == "2":
+            await asyncio.sleep(9)
+        elif process == "3":
+            raise LinkCutError("gone")
+        elif process == "4":
+            raise AnswerError("a data process does not answer that")
+        return b"one" if process == "1" else b""
 
     query = ApprovalQuery(lambda: list("12345"), ask, patience_s=0.02)
     replies, silent = await query.ask(b"?")
