@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from smg_node.core.generation.tool_serving import ToolServing
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
+    from smg_node.http.ports.tool_approvals import ApprovalService
     from smg_node.http.ports.tool_servers import ToolServerService
     from smg_node.mcp.serving.call_state import Vault
     from smg_node.mcp.tool_servers import ToolServers
@@ -125,6 +126,8 @@ class HttpParts:
     """Seals what clients of tools carry from one request to the next; None where the node has no keyring."""
     tool_servers: "Callable[[], ToolServerService] | None" = None
     """Returns what tells of servers of tools, and defines them; in the process that answers such questions."""
+    tool_approvals: "Callable[[], ApprovalService] | None" = None
+    """Returns what tells of runs that wait for an operator's word; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

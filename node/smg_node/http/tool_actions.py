@@ -10,6 +10,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.middleware.middleware import Action
 
 if TYPE_CHECKING:
+    from smg_node.http.routes.cluster.tool_approvals import ToolApprovalRoutes
     from smg_node.http.routes.cluster.tool_servers import ToolServerRoutes
     from smg_node.http.routes.tools.mcp_server import McpServerRoutes
 
@@ -27,6 +28,13 @@ def tool_server_actions(
         return ToolServerRoutes(parts, parts.tool_servers(), bodies)
 
     @cache
+    def approvals() -> "ToolApprovalRoutes":
+        from smg_node.http.routes.cluster.tool_approvals import ToolApprovalRoutes
+
+        assert parts.tool_approvals is not None, "the process that has this route has the service"
+        return ToolApprovalRoutes(parts, parts.tool_approvals(), bodies)
+
+    @cache
     def served() -> "McpServerRoutes":
         from smg_node.dialects.thought_seals import PlainVault
         from smg_node.http.routes.tools.mcp_server import McpServerRoutes
@@ -42,4 +50,7 @@ def tool_server_actions(
         "remove_mcp_server": lambda request: servers().remove(request),
         "mcp_tools": lambda request: servers().tools(request),
         "call_mcp_tool": lambda request: servers().call(request),
+        "tool_approvals": lambda request: approvals().waiting(request),
+        "tool_approval": lambda request: approvals().one(request),
+        "answer_tool_approval": lambda request: approvals().answer(request),
     }

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from smg_mesh.shared import Shared
 from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.cluster.approvals.lazy_approvals import TOPIC as APPROVALS
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.config.address import Address
 from smg_node.core.ports import Clock
@@ -25,6 +26,7 @@ from smg_node.processes.process_role import LEAVING, UP, Role, is_alive
 from smg_node.processes.replication.rate_relay import RateRelay
 from smg_node.processes.replication.state_messages import DRAIN, SERVING, Node, Serving, read
 from smg_node.processes.replication.state_publisher import Publishing
+from smg_node.processes.reports.approval_query import ApprovalQuery
 from smg_node.processes.reports.journey_query import FIND, Journeys
 from smg_node.processes.reports.metric_series import LAST, SCRAPE
 from smg_node.processes.reports.metrics_scrape import Scrape
@@ -71,6 +73,10 @@ class Controlling:
             lambda: (*bus.processes, *bus.expected),
             lambda process, question: bus.ask(process, OPEN_WORK, question),
         ).read
+        self.approvals: Final = ApprovalQuery(
+            lambda: (*bus.processes, *bus.expected),
+            lambda process, question: bus.ask(process, APPROVALS, question),
+        ).ask
         self._lending: Final = LendingRights(
             shared.rights, lambda process, words: bus.tell(process, WORD, words), clock=clock
         )

@@ -12,6 +12,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
+from smg_node.cluster.approvals.lazy_approvals import WAITING_MAX, LazyApprovals
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
@@ -46,6 +47,7 @@ class Base:
     prices: PriceBook
     post: ShadowPost
     state_cache: LazyStateCache
+    approvals: LazyApprovals
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -75,6 +77,9 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     stack.callback(threads.shutdown, wait=False, cancel_futures=True)
     state_cache = LazyStateCache(settings, clock, meters)
     stack.push_async_callback(state_cache.close)
+    ids = IdSource(clock, rng)
+    waiting_max = max(1, WAITING_MAX // max(1, settings.processes))
+    approvals = LazyApprovals(settings.name, ids, clock, meters, waiting_max=waiting_max)
     readable = telemetry.log_format == "console" or (
         telemetry.log_format == "auto" and sys.stderr.isatty()
     )
@@ -82,7 +87,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     return Base(
         clock=clock,
         rng=rng,
-        ids=IdSource(clock, rng),
+        ids=ids,
         meters=meters,
         tracer=tracer,
         access=access,
@@ -91,6 +96,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         prices=PriceBook(),
         post=ShadowPost(),
         state_cache=state_cache,
+        approvals=approvals,
     )
 
 

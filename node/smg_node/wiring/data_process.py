@@ -22,6 +22,7 @@ import msgspec
 
 from smg_node.admission.admission_settings import follow_prices
 from smg_node.admission.usage.usage_book import UsageBook
+from smg_node.cluster.approvals.lazy_approvals import TOPIC as APPROVALS
 from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
 from smg_node.cluster.membership.shutdown import Shutdown
@@ -230,6 +231,10 @@ def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> Non
         # What it passed on is open at the control process, which counts it.
         return open_work_reply(msgspec.structs.replace(server.work(), background=0))
 
+    async def approvals(question: bytes) -> bytes:
+        return base.approvals.reply(question)
+
+    uplink.answer(APPROVALS, approvals)
     uplink.answer(SCRAPE, scrape)
     uplink.answer(FIND, find)
     uplink.answer(OPEN_WORK, work)

@@ -204,7 +204,7 @@ class FleetService:
         self._sessions = sessions
         self._clock = clock
         self._workers_ready_min = workers_ready_min
-        self._draining = draining
+        self.draining = draining
         self._doubts = doubts
         self._own = OwnModels(fleet)
 
@@ -346,7 +346,7 @@ class FleetService:
         workers = [worker for worker in self._fleet.workers() if not worker.own_model]
         ready = useful(workers)
         reasons = []
-        if self._draining():
+        if self.draining():
             reasons.append("the node is draining")
         if len(ready) < self._workers_ready_min:
             reasons.append(f"{len(ready)} workers are ready, {self._workers_ready_min} are needed")
@@ -360,7 +360,7 @@ class FleetService:
         return Health(
             live=True,
             ready=not reasons,
-            draining=self._draining(),
+            draining=self.draining(),
             workers_ready=len(ready),
             workers_total=len(workers),
             reasons=tuple(reasons),

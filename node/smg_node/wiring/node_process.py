@@ -315,7 +315,7 @@ def _build_control(
 
     control = Controlling(role, shared, base.meters, base.clock)
     hear_findings(control.bus, fleet)
-    providers.rates = control.rates
+    providers.rates, base.approvals.siblings = control.rates, control.approvals
     return control
 
 

@@ -216,6 +216,7 @@ def build_http_parts(
     seals = ThoughtSeals(vault)
     desks = (desk, cluster, shared, usage)
     parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
+    base.approvals.connect(cluster.members, mesh, lambda: desk.draining())
     parts.vault, parts.offered_tools = vault, offered
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
@@ -267,6 +268,7 @@ def _surface(
         audit=shared.audit,
         state=shared.state,
         explain=explain,
+        tool_approvals=base.approvals.service,
         refusals=pipeline.journal.refusals,
         dialects=Dialects(reading, seals, base.clock.monotonic_s),
         meters=base.meters,

@@ -42,6 +42,7 @@ def loop_parts(
             lambda: options,
             builtins=ServerBuiltins(),
             search=ToolSearches(),
+            approvals=base.approvals,
             on_run=journal.ran,
         )
 

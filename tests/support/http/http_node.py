@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.access.identity import KeyAuthenticator
+from smg_node.cluster.approvals.lazy_approvals import LazyApprovals
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.reports.journey_search import Explanations
@@ -357,6 +358,9 @@ async def node(
     )
     parts.numbers = numbers_of("node-a", meters, cluster, world.meshes["node-a"], health)
     parts.providers = lambda: providers_of("node-a", world)
+    approvals = LazyApprovals("node-a", parts.ids, clock, meters)
+    approvals.connect(cluster.members, world.meshes["node-a"], bool)
+    parts.tool_approvals = approvals.service
     parts.tool_servers = lambda: service_of("node-a", world)
     farewell = Shutdown()
     parts.draining = draining_of(cluster, world, farewell)

@@ -1,4 +1,4 @@
-"""Tool server schemas for `/openapi.json`, with an example of each."""
+"""Tool server schemas for `/openapi.json`, with those of runs that wait for an operator, and an example of each."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,6 +18,10 @@ _SECRET: Final[Mapping[str, Any]] = {
 
 def _all(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(properties)}
+
+
+def _all_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    return _all(properties)
 
 
 def _closed(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -101,6 +105,47 @@ _TOOL: Final = _all(
     {"name": _TEXT, "description": _TEXT, "input_schema": _ANY, "annotations": _ANY}
 )
 
+_APPROVALS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "WaitingRun": _all_of(
+        id=_TEXT,
+        node=_TEXT,
+        tenant=_TEXT,
+        key_id=_TEXT,
+        server=_TEXT,
+        tool=_TEXT,
+        arguments={**_TEXT, "description": "JSON text; only its beginning where it is `cut`."},
+        cut=_FLAG,
+        model=_TEXT,
+        request_id=_TEXT,
+        since_ms=_COUNT,
+        until_ms=_COUNT,
+    ),
+    "ApprovalList": _all_of(
+        node=_TEXT,
+        approvals={"type": "array", "items": {"$ref": "#/components/schemas/WaitingRun"}},
+        left_out=_COUNT,
+        members={
+            "type": "object",
+            "additionalProperties": _TEXT,
+            "description": "Members that could not be asked, and why.",
+        },
+    ),
+    "ApprovalShown": _all_of(node=_TEXT, approval={"$ref": "#/components/schemas/WaitingRun"}),
+    "ApprovalAnswer": {
+        "type": "object",
+        "properties": {
+            "approve": _FLAG,
+            "reason": {**_TEXT, "maxLength": 500, "description": "The model is told it, if no."},
+        },
+        "required": ["approve"],
+        "additionalProperties": False,
+    },
+    "ApprovalAnswered": _all_of(
+        status=_TEXT, id=_TEXT, approve=_FLAG, node=_TEXT, server=_TEXT, tool=_TEXT
+    ),
+}
+
+
 _RPC_ID: Final[Mapping[str, Any]] = {"type": ["string", "integer"]}
 _VERSION: Final[Mapping[str, Any]] = {"const": "2.0"}
 _ERROR: Final[Mapping[str, Any]] = {
@@ -135,6 +180,7 @@ _MESSAGES: Final[Mapping[str, Mapping[str, Any]]] = {
 
 TOOL_SERVER_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **_MESSAGES,
+    **_APPROVALS,
     "ToolServerRequest": {
         **_closed(_FIELDS, "url"),
         "description": "A server as in a file of --mcp; secrets that are left out stay while the origin of its URL does.",
@@ -197,7 +243,39 @@ _SERVER: Final = {
 }
 _REQUEST: Final = {**_SPEC, "auth": {"kind": "bearer", "token": "file:/run/secrets/docs"}}
 
+_RUN_ID: Final = "mcpa_0198f2a4c51e00071f6d2b9c04e83a5d"
+_RUN: Final = {
+    "id": _RUN_ID,
+    "node": "b",
+    "tenant": "acme",
+    "key_id": "k-7f3a",
+    "server": "crm",
+    "tool": "delete_contact",
+    "arguments": '{"id": 4711}',
+    "cut": False,
+    "model": "qwen3",
+    "request_id": "req_0198f2a4c51d0006",
+    "since_ms": 1_754_000_000_000,
+    "until_ms": 1_754_000_300_000,
+}
+
+_APPROVAL_EXAMPLES: Final[Mapping[str, Any]] = {
+    "WaitingRun": _RUN,
+    "ApprovalList": {"node": "a", "approvals": [_RUN], "left_out": 0, "members": {}},
+    "ApprovalShown": {"node": "a", "approval": _RUN},
+    "ApprovalAnswer": {"approve": False, "reason": "only with the owner's consent"},
+    "ApprovalAnswered": {
+        "status": "answered",
+        "id": _RUN_ID,
+        "approve": False,
+        "node": "b",
+        "server": "crm",
+        "tool": "delete_contact",
+    },
+}
+
 TOOL_SERVER_EXAMPLES: Final[Mapping[str, Any]] = {
+    **_APPROVAL_EXAMPLES,
     "ToolServerRequest": _REQUEST,
     "NamedToolServerRequest": {"name": "docs", **_REQUEST},
     "ToolServer": _SERVER,

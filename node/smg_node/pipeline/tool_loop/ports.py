@@ -84,13 +84,29 @@ class ToolSearch(Protocol):
         ...
 
 
+class OperatorAnswer(msgspec.Struct, frozen=True, gc=False):
+    """What an operator said of a run; `why` says why it is not run, for its model."""
+
+    approve: bool
+    why: str = ""
+
+
 class Approvals(Protocol):
     """Operators, who are asked about runs of clients whose API cannot ask."""
 
     async def wait(
-        self, owner: ToolOwner, arguments: str, context: RequestContext, *, until_s: float
-    ) -> bool:
-        """Return whether somebody allowed the run before `until_s` of the monotonic clock."""
+        self,
+        owner: ToolOwner,
+        arguments: str,
+        context: RequestContext,
+        *,
+        model: str,
+        until_s: float,
+    ) -> OperatorAnswer:
+        """Return what an operator says of the run; no where nobody says anything before `until_s` of the monotonic clock.
+
+        A wait that is cancelled is over: nobody can allow its run any more.
+        """
         ...
 
 

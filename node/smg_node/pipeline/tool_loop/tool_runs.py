@@ -28,6 +28,7 @@ from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 from smg_node.pipeline.tool_loop.pass_stream import Called
+from smg_node.pipeline.tool_loop.ports import OperatorAnswer
 from smg_node.pipeline.tool_loop.run_results import cut_result, not_run, outcome_of, result_of
 from smg_node.pipeline.tool_loop.toolbox import Toolbox
 
@@ -37,6 +38,7 @@ _NOTE_CHARACTERS_MAX: Final = 500
 _TRACE: Final = ("traceparent", "tracestate")
 CIRCLE: Final = "the same call was made twice already; its results are above"
 UNKEPT: Final = "nothing can be kept of it now, so that it could be lost, or run twice"
+WAITING: Final = "waiting for an operator's approval"
 INCOMPLETE: Final = "the answer ended in the middle of its arguments"
 
 
@@ -178,9 +180,11 @@ class ToolRuns:
         self._outlet.say([RunEnd(0, block, result)])
 
     async def _result(self, called: Called, block: int, tool: OfferedTool) -> RunResult:
-        if called.judged.fate == "wait" and not await self._allowed(called, tool):
-            self._open[block].outcome = "refused"
-            return not_run(f"nobody allowed it in time ({called.judged.rule})")
+        if called.judged.fate == "wait":
+            answer = await self._asked(called, block, tool)
+            if not answer.approve:
+                self._open[block].outcome = "refused"
+                return not_run(f"{answer.why} ({called.judged.rule})")
         turn = self._turn(tool)
         if turn is None:
             async with self._slots:
@@ -188,12 +192,15 @@ class ToolRuns:
         async with turn, self._slots:
             return await self._timed(called, block, tool)
 
-    async def _allowed(self, called: Called, tool: OfferedTool) -> bool:
+    async def _asked(self, called: Called, block: int, tool: OfferedTool) -> OperatorAnswer:
         approvals = self._parts.approvals
         assert approvals is not None, "what waits is asked about"
+        self._outlet.say([RunNote(0, block, WAITING)])
         until_s = self._parts.clock.monotonic_s() + self._options.approval_wait_s
         until_s = min(until_s, self._context.deadline_s)
-        return await approvals.wait(tool.owner, called.arguments, self._context, until_s=until_s)
+        return await approvals.wait(
+            tool.owner, called.arguments, self._context, model=self._model, until_s=until_s
+        )
 
     def _turn(self, tool: OfferedTool) -> asyncio.Lock | None:
         if tool.spec.session != "thread":

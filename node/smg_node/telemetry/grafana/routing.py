@@ -223,6 +223,15 @@ ROUTING: Final = Board(
                         called(total(mcp.MCP_SESSIONS), "connections"),
                     ),
                 ),
+                Panel(
+                    "Approvals",
+                    "Runs that wait for an operator's word, and what came of those that did.",
+                    "short",
+                    (
+                        called(total(mcp.MCP_APPROVALS_WAITING), "waiting"),
+                        rate(mcp.MCP_APPROVALS, "answer"),
+                    ),
+                ),
             ),
         ),
         Section(

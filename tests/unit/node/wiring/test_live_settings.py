@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from smg_mesh.shared import Shared
 from smg_node.admission.admission import Admission
+from smg_node.cluster.approvals.lazy_approvals import LazyApprovals
 from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.providers.cache_sharing import CacheRows
 from smg_node.cluster.service_factory import listen
@@ -116,6 +117,7 @@ class Wired:
             prices=PriceBook(),
             post=ShadowPost(),
             state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
+            approvals=LazyApprovals("a", IdSource(clock, rng), clock, meters),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")

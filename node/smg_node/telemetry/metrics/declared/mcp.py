@@ -37,5 +37,26 @@ MCP_SESSIONS = Metric(
     "Connections with servers of tools that are kept: one per server, credential and tenant.",
     pulled=True,
 )
-MCP_METRICS: Final = (MCP_CALLS, MCP_CALL_SECONDS, MCP_RESULT_BYTES, MCP_LISTS, MCP_SESSIONS)
+MCP_APPROVALS_WAITING = Metric(
+    "smg_node_mcp_approvals_waiting",
+    "gauge",
+    "Runs of tools that wait for an operator's word now.",
+    pulled=True,
+)
+MCP_APPROVALS = Metric(
+    "smg_node_mcp_approvals_total",
+    "counter",
+    "Runs that needed an operator's word, by what came of it: `approved`, `denied`, `timeout`, `drained`, `refused` (too"
+    " many waited), `cancelled` (the client left).",
+    ("answer",),
+)
+MCP_METRICS: Final = (
+    MCP_CALLS,
+    MCP_CALL_SECONDS,
+    MCP_RESULT_BYTES,
+    MCP_LISTS,
+    MCP_SESSIONS,
+    MCP_APPROVALS_WAITING,
+    MCP_APPROVALS,
+)
 """All of them."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from smg_node.core.generation.events import BlockStart, Fail, RunEnd, RunStart
+from smg_node.core.generation.events import BlockStart, Fail, RunEnd, RunNote, RunStart
 from smg_node.core.generation.request import ToolChoice
 from smg_node.core.generation.tool_serving import (
     ApprovalRule,
@@ -17,6 +17,8 @@ from smg_node.core.generation.tool_serving import (
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.failures import lost
 from smg_node.mcp.server_spec import ToolRule
+from smg_node.pipeline.tool_loop.ports import OperatorAnswer
+from smg_node.pipeline.tool_loop.tool_runs import WAITING
 from support.mcp.loop_world import (
     Listener,
     Model,
@@ -192,10 +194,10 @@ class Operator:
         self.asked: list[str] = []
 
     async def wait(
-        self, owner: Any, arguments: str, context: RequestContext, *, until_s: float
-    ) -> bool:
-        self.asked.append(f"{owner.server}/{owner.tool} {arguments}")
-        return self.allows
+        self, owner: Any, arguments: str, context: RequestContext, *, model: str, until_s: float
+    ) -> OperatorAnswer:
+        self.asked.append(f"{owner.server}/{owner.tool} {arguments} by {model}")
+        return OperatorAnswer(self.allows, "an operator did not allow it: not today")
 
 
 @pytest.mark.parametrize("allows", [True, False])
@@ -206,9 +208,12 @@ async def test_an_operator_may_be_asked_instead(allows: bool) -> None:
     listener = await heard(
         model, servers, request(serving("w")), dialect="chat", approvals=operator
     )
-    assert operator.asked == ["w/drop {}"]
+    assert operator.asked == ["w/drop {} by m"]
+    assert [note.message for note in listener.of(RunNote)] == [WAITING]
     assert len(servers.ran) == allows
     assert (listener.results()[0].error is None) == allows
+    told = "not run: an operator did not allow it: not today (trust: untrusted)"
+    assert (model.results(1) == [told]) is not allows
 
 
 # ── The client's own ─────────────────────────────────────────────────────────
