@@ -358,10 +358,7 @@ async def node(
     )
     parts.numbers = numbers_of("node-a", meters, cluster, world.meshes["node-a"], health)
     parts.providers = lambda: providers_of("node-a", world)
-    approvals = LazyApprovals("node-a", parts.ids, clock, meters)
-    approvals.connect(cluster.members, world.meshes["node-a"], bool)
-    parts.tool_approvals = approvals.service
-    parts.tool_servers = lambda: service_of("node-a", world)
+    _tools(parts, cluster, world)
     farewell = Shutdown()
     parts.draining = draining_of(cluster, world, farewell)
     server = farewell.server = Server(parts, elsewhere)
@@ -372,6 +369,14 @@ async def node(
         )
     finally:
         await server.stop()
+
+
+def _tools(parts: HttpParts, cluster: FakeCluster, world: SharedWorld) -> None:
+    """Let node-a have servers of tools, and people who allow runs."""
+    approvals = LazyApprovals("node-a", parts.ids, parts.clock, parts.meters)
+    approvals.connect(cluster.members, world.meshes["node-a"], bool)
+    parts.tool_approvals = approvals.service
+    parts.tool_servers = lambda: service_of("node-a", world)
 
 
 def draining_of(cluster: FakeCluster, world: SharedWorld, farewell: Shutdown) -> Draining:
