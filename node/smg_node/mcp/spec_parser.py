@@ -50,7 +50,7 @@ _SAID_BY_US: Final = ("user-agent", "traceparent", "tracestate")
 _FIELDS: Final = (
     "url", "command", "args", "env", "cwd", "transport", "protocol", "concurrency", "auth",
     "forward_headers", "tenants", "keys", "trust", "session", "replay", "idempotency", "tools",
-    "rules", "builtin", "description", "required", "internal", "pin",
+    "rules", "builtin", "description", "required", "internal",
 )  # fmt: skip
 _AUTH_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
@@ -128,7 +128,7 @@ def plain_server(spec: ServerSpec) -> dict[str, Any]:
         "tools": {name: plain_rule(rule) for name, rule in spec.tools.items()},
         "rules": [{"tools": pattern, "verdict": verdict} for pattern, verdict in spec.rules],
         "builtin": dict(spec.builtin),
-        **{key: getattr(spec, key) for key in ("description", "required", "internal", "pin")},
+        **{key: getattr(spec, key) for key in ("description", "required", "internal")},
     }
     return {
         key: value for key, value in without_empty(plain).items() if value != _DEFAULTS.get(key)
@@ -165,7 +165,6 @@ class _Reading:
             description=text_at(body, "description"),
             required=body.flag("required") or False,
             internal=body.flag("internal") or False,
-            pin=body.flag("pin") or False,
         )
         return ParsedServer(spec, self._secrets)
 

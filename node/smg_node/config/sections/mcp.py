@@ -13,7 +13,6 @@ from smg_node.config.schema.declaration import Section, choice, number, place, t
 from smg_node.config.schema.definition_file import read_definition_file
 
 _PARTS: Final = ("servers",)
-_SEARCH: Final = re.compile(r"bm25|(embedding|hybrid):[\x21-\x7e]{1,256}")
 _HOST: Final = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(:[0-9]{1,5})?")
 
 
@@ -121,19 +120,6 @@ class Mcp(Section):
         high=86_400,
         why="its client waits meanwhile",
     )
-    defer_over_tokens: int = number(
-        0,
-        "Above so many tokens of descriptions and schemas, tools are found by search instead of shown; 0: never.",
-        low=0,
-        high=10_000_000,
-        why="it is a part of a prompt",
-    )
-    search: str = text(
-        "bm25",
-        "How tools are searched: bm25, embedding:MODEL or hybrid:MODEL with a model that this cluster serves.",
-        most=300,
-        metavar="KIND",
-    )
 
     @property
     def definitions(self) -> str:
@@ -172,13 +158,6 @@ class Mcp(Section):
         if not fine or not url.isprintable() or " " in url:
             raise ValueError("it must be a URL such as http://proxy:3128")
         return url
-
-    @field_validator("search")
-    @classmethod
-    def _search(cls, kind: str) -> str:
-        if not _SEARCH.fullmatch(kind):
-            raise ValueError("it must be bm25, embedding:MODEL or hybrid:MODEL")
-        return kind
 
 
 def _is_network(text: str) -> bool:

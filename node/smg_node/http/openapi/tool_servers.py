@@ -99,7 +99,6 @@ _FIELDS: Final[Mapping[str, Any]] = {
     "description": _TEXT,
     "required": _FLAG,
     "internal": _FLAG,
-    "pin": _FLAG,
 }
 _TOOL: Final = _all(
     {"name": _TEXT, "description": _TEXT, "input_schema": _ANY, "annotations": _ANY}

@@ -56,7 +56,6 @@ WHOLE: dict[str, Any] = {
     "description": "Documents",
     "required": True,
     "internal": True,
-    "pin": True,
 }
 
 
@@ -177,9 +176,9 @@ def test_a_definition_is_small() -> None:
 
 def test_a_file_names_the_server_that_is_wrong() -> None:
     with pytest.raises(SmgError) as caught:
-        parse_servers({"docs": {"url": URL}, "b": {"url": URL, "pin": 1}})
-    assert caught.value.where == "servers.b.pin"
-    assert "servers.b: pin" in caught.value.message
+        parse_servers({"docs": {"url": URL}, "b": {"url": URL, "required": 1}})
+    assert caught.value.where == "servers.b.required"
+    assert "servers.b: required" in caught.value.message
     with pytest.raises(SmgError) as caught:
         parse_servers({"a b": {"url": URL}})
     assert caught.value.where == "servers.a b.name"
