@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from smg_node.cluster.mcp.definition_state import DefinitionState
+from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock

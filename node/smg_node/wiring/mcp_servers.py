@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.cluster.mcp.client_tokens import ClientTokens
-from smg_node.cluster.mcp.definition_state import DefinitionState
 from smg_node.cluster.mcp.definitions import Definitions
 from smg_node.cluster.mcp.live_servers import LiveServers
 from smg_node.cluster.mcp.mcp_metrics import McpMetrics

@@ -7,8 +7,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.cluster.mcp.client_tokens import ClientTokens
-from smg_node.cluster.mcp.definition_state import DefinitionState
 from smg_node.cluster.mcp.definitions import Definitions
 from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.cluster.mcp.live_servers import LiveServers

@@ -8,11 +8,12 @@ left where it is and reported.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final
 
 import msgspec
 
 from smg_mesh.shared import TOOL_SERVER, sealed_in
+from smg_node.cluster.definition_ports import SharedValue
 from smg_node.core.errors import SmgError
 from smg_node.mcp.server_spec import ServerSpec
 from smg_node.mcp.spec_parser import parse_server, parse_servers
@@ -23,35 +24,6 @@ SEALED: Final = "all"
 """Under this name stand the sealed secrets of a server, all in one."""
 _NONE: Final[Mapping[str, "DefinedServer"]] = {}
 LOCKED: Final = "its secrets cannot be opened with this node's keyring"
-
-
-class SharedValue(Protocol):
-    """A value as the cluster holds it."""
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        ...
-
-    @property
-    def value(self) -> Any:
-        """In JSON types."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The hybrid time of the write."""
-        ...
-
-    @property
-    def owner(self) -> str:
-        """The node it was written on."""
-        ...
-
-    @property
-    def time_ms(self) -> int:
-        """When, by that node's clock."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

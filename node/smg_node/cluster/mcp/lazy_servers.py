@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from smg_mesh.shared import TOOL_SERVER
-from smg_node.cluster.mcp.definition_state import DefinitionState
+from smg_node.cluster.definition_ports import DefinitionState
 
 if TYPE_CHECKING:
     from smg_node.cluster.mcp.definitions import Definitions

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from smg_node.cluster.mcp.definition_state import DefinitionState
+from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.cluster.mcp.definitions import DefinedServer, Definitions, effective, read_own
 from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
 from smg_node.config.schema.problems import ConfigurationError, Problem

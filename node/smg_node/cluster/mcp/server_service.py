@@ -5,12 +5,13 @@ server in one, and opened only to keep those that a new definition leaves out: a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from smg_mesh.shared import TOOL_SERVER, SettingValue, StateError, sealed_in, sealed_text
+from smg_mesh.shared import TOOL_SERVER, StateError, sealed_in, sealed_text
+from smg_node.cluster.definition_ports import WritableDefinitions
 from smg_node.cluster.mcp.definitions import (
     CLUSTER,
     LOCKED,
@@ -51,47 +52,13 @@ SERVERS_MAX: Final = 1_000
 CALL_S: Final = 3_600.0
 
 
-class StrangeValue(Protocol):
-    """A value that this release cannot read."""
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The hybrid time of the write."""
-        ...
-
-
-class WritableServers(Protocol):
-    """Port to the shared definitions, for writing; `smg_mesh.shared.ProvidersView` fits."""
-
-    def get(self, key: str) -> SettingValue | None:
-        """Return what counts under a key."""
-        ...
-
-    def unreadable(self) -> Sequence[StrangeValue]:
-        """Return what this version cannot read."""
-        ...
-
-    def set(self, key: str, value: object, *, version: int | None) -> SettingValue:
-        """Write a value; StateError otherwise."""
-        ...
-
-    def remove(self, key: str, *, version: int | None) -> None:
-        """Take a value away; StateError otherwise."""
-        ...
-
-
 class ClusterServers:
     """Servers of tools of the whole cluster, as this node sees and changes them."""
 
     def __init__(
         self,
         servers: LazyToolServers,
-        store: WritableServers,
+        store: WritableDefinitions,
         seal: Callable[[str], bytes],
         clock: Clock,
     ) -> None:

@@ -8,11 +8,12 @@ left where it is and reported; its models are not served here.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from smg_mesh.shared import PROVIDER, ROUTE, sealed_in
+from smg_node.cluster.definition_ports import SharedValue
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.prices.price import Price
 from smg_node.core.prices.price_parser import parse_price
@@ -31,51 +32,6 @@ PRICE: Final = "price/"
 """How the key of a price begins in the shared state, beside those of providers and routes; its name follows."""
 SEALED: Final = "all"
 """Under this name stand the sealed secrets of a provider, all in one."""
-
-
-class Shown(Protocol):
-    """A value as the cluster holds it."""
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        ...
-
-    @property
-    def value(self) -> Any:
-        """In JSON types."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The hybrid time of the write."""
-        ...
-
-    @property
-    def owner(self) -> str:
-        """The node it was written on."""
-        ...
-
-    @property
-    def time_ms(self) -> int:
-        """When, by that node's clock."""
-        ...
-
-
-class DefinitionStore(Protocol):
-    """Port to the shared definitions; `smg_mesh.shared.ProvidersView` fits."""
-
-    def get(self, key: str) -> Shown | None:
-        """Return what counts under a key."""
-        ...
-
-    def all(self) -> Sequence[Shown]:
-        """Return all values, sorted by key."""
-        ...
-
-    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell of changes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +94,7 @@ def read_own(definitions: str) -> Definitions:
 
 
 def effective(
-    own: Definitions, shared: Sequence[Shown], open_secret: Callable[[bytes], str | None]
+    own: Definitions, shared: Sequence[SharedValue], open_secret: Callable[[bytes], str | None]
 ) -> Definitions:
     """Return what counts here."""
     providers, routes, prices = dict(own.providers), dict(own.routes), dict(own.prices)
@@ -173,7 +129,7 @@ def _own_price(name: str, plain: Any) -> DefinedPrice:
         raise invalid(f"prices.{name}: {error.message}", f"prices.{name}", error.code) from error
 
 
-def _provider(one: Shown, open_secret: Callable[[bytes], str | None]) -> DefinedProvider:
+def _provider(one: SharedValue, open_secret: Callable[[bytes], str | None]) -> DefinedProvider:
     spec = read_spec(msgspec.json.encode(_member(one.value, "spec")))
     if one.key == f"{PROVIDER}{ENGINES}":
         raise ValueError(

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smg_mesh.shared import TOOL_SERVER
+from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import ErrorKind, SmgError
@@ -22,7 +23,7 @@ from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 if TYPE_CHECKING:
     from smg_mesh.shared import CarriedSecrets
-    from smg_node.cluster.providers.definitions import Definitions, DefinitionStore
+    from smg_node.cluster.providers.definitions import Definitions
     from smg_node.cluster.providers.rate_sharing import RateSharing, RatesPort
     from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
     from smg_node.providers.account import ProviderAccount
@@ -39,17 +40,8 @@ FADE_S: Final = 1.0
 _log = logging.getLogger("smg_node.cluster")
 
 
-class ProviderState(Protocol):
-    """Port to the shared state that definitions are in."""
-
-    @property
-    def providers(self) -> "DefinitionStore":
-        """The definitions."""
-        ...
-
-    def open_secret(self, sealed: bytes) -> str | None:
-        """Return what any member sealed; None if this node has not the key."""
-        ...
+class ProviderState(DefinitionState, Protocol):
+    """Port to the shared state that definitions are in, and to its members."""
 
     def living(self) -> Sequence[str]:
         """Return the names of the living members."""

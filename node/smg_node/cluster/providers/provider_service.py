@@ -5,7 +5,7 @@ provider in one, and opened only to keep those that a new definition leaves out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -13,11 +13,11 @@ from smg_mesh.shared import (
     PROVIDER,
     ROUTE,
     TOOL_SERVER,
-    SettingValue,
     StateError,
     sealed_in,
     sealed_text,
 )
+from smg_node.cluster.definition_ports import WritableDefinitions
 from smg_node.cluster.providers.definitions import (
     CLUSTER,
     PRICE,
@@ -56,47 +56,13 @@ _KEY_BYTES_MAX: Final = 240
 """A name with its prefix is a key of the shared state, which has up to 256 bytes."""
 
 
-class Written(Protocol):
-    """A value that this release cannot read."""
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The hybrid time of the write."""
-        ...
-
-
-class WritableStore(Protocol):
-    """Port to the shared definitions, for writing; `smg_mesh.shared.ProvidersView` fits."""
-
-    def get(self, key: str) -> SettingValue | None:
-        """Return what counts under a key."""
-        ...
-
-    def unreadable(self) -> Sequence[Written]:
-        """Return what this version cannot read."""
-        ...
-
-    def set(self, key: str, value: object, *, version: int | None) -> SettingValue:
-        """Write a value; StateError otherwise."""
-        ...
-
-    def remove(self, key: str, *, version: int | None) -> None:
-        """Take a value away; StateError otherwise."""
-        ...
-
-
 class ClusterProviders:
     """Providers and routes of the whole cluster, as this node sees and changes them."""
 
     def __init__(
         self,
         providers: ProviderFleet,
-        store: WritableStore,
+        store: WritableDefinitions,
         seal: Callable[[str], bytes],
         fleet: Fleet,
         monotonic_s: Callable[[], float],
