@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,6 +135,9 @@ def test_a_node_that_was_killed_and_comes_back_without_its_disk_knows_where_prom
     world.reset()
     first = [messages_body("claude", talk, 0, system=7_000) for talk in range(TALKS)]
     world.turn("/v1/messages", first, 0)
+    # Rows are written a little after answers, several at once: all nodes may know as many, and some be still to come.
+    time.sleep(2)
+    world.known()
     world.trio.kill("b")
     world.trio.lose_disk("b")
     again = world.trio.start("b")
