@@ -2,7 +2,6 @@
 
 import base64
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,10 +133,11 @@ def test_a_node_that_was_killed_and_comes_back_without_its_disk_knows_where_prom
 ) -> None:
     world.reset()
     first = [messages_body("claude", talk, 0, system=7_000) for talk in range(TALKS)]
-    world.turn("/v1/messages", first, 0)
     # Rows are written a little after answers, several at once: all nodes may know as many, and some be still to come.
-    time.sleep(2)
-    world.known()
+    nodes = world.trio.living
+    everything = rows_of(nodes[0]) + TALKS
+    world.turn("/v1/messages", first, 0)
+    until(lambda: all(rows_of(node) >= everything for node in nodes), "all rows at all nodes")
     world.trio.kill("b")
     world.trio.lose_disk("b")
     again = world.trio.start("b")

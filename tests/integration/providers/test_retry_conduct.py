@@ -23,8 +23,9 @@ from support.providers.stand_ins import KEY, running_stand_ins
 pytestmark = pytest.mark.integration
 
 LLMOCK = Path(sys.executable).with_name("llmock")
-FAULTS = ("--rpm", "60", "--error-rate", "429=.1", "--error-rate", "503=.1")
-"""Rare enough that chance alone makes no call of more than ten attempts, which the judge takes for a storm."""
+FAULTS = ("--rpm", "60", "--error-rate", "429=.15", "--error-rate", "503=.15")
+"""The judge takes more than ten attempts of a call for a storm. Patient clients come again until they are answered: of
+sixty calls one has ten such faults in a row by chance alone in 3,000 runs; at .2 each it was one in 150."""
 SHORT = 60
 LONG = 500
 AT_ONCE = 6
@@ -148,7 +149,7 @@ async def test_a_vendor_alone_finds_nothing_to_object_to(
     assert Counter(said) == {"answered": count}
     verdict = judge.verdict()
     assert verdict["calls"] >= count
-    assert verdict["faults_injected"] > 0
+    assert verdict["faults_injected"] >= count // 10
     assert verdict["findings"] == [], verdict
     assert verdict["ok"]
 
