@@ -22,10 +22,7 @@ from smg_node.history.context.sealed_content import opened
 from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.peers.follower_notices import FollowerNotices
-from smg_node.history.ports import (
-    NO_STORE,
-    Measure,
-)
+from smg_node.history.ports import NO_STORE, Measure
 from smg_node.history.runs.background_run import RegisteredRun
 from smg_node.history.runs.cancellation import Cancelling, not_cancellable
 from smg_node.history.runs.event_following import Attended, Events, Following, attended
@@ -186,11 +183,13 @@ class ResponseService:
                 PREFIXES[ask.api], selected.hydrated.thread, now_ms=now_ms, chance=parts.rng
             )
             store, said = parts.keeper.store, selected.hydrated.ask.items
-            await entry.answer(store, access, selected.wish, said, response_id, parts.clock.now_ms)
+            wish = await entry.answer(
+                store, access, selected.wish, said, response_id, parts.clock.now_ms
+            )
         except BaseException:
             await entry.over(None)
             raise
-        hydrated, wish = selected.hydrated, selected.wish
+        hydrated = selected.hydrated
         if routing_key:
             wish = structs.replace(wish, routing_key=routing_key)
         parts.named(response_id, context.request_id)
