@@ -76,15 +76,17 @@ class HeldAnswers:
         self._begun.update(self._ids)
 
     async def over(self) -> None:
-        """Give back those whose calls have not begun, as far as the store can be reached. Raises nothing."""
+        """Give back those whose calls have not begun, as far as the store can be reached. Raises nothing.
+
+        May be called again after an interruption.
+        """
         known = self._failed or not self._started
-        unused = [one for one in self._ids if known and one not in self._begun]
-        self._ids = ()
-        for one in unused:
+        for one in [one for one in self._ids if known and one not in self._begun]:
             try:
                 await self._store.release_key(self._access, APPROVALS + one, self._response_id)
             except StoreError as error:
                 _log.warning("the approval %s is not given back: %s", one, error.message)
+        self._ids = ()
 
 
 class ApprovalAnswers:

@@ -300,3 +300,26 @@ async def test_who_is_cut_while_the_store_reserves_gives_its_answer_back() -> No
     store.reserve_key = reserve  # type: ignore[method-assign]  # it answers again
     assert (await nodes.made(0, **body)).failure is None
     assert nodes.ran == [item["id"]]
+
+
+async def test_who_is_cut_while_it_gives_answers_back_gives_them_back_once_more() -> None:
+    nodes = ApprovingNodes(MemoryStore(Bounds(), lambda: 0))
+    first, item = await nodes.asked()
+    body = {"input": answer_to(item["id"]), "previous_response_id": first}
+    run = await nodes.create(0, **body)
+    store = nodes.world(0).keeper.store
+    release, asked = store.release_key, asyncio.Event()
+
+    async def slow(*_: Any, **__: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    store.release_key = slow  # type: ignore[method-assign]  # it does not answer
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        cut = group.create_task(run.entry.over(None))
+        await asked.wait()
+        cut.cancel()
+    store.release_key = release  # type: ignore[method-assign]  # it answers again
+    await run.entry.over(None)
+    assert (await nodes.made(0, **body)).failure is None
+    assert nodes.ran == [item["id"]]
