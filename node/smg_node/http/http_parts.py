@@ -2,13 +2,11 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from smg_node.access.identity import Authenticator
-from smg_node.core.generation.request import ChatPrompt
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
-from smg_node.core.request_context import RequestContext
 from smg_node.dialects.dialect import Dialect
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.http_options import HttpOptions
@@ -32,7 +30,7 @@ from smg_node.http.ports.shared_state import (
 from smg_node.http.ports.tokens import TokenService
 from smg_node.http.ports.usage import UsageService
 from smg_node.pipeline.embeddings import Embedder
-from smg_node.pipeline.generation.run_interface import Generations
+from smg_node.pipeline.generation.run_interface import Generations, ShownPrompt
 from smg_node.pipeline.observability.refusals import Refusals
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.telemetry.logs.access_log import AccessLog
@@ -41,7 +39,6 @@ from smg_node.telemetry.traces.tracer import Tracer
 
 if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before, or for tools.
-    from smg_node.core.generation.tool_serving import ToolServing
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
     from smg_node.http.ports.tool_approvals import ApprovalService
@@ -57,12 +54,6 @@ class Identity:
     node: str
     version: str
     commit: str = ""
-
-
-ShownPrompt: TypeAlias = Callable[
-    [str, ChatPrompt, "ToolServing", RequestContext], Awaitable[ChatPrompt]
-]
-"""Of the name of an API's dialect, and a prompt with what it asks of tools: the prompt that a model would be shown."""
 
 
 @dataclass(slots=True)

@@ -99,7 +99,10 @@ class AskedBuiltin(msgspec.Struct, frozen=True):
 
 
 class ApprovedCall(msgspec.Struct, frozen=True, gc=False):
-    """A call that a person was asked about and has answered; `arguments` is its JSON text. `reason` is why not."""
+    """A call that a person was asked about and has answered; `arguments` is its JSON text. `reason` is why not.
+
+    `kept`: a response that a node has stored asks for it, so that it is no client's invention.
+    """
 
     approval: str
     server: str
@@ -107,6 +110,7 @@ class ApprovedCall(msgspec.Struct, frozen=True, gc=False):
     arguments: str
     approve: bool = True
     reason: str = ""
+    kept: bool = False
 
 
 class ChosenTool(msgspec.Struct, frozen=True, gc=False):

@@ -1,1 +1,1 @@
-"""Served tools in public APIs: forms of what this node ran that several of them have: citations, searches for tools; pure."""
+"""Served tools in public APIs: forms of citations and of searches for tools that several of them use; pure."""

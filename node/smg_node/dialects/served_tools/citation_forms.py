@@ -1,11 +1,8 @@
-"""Citation forms: one source cited in a text, as Responses, Chat and Messages have it. Pure."""
+"""Citation forms: one source cited in a text, as Responses has it; other APIs make their own form of that. Pure."""
 
-from typing import Any, Final
+from typing import Any
 
 from smg_node.core.generation.citations import Citation
-
-_CITED_CHARACTERS_MAX: Final = 150
-"""As much as Messages shows of a source."""
 
 
 def responses_annotation(citation: Citation) -> dict[str, Any] | None:
@@ -26,32 +23,4 @@ def responses_annotation(citation: Citation) -> dict[str, Any] | None:
         "end_index": citation.end,
         "url": source.url,
         "title": source.title or source.url,
-    }
-
-
-def chat_annotation(citation: Citation) -> dict[str, Any] | None:
-    """Return the annotation of a message in Chat Completions, which knows addresses only."""
-    source = citation.source
-    if not source.url:
-        return None
-    span = {
-        "start_index": citation.start,
-        "end_index": citation.end,
-        "url": source.url,
-        "title": source.title or source.url,
-    }
-    return {"type": "url_citation", "url_citation": span}
-
-
-def messages_citation(citation: Citation, *, encrypted_index: str) -> dict[str, Any] | None:
-    """Return the citation of a text block in Messages; `encrypted_index` is ours, and comes back as it is."""
-    source = citation.source
-    if not source.url:
-        return None
-    return {
-        "type": "web_search_result_location",
-        "url": source.url,
-        "title": source.title or None,
-        "cited_text": source.text[:_CITED_CHARACTERS_MAX],
-        "encrypted_index": encrypted_index,
     }

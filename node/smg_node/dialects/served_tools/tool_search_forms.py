@@ -1,16 +1,11 @@
-"""Tool search forms: a search for tools and what it found, as items of Responses and as blocks of Messages. Pure."""
+"""Tool search forms: a search for tools and what it found, as items of Responses. Pure."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from smg_node.core.generation.tool_serving import ListedTool, RunError, RunResult
+from smg_node.core.generation.tool_serving import ListedTool, RunResult
 
 ItemStatus: TypeAlias = Literal["in_progress", "completed", "incomplete"]
-_ERROR_CODES: Final[Mapping[int, str]] = {
-    -32602: "invalid_tool_input",
-    429: "too_many_requests",
-    504: "execution_time_exceeded",
-}
 
 
 def search_call_item(
@@ -78,22 +73,4 @@ def _function(tool: ListedTool) -> dict[str, Any]:
         "parameters": dict(tool.schema),
         "strict": False,
         "defer_loading": True,
-    }
-
-
-def search_result_block(tool_use_id: str, result: RunResult) -> dict[str, Any]:
-    """Return the block of Messages that tells what a search found, or why it could not be made."""
-    if result.error is not None:
-        content = _error(result.error)
-    else:
-        references = [{"type": "tool_reference", "tool_name": tool.name} for tool in result.found]
-        content = {"type": "tool_search_tool_search_result", "tool_references": references}
-    return {"type": "tool_search_tool_result", "tool_use_id": tool_use_id, "content": content}
-
-
-def _error(error: RunError) -> dict[str, Any]:
-    return {
-        "type": "tool_search_tool_result_error",
-        "error_code": _ERROR_CODES.get(error.code, "unavailable"),
-        "error_message": error.message or None,
     }

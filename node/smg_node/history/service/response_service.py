@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.json_cursor import quoted
 from smg_node.core.request_context import RequestContext
 from smg_node.dialects.responses.events.list_bodies import unknown_cursor
@@ -16,16 +16,13 @@ from smg_node.dialects.responses.request.generate_request import generate_reques
 from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.dialects.responses.request.items_to_turns import sealed
 from smg_node.dialects.responses.request.response_request import ResponseRequest, unstored
+from smg_node.history.context.fitted_history import fitted
 from smg_node.history.context.history_loading import HistoryLoader, LoadedHistory
 from smg_node.history.context.paced_steps import paced
 from smg_node.history.context.sealed_content import opened
-from smg_node.history.context.truncation import Search, budget_of, layout_of, too_long
 from smg_node.history.errors import asking_store, corrupt, response_not_found
 from smg_node.history.peers.follower_notices import FollowerNotices
-from smg_node.history.ports import (
-    NO_STORE,
-    Measure,
-)
+from smg_node.history.ports import NO_STORE, Measure
 from smg_node.history.runs.background_run import RegisteredRun
 from smg_node.history.runs.cancellation import Cancelling, not_cancellable
 from smg_node.history.runs.event_following import Attended, Events, Following, attended
@@ -36,6 +33,7 @@ from smg_node.history.turns.api_ids import PREFIXES
 from smg_node.history.turns.idempotency import HeldKey, IdempotencyService
 from smg_node.history.turns.response_reservation import ResponseReservation
 from smg_node.history.turns.response_run import ResponseRun
+from smg_node.pipeline.generation.run_interface import ShownPrompt
 from smg_storage.ids import is_id, new_id
 from smg_storage.records import Access, PageAsk, StoredResponse
 
@@ -186,11 +184,13 @@ class ResponseService:
                 PREFIXES[ask.api], selected.hydrated.thread, now_ms=now_ms, chance=parts.rng
             )
             store, said = parts.keeper.store, selected.hydrated.ask.items
-            await entry.answer(store, access, selected.wish, said, response_id, parts.clock.now_ms)
+            wish = await entry.answer(
+                store, access, selected.wish, said, response_id, parts.clock.now_ms
+            )
         except BaseException:
             await entry.over(None)
             raise
-        hydrated, wish = selected.hydrated, selected.wish
+        hydrated = selected.hydrated
         if routing_key:
             wish = structs.replace(wish, routing_key=routing_key)
         parts.named(response_id, context.request_id)
@@ -239,17 +239,26 @@ class ResponseService:
         texts = opened(self._parts.vault, blobs, tenant=access.tenant, model=model)
         items: Sequence[ItemDoc] = hydrated.items
         if measure is not None and ask.truncation == "auto":
-            items = await _fitted(hydrated, measure, texts)
+            items = await fitted(hydrated, measure, texts)
         wish = await paced(
             generate_request_in_steps(hydrated.ask, items, opened=texts, context=hydrated.items)
         )
         return Selected(hydrated, wish, len(hydrated.items), len(items), model)
 
-    async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
-        """Return how many tokens the prompt of this request has; nothing is sent anywhere."""
+    async def count(
+        self,
+        ask: ResponseRequest,
+        context: RequestContext,
+        access: Access,
+        show: ShownPrompt | None,
+    ) -> int:
+        """Return how many tokens the prompt of this request has, with tools as `show` adds them; no engine is called."""
         selected = await self.select(replace(ask, store=False), context, access)
         measure = await self._parts.measures.of(ask.model, deadline_s=context.deadline_s)
-        return await measure.count(selected.wish.prompts[0])
+        [prompt], serving = selected.wish.prompts, selected.wish.serving
+        if serving is not None and show is not None and type(prompt) is ChatPrompt:
+            prompt = await show(ask.api, prompt, serving, context)
+        return await measure.count(prompt)
 
     # ── Shown again ──────────────────────────────────────────────────────────
 
@@ -351,28 +360,6 @@ class ResponseService:
 _UNSUPPORTED: Final = "unsupported_value"
 _MARGIN_S: Final = 5.0
 """So much later than its own deadline a generation would end by itself."""
-
-
-async def _fitted(
-    hydrated: LoadedHistory, measure: Measure, texts: dict[str, str]
-) -> Sequence[ItemDoc]:
-    """Return the newest items that leave room for the answer."""
-    items, ask = hydrated.items, hydrated.ask
-    measure.check("truncation")
-    if measure.context is None or not hydrated.history:
-        return items
-    budget = budget_of(measure.context, ask.sampling.max_tokens)
-    layout = layout_of(items, new_from=hydrated.new_from)
-    sizes = [len(item.document) for item in items]
-    groups = [layout.stay, *layout.may_go]
-    search = Search([sum(sizes[place] for place in group) for group in groups], budget)
-    while (count := search.wanted) is not None:
-        chosen = [items[place] for place in layout.places(count)]
-        wish = await paced(generate_request_in_steps(ask, chosen, opened=texts, context=items))
-        search.measured(count, await measure.count(wish.prompts[0]))
-    if search.best is None:
-        raise too_long(search.shortest or 0, budget, measure.context)
-    return [items[place] for place in layout.places(search.best)]
 
 
 def _page(items: Sequence[ItemDoc], page: PageAsk) -> tuple[Sequence[bytes], bool]:

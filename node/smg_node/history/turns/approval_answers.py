@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
+from smg_node.core.cooperative_steps import Steps
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.events import BlockStart, Event, Fail
 from smg_node.core.generation.tool_serving import ApprovedCall
 from smg_node.core.json_cursor import quoted
-from smg_node.dialects.responses.items.item_document import ItemDoc, items_of
+from smg_node.dialects.responses.items.item_document import ItemDoc, items_in_steps
 from smg_node.dialects.responses.request.idempotency_key import APPROVALS, DIGEST_BYTES
+from smg_node.history.context.paced_steps import paced
 from smg_node.history.errors import (
     AnsweredBeforeError,
     already_answered,
@@ -76,15 +78,17 @@ class HeldAnswers:
         self._begun.update(self._ids)
 
     async def over(self) -> None:
-        """Give back those whose calls have not begun, as far as the store can be reached. Raises nothing."""
+        """Give back those whose calls have not begun, as far as the store can be reached. Raises nothing.
+
+        May be called again after an interruption.
+        """
         known = self._failed or not self._started
-        unused = [one for one in self._ids if known and one not in self._begun]
-        self._ids = ()
-        for one in unused:
+        for one in [one for one in self._ids if known and one not in self._begun]:
             try:
                 await self._store.release_key(self._access, APPROVALS + one, self._response_id)
             except StoreError as error:
                 _log.warning("the approval %s is not given back: %s", one, error.message)
+        self._ids = ()
 
 
 class ApprovalAnswers:
@@ -146,7 +150,8 @@ class ApprovalAnswers:
         with asking_store():
             record = await self._store.get_response(access, response_id) if response_id else None
         if record is not None and record.status in ANSWERS:
-            if _beside(said) != _beside(items_of(record.input)):
+            earlier_said = await paced(items_in_steps(record.input))
+            if await paced(_beside(said)) != await paced(_beside(earlier_said)):
                 # What is new in it would be lost if it were answered by the earlier response.
                 return answered_beside(response_id)
             return AnsweredBeforeError(response_id)
@@ -159,8 +164,8 @@ class ApprovalAnswers:
             raise invalid(why, "input", "approval_expired")
 
 
-def _beside(items: Sequence[ItemDoc]) -> list[dict[str, Any]]:
-    """Return what an input says beside its answers to approvals, after the requests for them, without ids."""
+def _beside(items: Sequence[ItemDoc]) -> Steps[list[dict[str, Any]]]:
+    """Return what an input says beside its answers to approvals, after the requests for them, without ids; in steps."""
     beside: list[dict[str, Any]] = []
     for item in items:
         if item.type == "mcp_approval_request":
@@ -168,6 +173,7 @@ def _beside(items: Sequence[ItemDoc]) -> list[dict[str, Any]]:
         elif item.type != "mcp_approval_response":
             values = item.values()
             beside.append({key: values[key] for key in values if key not in ("id", "status")})
+        yield item.weight
     return beside
 
 

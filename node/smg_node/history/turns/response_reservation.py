@@ -51,18 +51,22 @@ class ResponseReservation:
         said: Sequence[ItemDoc],
         response_id: str,
         now_ms: Callable[[], int],
-    ) -> None:
+    ) -> GenerateRequest:
         """Reserve the answers to approvals that a request brings, where anything is stored; `said` is its input.
 
-        Errors as `ApprovalAnswers.reserve` has them.
+        Returned is the request, which says of its approved calls whether stored responses ask for them. Errors as
+        `ApprovalAnswers.reserve` has them.
         """
         serving = wish.serving
         if serving is None or not serving.answered or store.kind == NO_STORE:
-            return
+            return wish
         from smg_node.history.turns.approval_answers import ApprovalAnswers
+        from smg_node.history.turns.kept_requests import with_kept_requests
 
+        known = await with_kept_requests(store, access, wish)
         answers = ApprovalAnswers(store, now_ms=now_ms)
         self._answers = await answers.reserve(access, serving.answered, said, response_id)
+        return known
 
     def start(self) -> None:
         """Take that the generation starts."""

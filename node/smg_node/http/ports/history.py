@@ -11,7 +11,7 @@ from smg_node.dialects.responses.events.numbered_events import NumberedEvent
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.request.idempotency_key import IdempotencyKey, PriorResult
 from smg_node.dialects.responses.request.response_request import ResponseRequest
-from smg_node.pipeline.generation.run_interface import Run
+from smg_node.pipeline.generation.run_interface import Run, ShownPrompt
 from smg_storage.records import Access, PageAsk
 
 if TYPE_CHECKING:
@@ -207,8 +207,14 @@ class Responses(Protocol):
         """Return the events with larger numbers, as `follow` does, and count the stream as resumed."""
         ...
 
-    async def count(self, ask: ResponseRequest, context: RequestContext, access: Access) -> int:
-        """Return the number of tokens of its prompt."""
+    async def count(
+        self,
+        ask: ResponseRequest,
+        context: RequestContext,
+        access: Access,
+        show: ShownPrompt | None,
+    ) -> int:
+        """Return the number of tokens of its prompt, with the tools that run on this side as `show` adds them."""
         ...
 
     async def compact(

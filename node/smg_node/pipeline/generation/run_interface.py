@@ -1,15 +1,24 @@
 """Run interface: protocols of a generation in progress and of its factory."""
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.generation.answer import Answer, Collector
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import Event
-from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.generation.event_sink import Ready, Receive
+
+if TYPE_CHECKING:
+    # Loaded with the first request that names tools of this node.
+    from smg_node.core.generation.tool_serving import ToolServing
+
+ShownPrompt: TypeAlias = Callable[
+    [str, ChatPrompt, "ToolServing", RequestContext], Awaitable[ChatPrompt]
+]
+"""Of the name of an API's dialect, and a prompt with what it asks of tools: the prompt that a model would be shown."""
 
 
 class Run(Protocol):

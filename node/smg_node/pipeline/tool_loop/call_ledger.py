@@ -98,11 +98,17 @@ class CallLedger:
             return self._asked(name, tool, decision)
         return self._counted(name, tool, "run", decision.rule)
 
-    def judge_answered(self, tool: OfferedTool) -> Judged:
-        """Return what becomes of a call that a person has allowed; it counts, and no number stops it."""
+    def judge_answered(self, tool: OfferedTool, *, kept: bool) -> Judged:
+        """Return what becomes of a call that a person has allowed; it counts, and no number stops it.
+
+        `kept`: a stored response asks for it, without which an operator's question is not answered.
+        """
         decision = decide(tool.spec, tool.owner.tool, tool.hints, None)
         if decision.verdict == "deny":
             return _refused(tool, decision.rule, "a rule of the operator does not allow it")
+        if decision.verdict == "ask" and not kept:
+            why = "it needs approval, and no response that is stored asks for this very call"
+            return _refused(tool, decision.rule, why)
         self.runs += 1
         return Judged("run", tool.owner, tool, decision.rule)
 

@@ -72,7 +72,7 @@ class PriorCalls:
         elif tool is None:
             judged = Judged("refuse", owner, None, "not offered", GONE)
         else:
-            judged = self._ledger.judge_answered(tool)
+            judged = self._ledger.judge_answered(tool, kept=call.kept)
             owned = msgspec.structs.replace(tool.owner, approval=call.approval)
             judged = msgspec.structs.replace(judged, owner=owned)
         call_id = f"call_{call.approval}"

@@ -89,13 +89,17 @@ def settle_tools(draft: Draft, cursor: Cursor) -> None:
 
 def _findable(draft: Draft, declared: list[_Declared]) -> list[_Declared]:
     """Return the tools; those that are deferred stay so only where the model can search for them."""
-    serving: ToolServing | None = draft.request.get("serving")
-    if serving is not None and any(asked.kind == "tool_search" for asked in serving.builtins):
+    if _searches(draft.request.get("serving")):
         return declared
     for each in declared:
         if each.tool.deferred:
             draft.ignore(f"{each.tool.where.removesuffix('.parameters')}.defer_loading")
     return [each._replace(tool=replace(each.tool, deferred=False)) for each in declared]
+
+
+def _searches(serving: "ToolServing | None") -> bool:
+    """Whether the model can search for tools."""
+    return serving is not None and any(asked.kind == "tool_search" for asked in serving.builtins)
 
 
 def _additional(draft: Draft, cursor: Cursor) -> Iterator[_Declared]:
@@ -112,10 +116,11 @@ def _additional(draft: Draft, cursor: Cursor) -> Iterator[_Declared]:
 def history_tools(ask: ResponseRequest, items: Iterable[ItemDoc]) -> ResponseRequest:
     """Return a request with the tools that these items of its history declare, after its own.
 
-    Its own tools keep their names and definitions; what no longer can be read declares nothing.
+    Its own tools keep their names and definitions; what no longer can be read declares nothing. Deferred ones stay so
+    where the model can search for them.
     """
     found: dict[NamespacedName, _Declared] = {}
-    draft = Draft(ReaderOptions())
+    draft = Draft(ReaderOptions(tool_servers=_searches(ask.serving)))
     for item in items:
         cursor = Cursor(dict(item.values()), Problems())
         with suppress(SmgError):

@@ -204,7 +204,7 @@ class ResponseRoutes:
             self._parts,
             request,
             ask.model,
-            lambda: self._responses.count(ask, context, access),
+            lambda: self._responses.count(ask, context, access, self._parts.shown_prompt),
         )
         return Reply(200, input_tokens_body(count))
 

@@ -6,12 +6,10 @@ from typing import Any
 import pytest
 from anthropic.types import ToolSearchToolResultBlock
 
+from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import ListedTool, RunError, RunResult
-from smg_node.dialects.served_tools.tool_search_forms import (
-    search_call_item,
-    search_output_item,
-    search_result_block,
-)
+from smg_node.dialects.messages.tool_runs.shown_runs import result_block
+from smg_node.dialects.served_tools.tool_search_forms import search_call_item, search_output_item
 from support.clients.sdk_validation import opinion_of_item
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -60,6 +58,10 @@ def test_nothing_that_was_found_is_one_too() -> None:
     item = search_output_item("tso_1", RunResult("No tool fits."), {})
     assert opinion(item) == []
     assert item["tools"] == []
+
+
+def search_result_block(call_id: str, result: RunResult) -> dict[str, Any]:
+    return result_block(ToolOwner("", "find", "tool_search"), call_id, result, lambda text: text)
 
 
 def strictly(block: dict[str, Any]) -> None:

@@ -113,7 +113,7 @@ async def test_tokens_are_counted_with_the_history_and_nothing_is_generated() ->
     world = history_world()
     first = await world.answer(input="one two")
     ask = ask_of(input="three", previous_response_id=first, instructions="be kind")
-    count = await world.desks.responses.count(ask, context(), world.access)
+    count = await world.desks.responses.count(ask, context(), world.access, None)
     # system: be kind, user: one two, assistant: turns 1, user: three
     assert count == 3 + 3 + 3 + 2
     assert len(world.generations.runs) == 1

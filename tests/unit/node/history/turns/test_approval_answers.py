@@ -9,8 +9,9 @@ import pytest
 import pytest_asyncio
 
 from smg_node.core.errors import SmgError
+from smg_node.history.context.paced_steps import SLICE_WEIGHT
 from smg_node.history.errors import AnsweredBeforeError
-from smg_node.history.turns.approval_answers import ANSWERABLE_S
+from smg_node.history.turns.approval_answers import ANSWERABLE_S, ApprovalAnswers
 from smg_node.history.turns.response_run import ResponseRun
 from smg_storage.errors import StoreError, StoreErrorKind
 from smg_storage.memory.store import MemoryStore
@@ -300,3 +301,52 @@ async def test_who_is_cut_while_the_store_reserves_gives_its_answer_back() -> No
     store.reserve_key = reserve  # type: ignore[method-assign]  # it answers again
     assert (await nodes.made(0, **body)).failure is None
     assert nodes.ran == [item["id"]]
+
+
+async def test_who_is_cut_while_it_gives_answers_back_gives_them_back_once_more() -> None:
+    nodes = ApprovingNodes(MemoryStore(Bounds(), lambda: 0))
+    first, item = await nodes.asked()
+    body = {"input": answer_to(item["id"]), "previous_response_id": first}
+    run = await nodes.create(0, **body)
+    store = nodes.world(0).keeper.store
+    release, asked = store.release_key, asyncio.Event()
+
+    async def slow(*_: Any, **__: Any) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    store.release_key = slow  # type: ignore[method-assign]  # it does not answer
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        cut = group.create_task(run.entry.over(None))
+        await asked.wait()
+        cut.cancel()
+    store.release_key = release  # type: ignore[method-assign]  # it answers again
+    await run.entry.over(None)
+    assert (await nodes.made(0, **body)).failure is None
+    assert nodes.ran == [item["id"]]
+
+
+async def test_a_long_input_of_an_answer_is_compared_in_slices() -> None:
+    nodes = ApprovingNodes(MemoryStore(Bounds(), lambda: 0))
+    first, item = await nodes.asked()
+    more = [{"role": "user", "content": "x" * SLICE_WEIGHT}] * 8
+    body = {"input": [*answer_to(item["id"]), *more], "previous_response_id": first}
+    run = await nodes.made(0, **body)
+    serving, world = run.wish.serving, nodes.world(0)
+    assert serving is not None
+    answers = ApprovalAnswers(world.keeper.store, now_ms=nodes.now_ms)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        counting = group.create_task(count())
+        with pytest.raises(AnsweredBeforeError):
+            await answers.reserve(world.access, serving.answered, run.hydrated.ask.items, "resp_2")
+        counting.cancel()
+    # Each of the two inputs is eight slices long.
+    assert turns >= 16

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import (
     Begin,
@@ -126,6 +128,21 @@ async def test_a_call_that_was_left_open_gets_its_result_at_its_place() -> None:
     assert [turn.answers_call for turn in told] == [None, None, "srv_1", "toolu_1"]
     assert listener.of(BlockStart)[0].call_id == "srv_1"
     assert len(listener.of(RunEnd)) == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_an_operators_question_is_answered_only_where_it_was_stored(kept: bool) -> None:
+    model = Model(speech(said("well")))
+    servers = Servers(W, specs={"w": {"rules": (("drop", "ask"),)}})
+    approved = ApprovedCall("mcpr_1", "w", "drop", "{}", kept=kept)
+    listener = await heard(model, servers, request(answered(approved)))
+    assert len(servers.ran) == kept
+    error = listener.results()[0].error
+    assert (error is None) == kept
+    if error is not None:
+        assert (error.type, error.code) == ("mcp_protocol_error", -32001)
+        assert "no response that is stored asks for this very call" in error.message
+        assert "rules: drop" in error.message
 
 
 async def test_what_has_run_is_told_even_if_the_model_never_speaks() -> None:

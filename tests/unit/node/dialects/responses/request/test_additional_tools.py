@@ -9,6 +9,7 @@ from smg_node.core.generation.request import ChatPrompt, Tool, ToolChoice
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.flat_names import NamespacedName
 from smg_node.dialects.responses.request.generate_request import generate_request
+from smg_node.dialects.responses.request.reader import ResponsesReader
 from smg_node.dialects.responses.request.tools import history_tools
 from support.answers.responses import ask_of, items_from
 
@@ -136,3 +137,12 @@ def test_what_cannot_be_read_in_a_history_declares_nothing() -> None:
     ask = ask_of()
     past = items_from([adds(*[5] * 12), adds({"type": "function"}, function("f"))])
     assert [tool.name for tool in history_tools(ask, past).tools] == ["f"]
+
+
+def test_deferred_tools_of_a_history_stay_so_where_the_model_can_search_for_them() -> None:
+    past = items_from([adds(function("f", defer_loading=True), function("g"))])
+    reader = ResponsesReader(ReaderOptions(tool_servers=True))
+    for tools, deferred in (([{"type": "tool_search"}], True), ([], False)):
+        ask = reader.read({"model": "m", "input": "hi", "tools": tools})
+        found = history_tools(ask, past).tools
+        assert [(tool.name, tool.deferred) for tool in found] == [("f", deferred), ("g", False)]
