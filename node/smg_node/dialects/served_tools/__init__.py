@@ -1,1 +1,1 @@
-"""Served tools in public APIs: forms of what this node ran that several of them have: citations, searches for tools; pure."""
+"""Served tools in public APIs: how a request asks for what this node runs, and forms of what came of it; pure."""

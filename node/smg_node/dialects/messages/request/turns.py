@@ -276,7 +276,7 @@ class _History:
     def _take_said(self, block: Cursor, *, remembers: bool) -> int:
         """Take a block, and return how many characters were opened or encoded."""
         kind = block.text("type", required=True)
-        if self._draft.options.tool_servers and kind in RUN_BLOCKS:
+        if kind in RUN_BLOCKS and self._draft.options.tool_servers:
             return self._take_run(block, kind)
         self._go_on()
         return self._blocks.take(self._said, block, kind, remembers=remembers)
