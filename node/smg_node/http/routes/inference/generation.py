@@ -39,7 +39,12 @@ from smg_node.http.routes.inference.answer_headers import Answering, uncancel
 from smg_node.http.routes.inference.direct_answer import DirectAnswers
 from smg_node.http.routes.inference.relay_answers import Relaying
 from smg_node.http.routes.inference.shown_run import ShownRun, answer_size
-from smg_node.http.routes.inference.translation import asks_of, model_asked, streams_asked
+from smg_node.http.routes.inference.translation import (
+    asks_of,
+    model_asked,
+    names_own_servers,
+    streams_asked,
+)
 from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
@@ -137,7 +142,9 @@ class GenerationRoutes:
         body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
         model = model_asked(dialect.name, body, request)
         relayed = self._passed_on(dialect.name, model, form, request)
-        if relayed is None:
+        if relayed is None or (
+            names_own_servers(dialect.name, body) and parts.reading.tool_servers
+        ):
             return await large.read_in_steps(
                 raw, body, lambda body: reading_steps(dialect, body, request)
             )
