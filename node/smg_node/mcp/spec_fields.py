@@ -10,6 +10,7 @@ import msgspec
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.tool_owner import ToolShape
 from smg_node.core.json_cursor import Cursor
+from smg_node.core.prices.call_price import read_call_price
 from smg_node.mcp.definition import with_headers
 from smg_node.mcp.server_spec import ToolRule, Verdict
 
@@ -18,7 +19,6 @@ WORD_MAX: Final = 2_048
 _TIMEOUT_S_MAX: Final = 86_400
 _OUTPUT_BYTES_MAX: Final = 16 << 20
 _ALIAS: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_PRICE: Final = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
 _HINTS: Final = ("read_only", "idempotent")
 """Where no is another thing than nothing."""
 _RULE_FIELDS: Final = (
@@ -74,8 +74,13 @@ def _price(rule: Cursor) -> str:
             text = format(Decimal(repr(said)), "f")
         except InvalidOperation:
             text = ""
-    if not isinstance(text, str) or not _PRICE.fullmatch(text):
+    if not isinstance(text, str):
         rule.problem("price_per_call", "must be an amount of the currency, such as 0.005")
+        return ""
+    try:
+        read_call_price(text)
+    except ValueError as error:
+        rule.problem("price_per_call", str(error))
         return ""
     return text
 

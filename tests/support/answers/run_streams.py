@@ -98,14 +98,17 @@ def _block(draw: st.DrawFn, number: int, kind: BlockKind, owner: ToolOwner | Non
         name, call_id = ("look_up" if owner is None else owner.tool), f"call_{number}"
         whole = draw(arguments)
     cut = draw(st.integers(0, len(whole)))
+    apart = draw(st.integers(0, 3)) == 0
     cited: tuple[dict[str, Any], ...] = ()
     if kind == "text" and draw(st.booleans()):
         places = {"start_index": 0, "end_index": len(whole)}
         cited = ({"type": "url_citation", "url": "https://a.test", "title": "A", **places},)
     return [
-        BlockStart(0, number, kind, name, call_id, owner=owner),
+        BlockStart(0, number, kind, name, call_id, owner=owner, apart=apart),
         *(Delta(0, number, part, 1) for part in (whole[:cut], whole[cut:]) if part),
-        BlockEnd(0, number, kind, whole, name, call_id, owner=owner, annotations=cited),
+        BlockEnd(
+            0, number, kind, whole, name, call_id, owner=owner, annotations=cited, apart=apart
+        ),
     ]
 
 

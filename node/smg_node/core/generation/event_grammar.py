@@ -38,7 +38,7 @@ class Grammar:
     """Checks one stream as it passes. `choices` is how many the request has."""
 
     def __init__(self, choices: int) -> None:
-        self._open: dict[int, tuple[int, str, list[str], ToolOwner | None]] = {}
+        self._open: dict[int, tuple[int, str, list[str], ToolOwner | None, bool]] = {}
         self._runnable: set[tuple[int, int]] = set()
         self._running: set[tuple[int, int]] = set()
         self._next_block = [0] * choices
@@ -105,15 +105,16 @@ class Grammar:
         self._require(event.choice not in self._open, event, "a block is still open")
         self._require(self._next_block[event.choice] == event.block, event, "blocks count up")
         self._require(event.owner is None or event.kind == "call", event, "calls have owners")
-        self._open[event.choice] = (event.block, event.kind, [], event.owner)
+        self._open[event.choice] = (event.block, event.kind, [], event.owner, event.apart)
         self._next_block[event.choice] += 1
 
     def _end(self, event: BlockEnd) -> None:
-        block, kind, texts, owner = self._open.pop(event.choice, (-1, "", [], None))
+        block, kind, texts, owner, apart = self._open.pop(event.choice, (-1, "", [], None, False))
         self._require(block == event.block, event, "no such open block")
         self._require(kind == event.kind, event, "the kind changed")
         self._require("".join(texts) == event.text, event, "the whole is not its parts")
         self._require(owner == event.owner, event, "the owner changed")
+        self._require(apart == event.apart, event, "it stands apart at one end only")
         if owner is not None and not owner.asks:
             self._runnable.add((event.choice, event.block))
 

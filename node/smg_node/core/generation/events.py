@@ -84,7 +84,8 @@ class BlockStart(msgspec.Struct, frozen=True, gc=False):
     """A block of one kind starts in a choice; `block` counts up from 0 within the choice.
 
     `opaque` is what its vendor wants back with it, as far as that is known already. `owner` is whose tool a call is;
-    None for the client's own. `name` is the name that the model sees.
+    None for the client's own. `name` is the name that the model sees. `apart`: the model called something before it
+    that the answer does not show.
     """
 
     choice: int
@@ -94,6 +95,7 @@ class BlockStart(msgspec.Struct, frozen=True, gc=False):
     call_id: str = ""
     opaque: tuple[Opaque, ...] = ()
     owner: ToolOwner | None = None
+    apart: bool = False
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +115,8 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     """A block is over; `text` is the whole of it. `opaque` is what its vendor wants back with it.
 
-    `annotations` are those of a text, in the form of Responses (`url_citation`), indices in characters.
+    `annotations` are those of a text, in the form of Responses (`url_citation`), indices in characters. `apart` is as in
+    its start.
     """
 
     choice: int
@@ -125,6 +128,7 @@ class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     opaque: tuple[Opaque, ...] = ()
     owner: ToolOwner | None = None
     annotations: tuple[Mapping[str, Any], ...] = ()
+    apart: bool = False
 
 
 class Listed(msgspec.Struct, frozen=True):

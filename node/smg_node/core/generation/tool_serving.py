@@ -21,6 +21,8 @@ BuiltinKind: TypeAlias = Literal[
     "tool_search",
 ]
 
+SERVERS_MAX: Final = 64
+"""So many servers one request may name: all of them are listed before the model says a word."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 

@@ -111,8 +111,7 @@ class ChatReader:
     ) -> ParsedBody[ChatView]:
         """Return the parsed body; INVALID_REQUEST names everything that is wrong with it."""
         draft = Draft(self._options)
-        if self._options.tool_servers:
-            may_ask(draft, headers)
+        may_ask(draft, headers)
         cursor = Cursor(body, problems_for(self._options))
         take_all(draft, cursor, PARAMETERS)
         if "model" not in draft.request:

@@ -24,14 +24,12 @@ from smg_node.dialects.openai.tool_choice import (
     take_parallel,
     take_tool_choice,
 )
+from smg_node.dialects.served_tools.tool_switch import ON, SWITCH, is_switched_on
 
 if TYPE_CHECKING:
     # Loaded with the first request that names tools of this node.
     from smg_node.dialects.openai.served.asked_tools import AskedTools
 
-SWITCH: Final = "x-smg-mcp"
-"""The header of requests that ask for tools on this node's side."""
-_ON: Final = "enabled"
 SHOWING: Final = "x-smg-tool-runs"
 """The header of clients that want to be shown what was run."""
 _SHOW: Final = "show"
@@ -40,13 +38,13 @@ _ASKED: Final = "asked_tools"
 _HEADERS: Final = "headers"
 _CHOICE: Final = "tool_choice"
 _OPT_IN: Final = (
-    f"needs the header {SWITCH}: {_ON} with the request, for tools that this gateway runs"
+    f"needs the header {SWITCH}: {ON} with the request, for tools that this gateway runs"
 )
 
 
 def may_ask(draft: Draft, headers: Mapping[str, str]) -> None:
     """Take note of whether a request may ask for tools on this node's side."""
-    if headers.get(SWITCH, "").strip().lower() == _ON:
+    if is_switched_on(headers) and draft.options.tool_servers:
         draft.request[_ASKED] = None
         draft.request[_HEADERS] = headers
 
@@ -96,9 +94,9 @@ def take_choice(draft: Draft, cursor: Cursor, key: str) -> None:
     if _ASKED in draft.request:
         return
     choice = cursor.values[key]
-    if draft.options.tool_servers and type(choice) is dict:
+    if type(choice) is dict:
         kind = choice.get("type")
-        if type(kind) is str and is_hosted(kind):
+        if type(kind) is str and is_hosted(kind) and draft.options.tool_servers:
             cursor.problem(key, _OPT_IN, "unsupported_tool")
             return
     take_tool_choice(draft, cursor, key)
@@ -107,8 +105,9 @@ def take_choice(draft: Draft, cursor: Cursor, key: str) -> None:
 def settle_tools(draft: Draft, cursor: Cursor) -> None:
     """Settle which tools are asked for, and the choice among all."""
     if _ASKED not in draft.request:
-        served = draft.options.tool_servers and draft.left_out and not draft.prompt.get("tools")
-        if served and cursor.values.get(_CHOICE) == "required":
+        nothing = draft.left_out and not draft.prompt.get("tools")
+        insists = nothing and cursor.values.get(_CHOICE) == "required"
+        if insists and draft.options.tool_servers:
             cursor.problem(_CHOICE, _OPT_IN, "unsupported_tool")
         settle_choice(draft, cursor)
         return

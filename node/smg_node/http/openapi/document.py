@@ -1,6 +1,7 @@
 """OpenAPI document: `/openapi.json` (OpenAPI 3.1), built from the route table and the schemas."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 from typing import Any, Final
 
 from smg_node.http.openapi.examples import EXAMPLES
@@ -15,9 +16,26 @@ _ACCESS: Final = {
     "admin": "For administrators.",
 }
 _SEGMENT: Final = {"type": "string", "minLength": 1}
+_NAME: Final = r"([A-Za-z0-9._/:@+~-]{1,120}|\*)"
+_NAMES: Final = (
+    f"tenant={_NAME}",
+    f"key={_NAME}",
+    f"model={_NAME}",
+    r"tool=([A-Za-z0-9._:@+~-]{1,60}/([A-Za-z0-9._/:@+~-]{1,60}|\*)|\*)",
+)
+_TOGETHER_MAX: Final = 3
+_SCOPES: Final = (
+    "global",
+    f"provider={_NAME}",
+    *(
+        ",".join(names)
+        for count in range(1, _TOGETHER_MAX + 1)
+        for names in combinations(_NAMES, count)
+    ),
+)
 _SCOPE: Final = {
     "type": "string",
-    "pattern": "^(global|(tenant|key|model)=[A-Za-z0-9._/:@+~-]{1,120})$",
+    "pattern": f"^({'|'.join(_SCOPES)})$",
     "description": "`tenant=…`, `key=…` or `model=…`, several with commas; `provider=…`; `tool=SERVER/TOOL` or "
     "`tool=SERVER/*`, with at most two of the first three; or `global`.",
 }

@@ -1,7 +1,9 @@
 """Tool server schemas for `/openapi.json`, with those of runs that wait for an operator, and an example of each."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
+
+from smg_node.core.generation.tool_owner import ToolShape
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _COUNT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 0}
@@ -59,13 +61,11 @@ _AUTH: Final = _closed(
     },
     "kind",
 )
-_SHAPES: Final = (
-    "mcp", "web_search", "file_search", "code_interpreter", "image_generation", "tool_search",
-)  # fmt: skip
+_BUILTINS: Final = ("web_search", "file_search", "code_interpreter", "image_generation")
 _RULE: Final = _closed(
     {
         "alias": _TEXT,
-        "shape": {"enum": list(_SHAPES)},
+        "shape": {"enum": list(get_args(ToolShape))},
         "arguments": _closed({"rename": _STRINGS, "defaults": _ANY, "fixed": _ANY}),
         "approval": _VERDICT,
         "timeout_s": {"type": "number", "minimum": 0},
@@ -95,7 +95,7 @@ _FIELDS: Final[Mapping[str, Any]] = {
     },
     "tools": {"type": "object", "additionalProperties": _RULE},
     "rules": _list(_closed({"tools": _TEXT, "verdict": _VERDICT}, "tools", "verdict")),
-    "builtin": _closed(dict.fromkeys(_SHAPES[1:5], _TEXT)),
+    "builtin": _closed(dict.fromkeys(_BUILTINS, _TEXT)),
     "description": _TEXT,
     "required": _FLAG,
     "internal": _FLAG,

@@ -189,13 +189,14 @@ class ToolLoopRun:
         )
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = parts.options().rounds_max
+        apart = False
         while True:
-            stream = PassStream(ledger.judge, block, runs.annotations)
+            stream = PassStream(ledger.judge, block, runs.annotations, apart=apart)
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
                 outlet.fail([Fail(runs.blame(stream.failure))])
                 return
-            block = stream.next_block
+            block, apart = stream.next_block, stream.apart
             ending = plan.after(stream, runs.results, ledger, rounds_max=rounds_max)
             if ending:
                 outlet.say(ending)

@@ -37,7 +37,8 @@ class Called(msgspec.Struct, frozen=True):
 class PassStream:
     """Events of one pass. `judge` is asked once for each call, by its name, when it begins.
 
-    `annotate` is asked for the annotations of each text that is over.
+    `annotate` is asked for the annotations of each text that is over. `apart`: the pass before ended with calls that are
+    not shown.
     """
 
     def __init__(
@@ -45,11 +46,17 @@ class PassStream:
         judge: Callable[[str], Judged],
         first_block: int,
         annotate: Callable[[str], tuple[Mapping[str, Any], ...]] = lambda _: (),
+        *,
+        apart: bool = False,
     ) -> None:
         self._judge = judge
         self._annotate = annotate
         self._judged = CLIENTS
         self._place: int | None = None
+        self._apart = False
+        """Whether the block that is open stands apart."""
+        self.apart = apart
+        """Whether the next block does: calls that are not shown stand before it."""
         self.next_block = first_block
         """The number of the answer's next block."""
         self.begin: Begin | None = None
@@ -81,11 +88,15 @@ class PassStream:
         self._judged = judged = self._judge(event.name) if event.kind == "call" else CLIENTS
         if judged.fate == "unseen":
             self._place = None
+            self.apart = True
             return
         self._place = place = self.next_block
         self.next_block += 1
-        if place != event.block or judged.owner is not None:
-            event = msgspec.structs.replace(event, block=place, owner=judged.owner)
+        self._apart, self.apart = self.apart, False
+        if place != event.block or judged.owner is not None or self._apart:
+            event = msgspec.structs.replace(
+                event, block=place, owner=judged.owner, apart=self._apart
+            )
         out.append(event)
 
     def _end(self, event: BlockEnd, out: list[Event]) -> None:
@@ -97,8 +108,10 @@ class PassStream:
         if place is not None:
             if event.kind == "text" and (annotations := self._annotate(event.text)):
                 event = msgspec.structs.replace(event, annotations=annotations)
-            if place != event.block or judged.owner is not None:
-                event = msgspec.structs.replace(event, block=place, owner=judged.owner)
+            if place != event.block or judged.owner is not None or self._apart:
+                event = msgspec.structs.replace(
+                    event, block=place, owner=judged.owner, apart=self._apart
+                )
             out.append(event)
         self._place, self._judged = None, CLIENTS
 

@@ -146,6 +146,8 @@ def test_secrets_stand_apart_and_stay_where_they_are_left_out(auth: Any, secrets
         ({"tools": {"a": {"alias": "a b"}}}, "tools.a.alias"),
         ({"tools": {"a": {"timeout_s": -1}}}, "tools.a.timeout_s"),
         ({"tools": {"a": {"price_per_call": "1e3"}}}, "tools.a.price_per_call"),
+        ({"tools": {"a": {"price_per_call": "5000000"}}}, "tools.a.price_per_call"),
+        ({"tools": {"a": {"price_per_call": 1000000.5}}}, "tools.a.price_per_call"),
         ({"tools": {"a": {"arguments": {"rename": {"x": "q", "y": "q"}}}}}, "tools.a.arguments.rename"),
         ({"rules": [{"tools": "*"}]}, "rules[0].verdict"),
         ({"builtin": {"shell": "x"}}, "builtin.shell"),

@@ -106,6 +106,8 @@ class ClientEvents:
                 self._ours[place] = None
                 passes.run()
                 return
+            if event.apart:
+                passes.run()
             self._fresh[choice] = event.kind
         elif place in self._ours:
             if isinstance(event, BlockEnd) and event.owner is not None and not event.owner.hidden:
@@ -131,6 +133,8 @@ def client_choice(choice: Choice, content: Collection[str]) -> tuple[Choice, lis
     for place, block in enumerate(choice.blocks):
         if block.owner is None:
             places[place] = len(kept)
+            if block.apart:
+                passes.run()
             kept.append(passes.end(block, passes.before(block.kind, block.text)))
             continue
         passes.run()

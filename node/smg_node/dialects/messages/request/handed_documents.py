@@ -5,7 +5,9 @@ documents gets them apart, with the turns as they are without. All of them or no
 but documents would have a turn without content. What tools return stays with the result.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from smg_node.core.generation.request import HandedDocuments, Part
@@ -29,9 +31,12 @@ class DocumentCollector:
         self._contents.append((place, rest))
         self._all = self._all and not is_blank(rest)
 
-    def shift(self, place: int) -> None:
-        """Note that a turn was inserted at `place`."""
-        self._contents = [(at + (at >= place), rest) for at, rest in self._contents]
+    def shift(self, places: Sequence[int], counts: Sequence[int]) -> None:
+        """Note that turns were put in at these places, which count up, and how many at each."""
+        before = [0, *accumulate(counts)]
+        self._contents = [
+            (at + before[bisect_right(places, at)], rest) for at, rest in self._contents
+        ]
 
     def handed(self) -> HandedDocuments | None:
         """Return what may be handed over; None for nothing."""

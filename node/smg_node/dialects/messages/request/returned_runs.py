@@ -39,8 +39,8 @@ _encode: Final = msgspec.json.Encoder().encode
 
 @dataclass(slots=True)
 class _Call:
-    """A call without a result so far. `turn` numbers the assistant's turn it stands in; `place` is where the turn of
-    its result is to be inserted, once that turn is over.
+    """A call without a result so far. `turn` numbers the assistant's turn it stands in; `place` is where among the
+    turns its result belongs, once that turn is over.
     """
 
     call: ToolCall
@@ -52,12 +52,14 @@ class _Call:
 class ReturnedRuns:
     """Reads the blocks of runs, and knows which calls wait for their results."""
 
-    __slots__ = ("_draft", "_known", "_waiting", "turn")
+    __slots__ = ("_draft", "_known", "_new", "_waiting", "turn")
 
     def __init__(self, draft: MessagesDraft) -> None:
         self._draft = draft
         self._known: set[str] = set()
         self._waiting: dict[str, _Call] = {}
+        self._new: list[_Call] = []
+        """Calls of a turn that is not over."""
         self.turn = 0
         """Number of the assistant's turn that is read."""
 
@@ -78,11 +80,15 @@ class ReturnedRuns:
             return None
         self._known.add(call_id)
         call = ToolCall(call_id, owner.tool, _encode(given.values).decode(), owner)
-        self._waiting[call_id] = _Call(call, block, self.turn)
+        made = _Call(call, block, self.turn)
+        self._waiting[call_id] = made
+        self._new.append(made)
         return call
 
     def read_result(self, block: Cursor, kind: str) -> tuple[Turn, int] | None:
         """Return the turn of a result, and the place among the turns where it belongs: -1 for the turn that is read.
+
+        Places are those of turns without such results: who reads a history puts them there when it is over.
 
         None for one that is wrong, which is noted.
         """
@@ -97,9 +103,6 @@ class ReturnedRuns:
             why = "has a result already" if known else "is none that the assistant has made before"
             block.problem("tool_use_id", f"the call {quoted(call_id)} {why}")
             return None
-        if waiting.place >= 0:
-            for other in self._waiting.values():
-                other.place += other.place >= waiting.place
         return turn, waiting.place
 
     def read_listing(self, block: Cursor) -> None:
@@ -116,9 +119,9 @@ class ReturnedRuns:
 
     def placed(self, place: int) -> None:
         """Note where results of the calls just made belong, as the turn that made them is over."""
-        for call in self._waiting.values():
-            if call.place < 0:
-                call.place = place
+        for call in self._new:
+            call.place = place
+        self._new.clear()
 
     def expect_results(self, *, before_turn: int) -> None:
         """Note the calls of turns before this one that were never run, now that the conversation goes on."""

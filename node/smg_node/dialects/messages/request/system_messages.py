@@ -131,7 +131,7 @@ def _removal(draft: MessagesDraft, block: Cursor) -> list[Piece]:
 
 def _names_served(draft: MessagesDraft, place: Cursor) -> bool:
     """Whether a change is one of tools that this node runs."""
-    return bool(draft.options.tool_servers) and place.values.get("type") in _MCP_REFERENCES
+    return place.values.get("type") in _MCP_REFERENCES and bool(draft.options.tool_servers)
 
 
 def _changed(block: Cursor) -> Cursor | None:

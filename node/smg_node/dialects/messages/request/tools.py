@@ -44,7 +44,7 @@ def take_tools(draft: MessagesDraft, cursor: Cursor, key: str) -> None:
     """Take `tools`; an empty list declares none."""
     said: dict[str, bool | None] = {}
     for declared in cursor.objects(key, at_most=draft.options.tools_max):
-        if draft.options.tool_servers and _take_served(draft, declared):
+        if _take_served(draft, declared):
             continue
         tool = read_tool(declared)
         if tool is None:
@@ -67,6 +67,8 @@ def _take_served(draft: MessagesDraft, declared: Cursor) -> bool:
     """Take a tool that this node runs, or its server; false for any other."""
     kind = declared.values.get("type")
     if type(kind) is not str or not kind.startswith(SERVER_TOOLS):
+        return False
+    if not draft.options.tool_servers:
         return False
     tools_max = draft.options.tools_max
     return draft.asked_tools().take_tool(declared, kind, taken=draft.tools, tools_max=tools_max)

@@ -94,6 +94,8 @@ class _History:
         self._blocks = AssistantBlocks(draft)
         self._runs: ReturnedRuns | None = None
         self._turns: list[Turn] = []
+        self._late: dict[int, list[Turn]] = {}
+        """Results of runs that came in a later message, by the places of the turns that they stand before."""
         self._role = ""
         self._waiting: dict[str, _Call] = {}
         self._results: list[tuple[int, Cursor, str]] = []
@@ -132,8 +134,23 @@ class _History:
             yield from self._close()
         if self._runs is not None:
             self._runs.open_calls()
+        turns = self._turns
+        if self._late:
+            turns = self._with_late_results()
         self._draft.prompt["handed"] = self._documents.handed()
-        return tuple(self._turns)
+        return tuple(turns)
+
+    def _with_late_results(self) -> list[Turn]:
+        """Return the turns with the results of runs that came later than their calls, all put in at once."""
+        places = sorted(self._late)
+        self._documents.shift(places, [len(self._late[place]) for place in places])
+        turns: list[Turn] = []
+        at = 0
+        for place in places:
+            turns += self._turns[at:place]
+            turns += self._late[place]
+            at = place
+        return turns + self._turns[at:]
 
     # ── Users ────────────────────────────────────────────────────────────────
 
@@ -259,7 +276,7 @@ class _History:
     def _take_said(self, block: Cursor, *, remembers: bool) -> int:
         """Take a block, and return how many characters were opened or encoded."""
         kind = block.text("type", required=True)
-        if self._draft.options.tool_servers and kind in RUN_BLOCKS:
+        if kind in RUN_BLOCKS and self._draft.options.tool_servers:
             return self._take_run(block, kind)
         self._go_on()
         return self._blocks.take(self._said, block, kind, remembers=remembers)
@@ -295,8 +312,7 @@ class _History:
             assert result.answers_call is not None
             self._said.results[result.answers_call] = result
             return
-        self._turns.insert(place, result)
-        self._documents.shift(place)
+        self._late.setdefault(place, []).append(result)
         self._said.resumed = True
 
     def _go_on(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from smg_node.core.forwardable_headers import forwardable
 from smg_node.core.generation.tool_serving import (
+    SERVERS_MAX,
     AskedBuiltin,
     AskedServer,
     ListedTool,
@@ -28,17 +29,14 @@ from smg_node.dialects.messages.tool_runs.asked_servers import (
 )
 from smg_node.dialects.messages.tool_runs.server_tools import read_server_tool
 from smg_node.dialects.openai.functions import note_twice
+from smg_node.dialects.served_tools.tool_switch import ON, SWITCH, is_switched_on
 
 LISTING_BETA: Final = "mcp-client-2026-09-15"
 """The beta whose answers list the tools of servers."""
 BETAS: Final = ("mcp-client-2025-11-20", LISTING_BETA)
 OLD_BETA: Final = "mcp-client-2025-04-04"
 """The beta whose servers say themselves which of their tools are wanted."""
-SWITCH: Final = "x-smg-mcp"
-_ON: Final = "enabled"
-_OPT_IN: Final = f"needs the header anthropic-beta: {BETAS[0]} or {BETAS[1]}, or {SWITCH}: {_ON}, with the request"
-SERVERS_MAX: Final = 64
-"""So many servers at most in one request: each is listed before the first token."""
+_OPT_IN: Final = f"needs the header anthropic-beta: {BETAS[0]} or {BETAS[1]}, or {SWITCH}: {ON}, with the request"
 
 
 class AskedTools:
@@ -64,9 +62,9 @@ class AskedTools:
 
     def __init__(self, betas: str, headers: Mapping[str, str]) -> None:
         self._headers = headers
-        self._lists = LISTING_BETA in betas
         told = {one.strip() for one in betas.split(",")}
-        switched = headers.get(SWITCH, "").strip().lower() == _ON
+        self._lists = LISTING_BETA in told
+        switched = is_switched_on(headers)
         self._old = OLD_BETA in told and told.isdisjoint(BETAS)
         self._new = not self._old and (switched or not told.isdisjoint(BETAS))
         self.servers: dict[str, NamedServer] = {}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from smg_node.core.generation.tool_serving import (
+    SERVERS_MAX,
     ApprovalRule,
     AskedBuiltin,
     AskedServer,
@@ -31,8 +32,6 @@ _DESCRIPTION_CHARACTERS_MAX: Final = 2_048
 _HEADERS_MAX: Final = 64
 _NAMES_MAX: Final = 512
 """So many tools a server may have, and a filter of them name."""
-SERVERS_MAX: Final = 64
-"""More servers than that would be asked one after the other before the model says a word."""
 _PLACES: Final = ("server_url", "connector_id", "tunnel_id")
 _MCP_KEYS: Final = frozenset(
     {

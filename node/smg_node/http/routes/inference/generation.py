@@ -25,6 +25,7 @@ from smg_node.dialects.dialect import (
     reading_steps,
 )
 from smg_node.dialects.json_body import LARGE_BYTES
+from smg_node.dialects.served_tools.tool_switch import is_switched_on
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer
@@ -38,14 +39,16 @@ from smg_node.http.routes.inference.answer_headers import Answering, uncancel
 from smg_node.http.routes.inference.direct_answer import DirectAnswers
 from smg_node.http.routes.inference.relay_answers import Relaying
 from smg_node.http.routes.inference.shown_run import ShownRun, answer_size
-from smg_node.http.routes.inference.translation import asks_of, model_asked, streams_asked
+from smg_node.http.routes.inference.translation import (
+    asks_of,
+    model_asked,
+    names_own_servers,
+    streams_asked,
+)
 from smg_node.pipeline.generation.run_interface import Run
 from smg_node.pipeline.relay.relay_request import APIS, NATIVE, Api, relayable
 
 StreamHead: TypeAlias = Callable[[], Mapping[str, str] | Reply]
-TOOL_SWITCH: Final = "x-smg-mcp"
-"""Header of requests that ask for tools of this side, by the word `enabled`."""
-_ON: Final = "enabled"
 ROUNDS_HEADER: Final = "x-smg-tool-rounds"
 """Header of whole answers that ended only because tools of this side have had all their rounds."""
 _WITHOUT_TOOLS: Final = "completions"
@@ -100,8 +103,10 @@ class GenerationRoutes:
         request.model = wish.model
         if request.trace.sampled:
             request.trace.set("gen_ai.request.model", wish.model)
-        # Workers that do not speak this API themselves, or do not run our tools, answer as chats.
-        translated = parts.relays.takes(wish.model)
+        # Workers that do not speak this API themselves, or do not run our tools, answer as chats. What else comes here
+        # is for engines: it was looked up before.
+        read = dialect_name not in APIS or is_switched_on(request.headers)
+        translated = read and parts.relays.takes(wish.model)
         run = (parts.translating if translated else parts.generations).start(
             dialect_name, wish, context_of(request, parts.options, streamed=wish.stream)
         )
@@ -137,7 +142,9 @@ class GenerationRoutes:
         body = await large.decoded(raw, nesting_max=parts.options.nesting_max)
         model = model_asked(dialect.name, body, request)
         relayed = self._passed_on(dialect.name, model, form, request)
-        if relayed is None:
+        if relayed is None or (
+            names_own_servers(dialect.name, body) and parts.reading.tool_servers
+        ):
             return await large.read_in_steps(
                 raw, body, lambda body: reading_steps(dialect, body, request)
             )
@@ -163,10 +170,8 @@ class GenerationRoutes:
         else:
             api = NATIVE.get(dialect)
             takes = api is not None and form is None and relays.speaks(model, api)
-        if takes and dialect != _WITHOUT_TOOLS:
-            switch = request.headers.get(TOOL_SWITCH)
-            if switch is not None and switch.strip().lower() == _ON:
-                return None
+        if takes and dialect != _WITHOUT_TOOLS and is_switched_on(request.headers):
+            return None
         return api if takes else None
 
     async def _stream(

@@ -10,6 +10,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.pipeline.relay.relay_context import Asks, Translation
 
 _GEMINI = "gemini"
+_MESSAGES = "messages"
 
 
 def model_asked(dialect: str, body: Mapping[str, Any], request: HttpRequest) -> object:
@@ -20,6 +21,14 @@ def model_asked(dialect: str, body: Mapping[str, Any], request: HttpRequest) -> 
 def streams_asked(dialect: str, body: Mapping[str, Any], request: HttpRequest) -> bool | None:
     """Return whether a stream is asked for; None where the body says so."""
     return asked_of(request.values["id"])[1] == STREAM if dialect == _GEMINI else None
+
+
+def names_own_servers(dialect: str, body: Mapping[str, Any]) -> bool:
+    """Whether a body of Messages names a server of tools without its URL: no vendor knows what an operator defined."""
+    servers = body.get("mcp_servers") if dialect == _MESSAGES else None
+    return type(servers) is list and any(
+        type(server) is dict and server.get("url") is None for server in servers
+    )
 
 
 def asks_of(

@@ -65,7 +65,9 @@ async def test_a_tool_that_is_not_allowed_is_neither_shown_nor_run() -> None:
 async def test_a_name_that_nobody_knows_is_not_shown() -> None:
     model = Model(speech(said("hm"), calls("nonsense", block=1)), speech(said("well")))
     listener = await heard(model, Servers(W), request(serving("w")))
-    assert [block.kind for block in listener.answer().choices[0].blocks] == ["text", "text"]
+    blocks = listener.answer().choices[0].blocks
+    assert [(block.kind, block.apart) for block in blocks] == [("text", False), ("text", True)]
+    assert [start.apart for start in listener.of(BlockStart)] == [False, True]
     assert model.results(1) == ["not run: there is no tool 'nonsense'"]
 
 

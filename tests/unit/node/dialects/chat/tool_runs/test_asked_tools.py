@@ -62,6 +62,16 @@ def serving(*tools: Any, **more: Any) -> ToolServing:
     return found
 
 
+class Looked:
+    """A truth that counts how often it was looked at."""
+
+    times = 0
+
+    def __bool__(self) -> bool:
+        self.times += 1
+        return True
+
+
 def refusal(headers: dict[str, str] = ON, /, **more: Any) -> SmgError:
     with pytest.raises(SmgError) as caught:
         reading(headers, **more)
@@ -130,6 +140,18 @@ def test_a_choice_that_insists_on_one_names_the_header(choice: Any) -> None:
     error = refusal({}, tools=[DOCS, SEARCH], tool_choice=choice)
     assert (error.where, error.code) == ("tool_choice", "unsupported_tool")
     assert "x-smg-mcp: enabled" in str(error)
+
+
+@pytest.mark.parametrize(
+    "choice", [None, "required", {"type": "function", "function": {"name": "f"}}]
+)
+def test_a_chat_without_such_tools_does_not_ask_whether_there_are_any(choice: Any) -> None:
+    looked = Looked()
+    dialect = ChatDialect(ReaderOptions(tool_servers=looked))
+    assert reading({}, dialect, tools=[FUNCTION], tool_choice=choice).request.serving is None
+    assert not looked.times
+    reading(ON, dialect, tools=[DOCS])
+    assert looked.times
 
 
 def test_hosted_tools_that_this_node_has_not_either_are_left_out() -> None:

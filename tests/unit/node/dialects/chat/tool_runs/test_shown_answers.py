@@ -128,6 +128,21 @@ def test_passes_are_set_apart_unless_they_are_already(first: str, second: str, s
     assert told.content == shown
 
 
+def test_texts_around_a_call_that_is_not_shown_are_set_apart() -> None:
+    def apart(block: int, text: str) -> list[Event]:
+        return [
+            BlockStart(0, block, "text", apart=True),
+            *(Delta(0, block, part, 1) for part in text),
+            BlockEnd(0, block, "text", text, apart=True),
+        ]
+
+    events = answer(*said(0, "Let me see."), *apart(1, "Four."), *said(2, " Or so."))
+    assert whole(events)["choices"][0]["message"]["content"] == "Let me see.\n\nFour. Or so."
+    (told,) = assemble_chat(chunks(events), 1)
+    assert told.content == "Let me see.\n\nFour. Or so."
+    assert whole(answer(*apart(0, "Four.")))["choices"][0]["message"]["content"] == "Four."
+
+
 def test_the_clients_own_calls_are_counted_without_ours() -> None:
     call: list[Event] = [
         BlockStart(0, 1, "call", "look_up", "own"),

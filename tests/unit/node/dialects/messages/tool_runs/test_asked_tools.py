@@ -107,6 +107,34 @@ def test_a_request_without_such_tools_asks_for_none() -> None:
     assert read(mcp_servers=[], tools=[function]).serving is None
 
 
+class Looked:
+    """A truth that counts how often it was looked at."""
+
+    times = 0
+
+    def __bool__(self) -> bool:
+        self.times += 1
+        return True
+
+
+def test_a_request_without_such_tools_does_not_ask_whether_there_are_any() -> None:
+    looked = Looked()
+    reader = MessagesReader(ReaderOptions(tool_servers=looked), ThoughtSeals(PlainVault()))
+    tools = [{"name": name, "input_schema": {"type": "object"}} for name in ("f", "g")]
+    said = [
+        {"role": "user", "content": "hi"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]},
+    ]
+    assert read(reader=reader, tools=tools, messages=said).serving is None
+    assert not looked.times
+    read(reader=reader, mcp_servers=[server()], tools=[toolset()])
+    assert looked.times
+
+
 @pytest.mark.parametrize("headers", [NEW, NEWER, SWITCHED])
 def test_any_of_these_headers_lets_a_request_ask(headers: dict[str, str]) -> None:
     assert only(asked(headers=headers, mcp_servers=[server()], tools=[toolset()])).label == "docs"

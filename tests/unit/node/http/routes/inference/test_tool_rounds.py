@@ -39,6 +39,12 @@ async def test_rounds_that_ran_out_are_told_from_an_answer_that_was_too_long() -
     assert "x-smg-tool-rounds" not in long.headers
 
 
+async def test_what_a_model_says_behind_a_call_of_no_tool_is_a_paragraph_of_its_own() -> None:
+    lost = speech(said("Let me see."), calls("nonsense", block=1))
+    answer = await answered(lost, speech(said("Four.")), rounds_max=3)
+    assert answer.json()["choices"][0]["message"]["content"] == "Let me see.\n\nFour."
+
+
 async def test_an_answer_within_its_rounds_says_nothing() -> None:
     answer = await answered(speech(calls("weather")), speech(said("done")), rounds_max=3)
     assert answer.json()["choices"][0]["message"]["content"] == "done"
