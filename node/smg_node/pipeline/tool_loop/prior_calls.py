@@ -30,8 +30,9 @@ class PriorCalls:
         self._catalog = catalog
         self._ledger = ledger
         self.next_block = 0
-        self._answered = [self._approved(call) for call in serving.answered]
+        # Blocks are numbered in the order in which they are shown.
         self._open = [self._left_open(call) for call in serving.open_calls]
+        self._answered = [self._approved(call) for call in serving.answered]
         self.calls: Sequence[Called] = (*self._open, *self._answered)
 
     @property
