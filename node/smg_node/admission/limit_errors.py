@@ -21,19 +21,22 @@ REASON_HEADER: Final = "x-smg-limit-reason"
 QUOTA_FROM_MS: Final = 3_600_000
 """Windows from here on are budgets: nobody waits for their end."""
 QUOTA_CODE: Final = "insufficient_quota"
-_WORDS: Final[dict[Unit, str]] = {
-    "requests": "requests",
-    "tokens": "tokens",
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
-    "cost": "units of cost",
-    "concurrent": "requests at a time",
+_WORDS: Final[dict[Unit, tuple[str, str]]] = {
+    "requests": ("request", "requests"),
+    "tokens": ("token", "tokens"),
+    "input_tokens": ("input token", "input tokens"),
+    "output_tokens": ("output token", "output tokens"),
+    "cost": ("unit of cost", "units of cost"),
+    "concurrent": ("request at a time", "requests at a time"),
 }
-_WORDS_OF_RUNS: Final[dict[Unit, str]] = {
+"""What is counted: one of it, and any other number."""
+_WORDS_OF_RUNS: Final[dict[Unit, tuple[str, str]]] = {
     **_WORDS,
-    "requests": "runs",
-    "concurrent": "runs at a time",
+    "requests": ("run", "runs"),
+    "concurrent": ("run at a time", "runs at a time"),
 }
+_EACH_ONE: Final = ("requests", "concurrent")
+"""Units of which each request, or run, is one: it can need too much only where there may be none at all."""
 
 
 class LimitedError(SmgError):
@@ -110,20 +113,22 @@ def _of_runs(refused: HeaderValues) -> bool:
     return refused.name.partition("#")[0].rpartition(",")[2].startswith("tool=")
 
 
-def _words(refused: HeaderValues) -> str:
-    return (_WORDS_OF_RUNS if _of_runs(refused) else _WORDS)[refused.unit]
+def _counted(refused: HeaderValues, number: int) -> str:
+    one, several = (_WORDS_OF_RUNS if _of_runs(refused) else _WORDS)[refused.unit]
+    return f"{number} {one if number == 1 else several}"
 
 
 def _amount(refused: HeaderValues, window_ms: int) -> str:
-    words = f"{refused.limit} {_words(refused)}"
+    words = _counted(refused, refused.limit)
     return f"{words} per {window_name(window_ms)}" if window_ms else words
 
 
 def _too_large(refused: HeaderValues, window_ms: int, cost: int) -> str:
-    needs = f"{cost} {_words(refused)}"
     limit = f"the limit of {_whose(refused)} is {_amount(refused, window_ms)}"
     what = "run" if _of_runs(refused) else "request"
-    return f"the {what} needs {needs}; {limit}"
+    if refused.unit in _EACH_ONE:
+        return f"no {what} is let in: {limit}"
+    return f"the {what} needs {_counted(refused, cost)}; {limit}"
 
 
 def _message(refused: HeaderValues, window_ms: int, reason: Reason, accrues_ms: int) -> str:

@@ -10,6 +10,8 @@ again only where the tool's rule lets it; of everything else its model and its c
 
 from typing import Final, Literal, TypeAlias
 
+import msgspec
+
 from smg_node.mcp.catalog.hints import Hints
 from smg_node.mcp.failures import Failure, FailureKind
 from smg_node.mcp.server_spec import ServerSpec
@@ -52,7 +54,7 @@ def recovery(state: RunState, *, repeats: bool, sends: int = 1) -> Recovery:
 class RunRecord:
     """Course of one run under its key. `repeats`: it may be sent again where it may have run."""
 
-    __slots__ = ("_again", "_sent_before", "key", "repeats", "state")
+    __slots__ = ("_again", "_lost", "key", "repeats", "state")
 
     def __init__(self, key: str, *, repeats: bool) -> None:
         self.key = key
@@ -60,7 +62,8 @@ class RunRecord:
         self.repeats = repeats
         self._again = False
         """Whether it was begun a second time; there is no third."""
-        self._sent_before = False
+        self._lost: Failure | None = None
+        """What its first call broke with, if it may have run by that."""
 
     def sending(self) -> None:
         """Take note that a first byte may leave now."""
@@ -70,24 +73,32 @@ class RunRecord:
     def heard(self, outcome: CallResult | Failure) -> CallResult | Failure | None:
         """Take what came of a call: return what the run ends with, None where it is to be called once more."""
         assert self.state != "done", "a run ends once"
-        broke = isinstance(outcome, Failure) and outcome.kind in UNANSWERED
-        if not isinstance(outcome, Failure) or not broke:
+        if not isinstance(outcome, Failure):
             self.state = "done"
             return outcome
         if self._goes_on(outcome):
-            self._sent_before = self._sent_before or outcome.sent
+            self._lost = outcome if outcome.sent else None
             self._again = True
             self.state = "meant"
             return None
         self.state = "done"
-        if outcome.sent and self._sent_before:
+        lost = self._lost
+        if lost is not None and outcome.sent:
             return outcome.with_note(MAY_HAVE_RUN_TWICE)
-        if not (outcome.sent or self._sent_before):
+        if outcome.kind in UNANSWERED:
+            return _unrepeated(outcome) if outcome.sent or lost is not None else outcome
+        if lost is None:
             return outcome
-        return outcome.with_note(NOT_REPEATED if _MAY in outcome.message else MAY_HAVE_RUN)
+        # Nothing was sent the second time, and still it is not true that it was not run.
+        told = _unrepeated(lost)
+        return msgspec.structs.replace(told, message=f"{told.message}: {outcome.message}")
 
     def _goes_on(self, outcome: Failure) -> bool:
         """Whether it is called once more: its connection broke, and it cannot have run, or may run again."""
         if self._again or outcome.kind is not FailureKind.LOST:
             return False
         return self.repeats or not outcome.sent
+
+
+def _unrepeated(failure: Failure) -> Failure:
+    return failure.with_note(NOT_REPEATED if _MAY in failure.message else MAY_HAVE_RUN)

@@ -11,6 +11,7 @@ itself can pass for several: who must keep to domains does not read this.
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from smg_node.core.generation.tool_serving import Source
@@ -49,11 +50,10 @@ _AGE_CHARACTERS_MAX: Final = 64
 def labelled_sources(text: str) -> list[Source]:
     """Return the sources in a text; none where it is not written so."""
     lines = text[:_CHARACTERS_MAX].split("\n")
-    begins = list(_begins(lines))
-    ends = [*begins, len(lines)][1:]
-    spans = zip(begins, ends, strict=True)
+    spans = pairwise(chain(_begins(lines), (len(lines),)))
     found = (_source(lines[begin:end]) for begin, end in spans)
-    return [source for source in found if source is not None][:SOURCES_MAX]
+    # Read no further than there is room for: a server may send any number.
+    return list(islice((source for source in found if source is not None), SOURCES_MAX))
 
 
 def _begins(lines: Sequence[str]) -> Iterator[int]:

@@ -145,9 +145,6 @@ class Catalog(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(turn, calls=tuple(calls), blocks=blocks)
 
 
-NOTHING_OFFERED: Final = Catalog({}, {})
-
-
 def build_catalog(
     servers: Sequence[ServerListing],
     builtins: Sequence[BuiltinListing],

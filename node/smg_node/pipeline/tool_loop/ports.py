@@ -66,7 +66,10 @@ class Builtins(Protocol):
         ...
 
     def annotations(self, text: str, sources: Sequence[Source]) -> tuple[Mapping[str, Any], ...]:
-        """Return the citations in a model's text of sources that it was shown, in the form of Responses."""
+        """Return the citations in a model's text of sources that it was shown, in the form of Responses.
+
+        The sources come without their texts.
+        """
         ...
 
 

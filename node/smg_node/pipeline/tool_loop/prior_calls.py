@@ -30,14 +30,10 @@ class PriorCalls:
         self._catalog = catalog
         self._ledger = ledger
         self.next_block = 0
-        self._answered = [self._approved(call) for call in serving.answered]
+        # Blocks are numbered in the order in which they are shown.
         self._open = [self._left_open(call) for call in serving.open_calls]
+        self._answered = [self._approved(call) for call in serving.answered]
         self.calls: Sequence[Called] = (*self._open, *self._answered)
-
-    @property
-    def runs(self) -> bool:
-        """Whether one of them at least is run."""
-        return any(called.judged.fate in ("run", "wait") for called in self.calls)
 
     def shown(self, called: Called) -> list[Event]:
         """Return the block of a call, its arguments in one piece; nothing of one that a person refused."""

@@ -11,7 +11,7 @@ from smg_node.mcp.failures import (
     prompt_text,
     refused,
 )
-from smg_node.mcp.tools.content import text_of
+from smg_node.mcp.tools.content import cut_text, text_of
 from smg_node.mcp.tools.tool_result import CallResult
 
 FAILED: Final = "the tool failed and says nothing of it"
@@ -24,9 +24,10 @@ def result_of(outcome: CallResult | Failure, *, bytes_max: int) -> RunResult:
     if isinstance(outcome, Failure):
         error = RunError(outcome.row.type, outcome.code, outcome.message)
         return RunResult(prompt_text(outcome), error)
-    text = text_of(outcome, bytes_max=bytes_max)
+    whole = text_of(outcome, bytes_max=_ALL)
+    text = cut_text(whole, bytes_max)
     content = outcome.content
-    if text != text_of(outcome, bytes_max=_ALL):
+    if text != whole:
         content = ({"type": "text", "text": text},)
     if not outcome.is_error:
         return RunResult(text, content=content)

@@ -93,7 +93,7 @@ class ToolRuns:
         self.results: dict[str, RunResult] = {}
         """What came of calls of ours, by the call's id."""
         self.sources: list[Source] = []
-        """What searches found, in the order of the numbers that the model was shown."""
+        """What searches found, without the texts, in the order of the numbers that the model was shown."""
 
     def begin(self, called: Called, group: asyncio.TaskGroup) -> list[Event]:
         """Begin what is to be done about a call of ours, in a task of `group`; return what is to be said of it now."""
@@ -235,7 +235,8 @@ class ToolRuns:
             outcome = await self._called(key, arguments, block, tool)
         self._open[block].outcome = outcome_of(outcome)
         result = self._read(tool, called.arguments, outcome)
-        self.sources += result.sources
+        # Their texts, which may be megabytes, nobody here needs any more.
+        self.sources += [msgspec.structs.replace(one, text="") for one in result.sources]
         if journal is not None:
             await journal.done(key, result)
         return result

@@ -126,7 +126,7 @@ async def open_toolbox(
     if servers is None and serving.servers:
         first = serving.servers[0]
         raise invalid(
-            f"this node knows no servers of tools, and so not {first.label!r}: see the setting mcp.servers",
+            f"this node knows no servers of tools, and so not {first.label!r}: define it by `smg-admin mcp servers set`",
             first.where,
             code="unsupported_tool",
         )
@@ -236,6 +236,8 @@ def _ignored(asked: Sequence[AskedBuiltin], found: Sequence[BuiltinListing]) -> 
         if one.insisted:
             why = f"no server does the work of {one.spelled!r}"
             if one.kind not in _NEVER_SERVED:
-                why += ": name one in the setting mcp.servers.*.builtin"
+                why += (
+                    f": name its tool by `smg-admin mcp servers set NAME --builtin {one.kind}=TOOL`"
+                )
             raise invalid(why, one.where, code="unsupported_tool")
     return tuple(f"{one.where}.{one.spelled}" for one in left_out)

@@ -123,11 +123,18 @@ async def test_what_refused_is_said_of_runs() -> None:
         "concurrent": "as many runs are open as the limit of tool=search/web allows: 4 runs at a time",
         "cost": "the limit of tool=search/web is used up: 7 units of cost per day",
     }
-    tools = Tools(requests=0)
-    error = await tools.ticket().enter()
+    for unit, none in (("requests", "0 runs per day"), ("concurrent", "0 runs at a time")):
+        tools = Tools(**{unit: 0})
+        error = await tools.ticket().enter()
+        assert isinstance(error, LimitedError)
+        assert error.message == f"no run is let in: the limit of tool=search/web is {none}"
+        assert error.hopeless
+    tools = Tools(cost=1)
+    error = await tools.ticket("0.000002").enter()
     assert isinstance(error, LimitedError)
-    assert error.message == "the run needs 1 runs; the limit of tool=search/web is 0 runs per day"
-    assert error.hopeless
+    assert error.message == (
+        "the run needs 2 units of cost; the limit of tool=search/web is 1 unit of cost per day"
+    )
 
 
 async def test_what_is_not_limited_has_no_ticket_and_is_not_remembered() -> None:

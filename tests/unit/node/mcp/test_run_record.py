@@ -59,6 +59,9 @@ def test_every_order_ends_after_two_calls_at_most_and_nothing_is_hidden(
             assert (MAY_HAVE_RUN in ended.message or MAY_HAVE_RUN_TWICE in ended.message) == bool(
                 lost_ones
             )
+        if isinstance(ended, Failure) and lost_ones:
+            assert "may have run" in ended.message
+            assert ended.row.lead != "not run"
         if len(happened) == 2 and not repeats:
             assert isinstance(first, Failure)
             assert not first.sent, "what may have run is not sent again"
@@ -89,6 +92,25 @@ def test_a_tool_that_may_repeat_is_sent_twice_at_most() -> None:
     ended = record.heard(lost("reset", sent=True))
     assert isinstance(ended, Failure)
     assert MAY_HAVE_RUN_TWICE in ended.message
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (refused("it was taken away"), f"reset; {MAY_HAVE_RUN}: it was taken away"),
+        (lost("no route", sent=False), f"no route; {MAY_HAVE_RUN}"),
+        (Failure(FailureKind.HTTP, 503, "status 503"), f"status 503; {MAY_HAVE_RUN_TWICE}"),
+    ],
+)
+def test_what_may_have_run_is_said_whatever_its_repetition_comes_to(
+    second: Failure, said: str
+) -> None:
+    record = RunRecord("k", repeats=True)
+    record.sending()
+    assert record.heard(lost("reset", sent=True)) is None
+    ended = record.heard(second)
+    assert isinstance(ended, Failure)
+    assert ended.message == said
 
 
 def test_a_time_that_ran_out_is_no_reason_to_send_again() -> None:

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.generation.tool_serving import Source
+from smg_node.mcp.builtin import labelled_sources as labelled_sources_module
+from smg_node.mcp.builtin.domains import web_address
 from smg_node.mcp.builtin.found_sources import SOURCES_MAX
 from smg_node.mcp.builtin.labelled_sources import labelled_sources
 
@@ -84,3 +86,17 @@ _LINES = st.sampled_from(
 @given(st.lists(_LINES, max_size=20).map("\n".join) | st.text(max_size=80))
 def test_any_text_has_sources_with_an_address_or_none(text: str) -> None:
     assert all(one.url.startswith("http") for one in labelled_sources(text))
+
+
+def test_no_more_is_read_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(text: str) -> str:
+        read.append(text)
+        return web_address(text)
+
+    monkeypatch.setattr(labelled_sources_module, "web_address", counted)
+    text = "".join(f"Title: {n}\nURL: https://x.test/{n}\nContent: c\n" for n in range(1_000))
+    found = labelled_sources(text)
+    assert [source.title for source in found] == [str(n) for n in range(SOURCES_MAX)]
+    assert len(read) == SOURCES_MAX

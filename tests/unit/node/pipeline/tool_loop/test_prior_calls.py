@@ -145,6 +145,18 @@ async def test_an_operators_question_is_answered_only_where_it_was_stored(kept: 
         assert "rules: drop" in error.message
 
 
+async def test_blocks_count_up_where_calls_were_left_open_and_others_are_answered() -> None:
+    owner = ToolOwner("w", "weather")
+    call = ToolCall("srv_1", "weather", "{}", owner)
+    turns = (Turn("user", "hello"), Turn("assistant", None, calls=(call,)))
+    served = answered(
+        ApprovedCall("m1", "w", "drop", "{}"), open_calls=(OpenToolCall("srv_1", owner, "{}"),)
+    )
+    listener = await heard(Model(speech(said("both"))), Servers(W), request(served, turns=turns))
+    shown = [(start.block, start.call_id) for start in listener.of(BlockStart)]
+    assert shown == [(0, "srv_1"), (1, "call_m1"), (2, "")]
+
+
 async def test_what_has_run_is_told_even_if_the_model_never_speaks() -> None:
     failed: list[list[Event]] = [[Fail(SmgError(ErrorKind.OVERLOADED, "full"))]]
     model = Model(failed)

@@ -6,7 +6,9 @@ import pytest
 
 from smg_node.core.generation.tool_serving import RunError
 from smg_node.mcp.failures import Failure, FailureKind, bare_status, lost, refused, timed_out
+from smg_node.mcp.tools.content import text_of
 from smg_node.mcp.tools.tool_result import CallResult
+from smg_node.pipeline.tool_loop import run_results
 from smg_node.pipeline.tool_loop.run_results import FAILED, cut_result, not_run, result_of
 
 MAX = 1000
@@ -74,3 +76,21 @@ def test_what_was_not_run_and_what_was_cut_say_so() -> None:
     assert cut_result(sent=True).cut
     assert "may have run" in cut_result(sent=True).text
     assert cut_result(sent=False).text.startswith("not run: ")
+
+
+@pytest.mark.parametrize("bytes_max", [20, 1_000])
+def test_the_texts_of_a_result_are_put_together_once(
+    bytes_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined: list[CallResult] = []
+
+    def counted(result: CallResult, *, bytes_max: int) -> str:
+        joined.append(result)
+        return text_of(result, bytes_max=bytes_max)
+
+    monkeypatch.setattr(run_results, "text_of", counted)
+    outcome = CallResult(({"type": "text", "text": "line of text\n" * 10},))
+    shown = result_of(outcome, bytes_max=bytes_max)
+    assert shown.text == text_of(outcome, bytes_max=bytes_max)
+    assert (shown.content == outcome.content) == (bytes_max == 1_000)
+    assert len(joined) == 1

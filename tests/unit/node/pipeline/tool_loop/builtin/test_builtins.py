@@ -46,6 +46,8 @@ class Plain:
 
     def __init__(self) -> None:
         self.schemas: list[Any] = []
+        self.kept: list[str] = []
+        """Texts of sources that are kept for citations."""
 
     def offered(self, asked: AskedBuiltin) -> Tool:
         return Tool(asked.kind, f"does {asked.spelled}")
@@ -71,9 +73,11 @@ class Plain:
         if isinstance(outcome, Failure):
             return result_of(outcome, bytes_max=bytes_max)
         url = f"http://{first}.test"
-        return RunResult(f"[{first}] {url}", action={"query": arguments}, sources=(Source(url),))
+        found = Source(url, text="a long page")
+        return RunResult(f"[{first}] {url}", action={"query": arguments}, sources=(found,))
 
     def annotations(self, text: str, sources: Sequence[Source]) -> tuple[Mapping[str, Any], ...]:
+        self.kept += [one.text for one in sources]
         return tuple({"url": one.url} for n, one in enumerate(sources, 1) if f"[{n}]" in text)
 
 
@@ -128,9 +132,13 @@ async def test_sources_are_numbered_over_the_whole_answer() -> None:
         speech(calls("web_search", '{"n":3}')),
         speech(said("as [3] says")),
     )
-    listener = await heard(model, servers(), request(ToolServing((), (web(),))), builtins=Plain())
+    builtins = Plain()
+    listener = await heard(model, servers(), request(ToolServing((), (web(),))), builtins=builtins)
     assert [one.text for one in listener.results()] == [f"[{n}] http://{n}.test" for n in (1, 2, 3)]
     assert listener.of(BlockEnd)[-1].annotations == ({"url": "http://3.test"},)
+    # Clients are shown the pages; for citations only addresses and titles are kept.
+    assert [one.sources[0].text for one in listener.results()] == ["a long page"] * 3
+    assert builtins.kept == [""] * 3
 
 
 async def test_uses_beyond_the_most_are_refused_and_shown() -> None:
