@@ -261,6 +261,14 @@ async def test_headers_that_a_call_lacks_are_learned_from_the_list() -> None:
         assert server.book.runs["routed"] == 1
 
 
+@pytest.mark.parametrize("region", ["", " eu ", "Zürich — 言葉", "=?base64?ZXU=?=", "a\nb"])
+async def test_a_header_repeats_any_argument(region: str) -> None:
+    async with served("modern") as server, pooled() as pool:
+        arguments = json.dumps({"region": region, "text": "x"})
+        assert text(await pool.call(target(server), "routed", arguments)) == "x"
+        assert server.book.runs["routed"] == 1
+
+
 async def test_what_the_server_asks_a_person_is_declined_or_handed_up() -> None:
     async with served("modern") as server, pooled() as pool:
         at = target(server)
