@@ -42,7 +42,7 @@ from smg_node.mcp.failures import (
     responses_tool_error,
 )
 from smg_node.mcp.server_spec import ServerSpec
-from smg_node.mcp.spec_parser import parse_server, plain_server
+from smg_node.mcp.spec_parser import CODE, parse_server, plain_server
 
 SET: Final = "(set)"
 HIDDEN: Final = "***"
@@ -222,9 +222,18 @@ def shown_url(url: str) -> str:
 
 
 def _with_query(body: Mapping[str, Any], before: DefinedServer | None) -> Mapping[str, Any]:
-    """Return a body whose URL is the one that is there, where it names that as it is shown."""
+    """Return a body whose URL is the one that is there, where it names that as it is shown.
+
+    INVALID_REQUEST for another URL with what is shown in place of a value: nothing says which value is meant.
+    """
+    said = body.get("url")
     url = "" if before is None else before.spec.definition.url
-    return {**body, "url": url} if url and body.get("url") == shown_url(url) else body
+    if url and said == shown_url(url):
+        return {**body, "url": url}
+    if isinstance(said, str) and f"={HIDDEN}" in said.partition("?")[2]:
+        why = f"url has {HIDDEN} in place of a value that is not shown: give the whole URL"
+        raise invalid(why, "url", CODE)
+    return body
 
 
 def _kept(body: Mapping[str, Any], before: DefinedServer | None) -> Mapping[str, str]:
