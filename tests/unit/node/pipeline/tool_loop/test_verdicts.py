@@ -8,6 +8,7 @@ from smg_node.core.generation.events import BlockStart, Fail, RunEnd, RunNote, R
 from smg_node.core.generation.request import ToolChoice
 from smg_node.core.generation.tool_serving import (
     ApprovalRule,
+    ApprovedCall,
     AskedServer,
     ChosenTool,
     ServedChoice,
@@ -175,6 +176,19 @@ async def test_an_operators_question_needs_an_answer_that_is_kept() -> None:
     asked = ToolServing((AskedServer("w"),), approvals=True, stored=False)
     listener = await heard(model, Servers(W, specs=specs), request(asked))
     assert "store" in listener.results()[0].text
+
+
+@pytest.mark.parametrize("stored", [True, False])
+async def test_an_answer_to_an_operators_question_counts_where_the_question_was_kept(
+    stored: bool,
+) -> None:
+    specs = {"w": {"tools": {"drop": ToolRule(approval="ask")}}}
+    approved = (ApprovedCall("mcpr_1", "w", "drop", "{}"),)
+    asked = ToolServing((AskedServer("w"),), answered=approved, approvals=True, stored=stored)
+    servers, model = Servers(W, specs=specs), Model(speech(said("done")))
+    await heard(model, servers, request(asked))
+    assert len(servers.ran) == stored
+    assert stored or "store" in model.results(1)[0]
 
 
 async def test_an_api_that_cannot_ask_is_refused() -> None:
