@@ -18,9 +18,11 @@ from smg_chaos.mcp.faults import Fault, first_hit, parse_fault
 from smg_chaos.mcp.old_transport import OldTransport
 from smg_chaos.mcp.reply_stream import ReplyStream, StreamLog
 from smg_chaos.mcp.tools import TOOLS, RpcError, text
+from smg_node.mcp.serving.header_values import decoded_header
 
 BODY_MAX_BYTES: Final = 64 << 20
 _GRACE_S: Final = 0.1
+_NEVER_ENCODED: Final = ("mcp-method", "mcp-protocol-version")
 _HTML: Final = "<html><body>not for clients</body></html>"
 
 
@@ -161,7 +163,10 @@ class HttpServer:
                 named["mcp-name"] = tool_of(message)
                 named |= _mirrored(message)
             for name, value in named.items():
-                if headers.get(name) != value:
+                said = headers.get(name)
+                if said is not None and name not in _NEVER_ENCODED:
+                    said = decoded_header(said)
+                if said != value:
                     return RpcError(-32020, f"Header mismatch: {name}", status=400)
             return None
         if self._conversation.era == "modern" or method == "initialize":

@@ -1,9 +1,7 @@
-"""Ports to the definitions that the cluster shares: of providers, routes, prices and servers of tools."""
+"""Ports to values that the cluster shares, and to definitions: of providers, routes, prices and servers of tools."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
-
-from smg_mesh.shared import SettingValue
 
 
 class SharedValue(Protocol):
@@ -68,7 +66,7 @@ class StrangeValue(Protocol):
 class WritableDefinitions(Protocol):
     """Port to the shared definitions, for writing; `smg_mesh.shared.ProvidersView` fits."""
 
-    def get(self, key: str) -> SettingValue | None:
+    def get(self, key: str) -> SharedValue | None:
         """Return what counts under a key."""
         ...
 
@@ -76,7 +74,7 @@ class WritableDefinitions(Protocol):
         """Return what this version cannot read."""
         ...
 
-    def set(self, key: str, value: object, *, version: int | None) -> SettingValue:
+    def set(self, key: str, value: object, *, version: int | None) -> SharedValue:
         """Write a value; StateError otherwise."""
         ...
 

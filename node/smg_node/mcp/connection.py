@@ -79,7 +79,7 @@ class ServerConnection:
                 return kept
             if self._no_list is not None and self._lists > lists and not fresh:
                 # It was asked while this one waited: else each would wait for a server that is away, one after the other.
-                return self._no_list
+                return self._no_list if kept is None else kept
             listed = await self._list_pages()
             self._lists += 1
             if isinstance(listed, Failure):

@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -25,7 +26,7 @@ _NOT_GIVEN: Final = COOKIES | CONNECTION | BODY
 _CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
-class ServerDefinition(msgspec.Struct, frozen=True):
+class ServerDefinition(msgspec.Struct, frozen=True, dict=True):
     """One server: either `url`, or `command` with its arguments.
 
     `env` are the variables a process gets beside HOME, LANG and PATH; `protocol` is `auto` or a revision, `transport`
@@ -54,9 +55,9 @@ class ServerDefinition(msgspec.Struct, frozen=True):
             transport = None if self.transport == "auto" else Transport(self.transport)
         return OpeningPlan(transport, revision_named(self.protocol))
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        """A digest of all that decides what is spoken with, and how; the name is not of it."""
+        """A digest of all that decides what is spoken with, and how; the name is not of it. Made once."""
         spelled = msgspec.json.encode(msgspec.structs.replace(self, name=""), order="sorted")
         return hashlib.blake2b(spelled, digest_size=16).hexdigest()
 

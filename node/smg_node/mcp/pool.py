@@ -29,6 +29,7 @@ from smg_node.mcp.tools.tool_result import CallResult
 WAITING_PER_SLOT: Final = 32
 """So many calls may wait for each that may be open, before further ones are refused."""
 _LOOKS_MAX_S: Final = 30.0
+_CLOSED: Final = "the node ends its connections"
 _Outcome = TypeVar("_Outcome")
 _log: Final = logging.getLogger("smg_node.mcp")
 
@@ -85,8 +86,9 @@ class ServerPool:
         self._parts = parts
         self._kept: dict[TargetKey, _Kept] = {}
         self._slots: dict[str, _Slots] = {}
-        self._ending: set[ServerConnection] = set()
-        """Connections that are being closed beside all else."""
+        self._open: set[ServerConnection] = set()
+        """All connections that are not closed yet: kept, let go, of one call, or being closed."""
+        self._is_closed = False
         self._passing = 0
         """Connections that last for one call."""
 
@@ -175,16 +177,18 @@ class ServerPool:
                     self._end(kept.connection)
 
     async def close(self) -> None:
-        """Close all connections."""
-        kept = list(self._kept.values())
+        """Close all connections, also those that have calls under way, which are lost; no call begins any more."""
+        self._is_closed = True
         self._kept.clear()
         async with asyncio.TaskGroup() as group:
-            for connection in (*(one.connection for one in kept), *self._ending):
+            for connection in tuple(self._open):
                 group.create_task(connection.close())
 
     async def _with(
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
     ) -> _Outcome | Failure:
+        if self._is_closed:
+            return refused(_CLOSED)
         kept = self._kept.get(target.key)
         if kept is None:
             if len(self._kept) >= self._parts.limits.connections_max and not self._make_room():
@@ -205,6 +209,8 @@ class ServerPool:
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
     ) -> _Outcome | Failure:
         """Do work in a connection that nobody else uses, and that ends with it."""
+        if self._is_closed:
+            return refused(_CLOSED)
         if self._passing >= self._parts.limits.connections_max:
             return refused(f"{self._passing} servers are in use at once, and no more can be")
         self._passing += 1
@@ -216,21 +222,23 @@ class ServerPool:
             self._end(connection)
 
     def _end(self, connection: ServerConnection) -> None:
-        """Close a connection while others go on; the pool ends no sooner."""
+        """Close a connection while others go on; the pool ends no sooner, and closes what is open then."""
 
         async def close() -> None:
             try:
                 await connection.close()
             finally:
-                self._ending.discard(connection)
+                self._open.discard(connection)
 
-        self._ending.add(connection)
-        self._parts.spawn(close())
+        if not self._is_closed:
+            self._parts.spawn(close())
 
     def _connection(self, target: Target) -> ServerConnection:
-        return ServerConnection(
+        connection = ServerConnection(
             target.definition, target.credential, self._parts, guarded=target.guarded
         )
+        self._open.add(connection)
+        return connection
 
     def _make_room(self) -> bool:
         """Close the connection that was idle longest; return whether there was one."""

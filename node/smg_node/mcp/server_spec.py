@@ -67,9 +67,10 @@ class ServerSpec(msgspec.Struct, frozen=True):
     """One server as an operator defines it.
 
     `issuer` is there for `client_credentials` only. `forward_headers` are names of clients' headers that it is told.
-    `tenants` and `keys` are who sees it, empty for all. `rules` are verdicts by pattern over tool names, the first that fits counts. `idempotency` is how a run's key
-    is told: `meta`, `header:NAME`, `argument:NAME` or `none`. `builtin` maps a built-in tool to the server's tool that
-    does it. `required`: a request that names it fails where it cannot be listed. `internal`: its calls are not shown.
+    `tenants` and `keys` are who sees it, empty for all. `rules` are verdicts by pattern over tool names, the first that
+    fits counts. `idempotency` is how a run's key is told: `meta`, `header:NAME`, `argument:NAME` or `none`. `builtin`
+    maps a built-in tool to the server's tool that does it. `required`: a request that names it fails where it cannot be
+    listed. `internal`: its calls are not shown.
     """
 
     definition: ServerDefinition

@@ -3,26 +3,15 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
-from support.processes.process import running
+from support.mcp.counting_process import counting_server, counts_of
 
 pytestmark = pytest.mark.integration
 
 PROGRAMS = Path(sys.executable).parent
-
-
-@contextmanager
-def server(folder: Path, *flags: str) -> Iterator[str]:
-    """Run a server by HTTP; yield its URL."""
-    with running([PROGRAMS / "smg-chaos", "mcp-server", *flags], folder=folder) as process:
-        yield process.wait_for(r"url=(\S+)", 60)[1]
 
 
 def probe(*words: str, exits: int = 0) -> subprocess.CompletedProcess[str]:
@@ -37,20 +26,15 @@ def probe(*words: str, exits: int = 0) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def counts(url: str) -> Any:
-    with urlopen(url.replace("/mcp", "/_mcp/counts"), timeout=30) as answer:
-        return json.loads(answer.read())
-
-
 def test_it_says_what_a_server_speaks_and_runs_only_what_is_asked(tmp_path: Path) -> None:
-    with server(tmp_path / "modern") as url:
+    with counting_server(tmp_path / "modern") as url:
         said = probe(url).stdout
         assert "protocol      2026-07-28 (modern)" in said
         assert "routed  [region]" in said
-        assert counts(url)["runs"] == {}
+        assert counts_of(url)["runs"] == {}
         called = probe(url, "--call", "add", "--arguments", '{"a": 1, "b": 2}')
         assert called.stdout.splitlines()[-1] == "3"
-        assert counts(url)["runs"] == {"add": 1}
+        assert counts_of(url)["runs"] == {"add": 1}
         older = probe(url, "--protocol", "2025-06-18").stdout
         assert "protocol      2025-06-18 (handshake)" in older
         assert "session       kept by the server" in older
@@ -61,7 +45,7 @@ def test_it_says_what_a_server_speaks_and_runs_only_what_is_asked(tmp_path: Path
 def test_failures_are_one_line_and_an_exit_code(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("# of the tools\nright-token\n")
     (tmp_path / "wrong").write_text("wrong-token\n")
-    with server(tmp_path / "server", "--token", "right-token") as url:
+    with counting_server(tmp_path / "server", "--token", "right-token") as url:
         refused = probe(url, exits=1)
         assert (
             refused.stderr == "smg-admin: the server answered 401 Unauthorized (http_error 401)\n"

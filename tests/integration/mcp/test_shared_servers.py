@@ -1,39 +1,22 @@
 """Servers of tools in a cluster of three real nodes: defined on one, called on another, taken away, and on no disk in plain."""
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
+from support.mcp.counting_process import counting_server, counts_of
 from support.processes.mesh_nodes import MeshNode, flags_of, make_key, mesh_node, until
 from support.processes.node_api import Answer, call
-from support.processes.process import running
 
 pytestmark = pytest.mark.integration
 
-PROGRAMS = Path(sys.executable).parent
 SERVERS = "/v1/mcp/servers"
 TOKEN = "tok-8c1f5e0a7b2d4963"
-
-
-@contextmanager
-def tool_server(folder: Path, *flags: str) -> Iterator[str]:
-    """Run a server that counts; yield its URL."""
-    command: list[str | Path] = [PROGRAMS / "smg-chaos", "mcp-server", *flags]
-    with running(command, folder=folder) as process:
-        yield process.wait_for(r"url=(\S+)", 60)[1]
-
-
-def counts(url: str) -> Any:
-    with urlopen(url.replace("/mcp", "/_mcp/counts"), timeout=30) as answer:
-        return json.loads(answer.read())
 
 
 @dataclass
@@ -76,7 +59,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("servers")
     key = make_key(folder)
     with (
-        tool_server(folder / "tools", "--token", TOKEN) as url,
+        counting_server(folder / "tools", "--token", TOKEN) as url,
         mesh_node(folder / "a", flags_of("a", key=key)) as a,
         mesh_node(folder / "b", flags_of("b", key=key, join=[a.mesh])) as b,
         mesh_node(folder / "c", flags_of("c", key=key, join=[a.mesh])) as c,
@@ -110,19 +93,19 @@ def test_what_is_defined_on_one_node_is_called_on_another(world: World) -> None:
 def test_what_is_taken_away_while_a_call_runs_ends_with_it(world: World) -> None:
     world.define()
     world.c.awaits("known", lambda: has(world.c))
-    before = counts(world.url)["runs"].get("slow", 0)
-    asked = counts(world.url)["methods"].get("tools/call", 0)
+    before = counts_of(world.url)["runs"].get("slow", 0)
+    asked = counts_of(world.url)["methods"].get("tools/call", 0)
     answers: list[Answer] = []
     thread = threading.Thread(target=lambda: answers.append(called(world.c, "slow", seconds=2)))
     thread.start()
-    until(lambda: counts(world.url)["methods"].get("tools/call", 0) > asked, "calling")
+    until(lambda: counts_of(world.url)["methods"].get("tools/call", 0) > asked, "calling")
     world.remove()
     refused = called(world.c, "echo", text="x")
     thread.join(60)
     assert (refused.status, refused.error["code"]) == (404, "mcp_server_not_found")
     assert answers
     assert (answers[0].status, answers[0].body["error"]) == (200, None)
-    assert counts(world.url)["runs"]["slow"] == before + 1
+    assert counts_of(world.url)["runs"]["slow"] == before + 1
 
 
 def written_in(path: Path) -> bytes:

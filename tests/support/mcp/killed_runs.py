@@ -37,6 +37,8 @@ LABELS: Final = {"once": 1, "twice": 2}
 """Servers, and how often a call of theirs may run."""
 _LOOK_S: Final = 0.05
 _CALLED: Final = ("failed", "completed")
+_TAKEN: Final = (200, 0)
+"""Status of a request that was taken, or whose node died before it said so."""
 
 
 @dataclass
@@ -140,11 +142,13 @@ class Killing:
             "tools": [{"type": "mcp", "server_label": told.label, "require_approval": "never"}],
         }
         if told.kind == "background":
-            _, shown = ask(node, "POST", "/v1/responses", {**body, "background": True})
-            told.id = str(shown["id"]) if shown and "id" in shown else ""
+            status, shown = ask(node, "POST", "/v1/responses", {**body, "background": True})
+            assert status in _TAKEN, (status, shown)
+            told.id = str(shown["id"]) if shown else ""
             return
         asked = {**body, "stream": True, "store": told.kind != "unstored"}
         hear(node, "POST", "/v1/responses", asked, told.client)
+        assert told.client.status in _TAKEN, told.client.status
         if told.client.told:
             told.id = str(json.loads(told.client.told[0].data)["response"]["id"])
 

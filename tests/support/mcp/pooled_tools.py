@@ -20,7 +20,7 @@ from support.mcp.faulty_server import pooled
 
 
 class PooledTools:
-    """The defined servers, and the calls that were made."""
+    """The defined servers, and the calls that were made; see `ToolServers`."""
 
     def __init__(self, pool: ServerPool, specs: Sequence[ServerSpec]) -> None:
         self._pool = pool

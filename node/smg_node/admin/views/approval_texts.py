@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from smg_node.admin.views.output import draw_facts, format_span
+from smg_node.admin.views.output import draw_facts, format_span, plain_lines
 from smg_node.admin.views.value_text import format_time
 
 APPROVAL_COLUMNS: Final = ("ID", "NODE", "SINCE", "FOR", "TENANT", "RUN", "ARGUMENTS")
@@ -12,7 +12,7 @@ _ARGUMENTS_MAX: Final = 80
 
 def approval_row(run: Mapping[str, Any]) -> Sequence[object]:
     """Return one run as a row of `APPROVAL_COLUMNS`."""
-    arguments = _plain(" ".join(run["arguments"].split()))
+    arguments = plain_lines(" ".join(run["arguments"].split()))
     if run["cut"] or len(arguments) > _ARGUMENTS_MAX:
         arguments = arguments[: _ARGUMENTS_MAX - 1] + "…"
     return (
@@ -21,7 +21,7 @@ def approval_row(run: Mapping[str, Any]) -> Sequence[object]:
         format_time(run["since_ms"]),
         format_span((run["until_ms"] - run["since_ms"]) / 1000),
         run["tenant"] or "-",
-        _plain(f"{run['server']}/{run['tool']}"),
+        plain_lines(f"{run['server']}/{run['tool']}"),
         arguments,
     )
 
@@ -31,19 +31,15 @@ def draw_approval(run: Mapping[str, Any]) -> str:
     facts = draw_facts(
         [
             ("id", run["id"]),
-            ("run", _plain(f"{run['server']}/{run['tool']}")),
+            ("run", plain_lines(f"{run['server']}/{run['tool']}")),
             ("node", run["node"]),
-            ("model", _plain(run["model"])),
+            ("model", plain_lines(run["model"])),
             ("tenant", run["tenant"] or "-"),
             ("key", run["key_id"] or "-"),
-            ("request", _plain(run["request_id"])),
+            ("request", plain_lines(run["request_id"])),
             ("since", format_time(run["since_ms"])),
             ("until", format_time(run["until_ms"])),
         ]
     )
     cut = "\n… (the rest is too long to be shown)" if run["cut"] else ""
-    return f"{facts}\n\n{_plain(run['arguments'])}{cut}"
-
-
-def _plain(text: str) -> str:
-    return "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)
+    return f"{facts}\n\n{plain_lines(run['arguments'])}{cut}"

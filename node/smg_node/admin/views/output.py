@@ -86,6 +86,11 @@ def format_span(seconds: float) -> str:
     return " ".join(parts)
 
 
+def plain_lines(text: str) -> str:
+    """Return a stranger's text of any number of lines, without what would steer the terminal."""
+    return "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)
+
+
 def tell(line: str) -> None:
     """Print a remark to stderr, where it does not disturb what is piped."""
     print(line, file=sys.stderr, flush=True)

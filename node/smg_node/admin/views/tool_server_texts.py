@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from smg_node.admin.views.output import draw_facts, draw_table
+from smg_node.admin.views.output import draw_facts, draw_table, plain_lines
 from smg_node.admin.views.value_text import format_time, format_value
 
 SERVER_COLUMNS: Final = ("NAME", "WHERE", "AUTH", "FOR", "DEFINED BY", "TROUBLE")
@@ -50,7 +50,7 @@ def draw_tools(listings: Sequence[Mapping[str, Any]]) -> str:
     """Return what servers offer as one table, and below it what is left out."""
     rows = [_tool_row(one["server"], tool) for one in listings for tool in one["tools"]]
     left_out = [
-        f"left out: {_plain(one['server'])}/{_plain(tool['name'])}: {_plain(tool['why'])}"
+        plain_lines(f"left out: {one['server']}/{tool['name']}: {tool['why']}")
         for one in listings
         for tool in one["left_out"]
     ]
@@ -63,7 +63,7 @@ def outcome_text(outcome: Mapping[str, Any]) -> str:
     parts = [_block(block) for block in outcome["content"]]
     if not parts and outcome["structured"] is not None:
         parts = [json.dumps(outcome["structured"], ensure_ascii=False)]
-    return _plain("\n".join(parts))
+    return plain_lines("\n".join(parts))
 
 
 def _block(block: Mapping[str, Any]) -> str:
@@ -80,19 +80,19 @@ def _block(block: Mapping[str, Any]) -> str:
 
 
 def _tool_row(server: str, tool: Mapping[str, Any]) -> Sequence[object]:
-    described = _plain(tool["description"].split("\n")[0])
+    described = plain_lines(tool["description"].split("\n")[0])
     if len(described) > _DESCRIPTION_MAX:
         described = described[: _DESCRIPTION_MAX - 1] + "…"
     arguments = " ".join(_arguments(tool["input_schema"]))
     hints = " ".join(word for hint, word in _HINTS if tool["annotations"].get(hint) is True)
-    return server, _plain(tool["name"]), arguments, hints, described
+    return server, plain_lines(tool["name"]), arguments, hints, described
 
 
 def _arguments(schema: Mapping[str, Any]) -> Iterator[str]:
     properties, required = schema.get("properties"), schema.get("required")
     needed = required if isinstance(required, list) else []
     for name in properties if isinstance(properties, dict) else ():
-        yield _plain(name if name in needed else f"[{name}]")
+        yield plain_lines(name if name in needed else f"[{name}]")
 
 
 def _auth(spec: Mapping[str, Any]) -> str:
@@ -106,7 +106,3 @@ def _source(view: Mapping[str, Any]) -> str:
 
 def _is_words(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _plain(text: str) -> str:
-    return "".join(one if one.isprintable() or one in "\n\t" else " " for one in text)

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from smg_node.cluster.definition_ports import SharedValue, StrangeValue
 from smg_node.config.frozen_settings import Settings, with_values
 from smg_node.config.schema.live_settings import Check, LiveError, LiveKnob, LiveTable, plain
 from smg_node.config.schema.problems import printable, shown
@@ -33,60 +34,21 @@ _MODELS: Final = "models"
 _log = logging.getLogger("smg_node.cluster")
 
 
-class SettingValue(Protocol):
-    """One setting as the cluster holds it; see `smg_mesh.shared`."""
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        ...
-
-    @property
-    def value(self) -> Any:
-        """Value as written, in JSON types."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The hybrid time of the write."""
-        ...
-
-    @property
-    def owner(self) -> str:
-        """The node it was written on."""
-        ...
-
-    @property
-    def time_ms(self) -> int:
-        """Time of the write, by that node's clock."""
-        ...
-
-
-class Setting(SettingValue, Protocol):
+class Setting(SharedValue, Protocol):
     """The winning value of a setting."""
 
     @property
-    def conflicts(self) -> Sequence[SettingValue]:
+    def conflicts(self) -> Sequence[SharedValue]:
         """Values that were written concurrently."""
         ...
 
 
-class Strange(Protocol):
+class Strange(StrangeValue, Protocol):
     """A setting whose bytes this version cannot read."""
-
-    @property
-    def key(self) -> str:
-        """Its key."""
-        ...
 
     @property
     def owner(self) -> str:
         """The node it was written on."""
-        ...
-
-    @property
-    def version(self) -> int:
-        """The hybrid time of the write."""
         ...
 
     @property
@@ -106,7 +68,7 @@ class SettingsStore(Protocol):
         """Return all winning values, sorted by key."""
         ...
 
-    def set(self, key: str, value: Any, *, version: int | None) -> SettingValue:
+    def set(self, key: str, value: Any, *, version: int | None) -> SharedValue:
         """Write; StateError "stale" if another version is there."""
         ...
 
@@ -118,7 +80,7 @@ class SettingsStore(Protocol):
         """Return those that this version cannot read."""
         ...
 
-    def conflicts(self, key: str) -> Sequence[SettingValue]:
+    def conflicts(self, key: str) -> Sequence[SharedValue]:
         """Return the values written concurrently with the winning one, newest first."""
         ...
 

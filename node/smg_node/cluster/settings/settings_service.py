@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from smg_mesh.shared import StateError
+from smg_node.cluster.definition_ports import SharedValue
 from smg_node.cluster.membership.errors import no_member
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.cluster.settings.live_settings import (
@@ -17,7 +18,6 @@ from smg_node.cluster.settings.live_settings import (
     LiveSettings,
     RunningStore,
     SettingsStore,
-    SettingValue,
     Strange,
 )
 from smg_node.config.schema.live_settings import LiveError, plain
@@ -218,7 +218,7 @@ class ClusterSettings:
         return next((strange for strange in self._store.unreadable() if strange.key == key), None)
 
 
-def _rival(said: SettingValue) -> SettingRival:
+def _rival(said: SharedValue) -> SettingRival:
     return SettingRival(said.value, str(said.version), said.owner, said.time_ms)
 
 

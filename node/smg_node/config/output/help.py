@@ -32,10 +32,10 @@ _EXAMPLES: Final = (
 )
 
 _ORDER: Final = (
-    "A value given twice: default, then file, then environment, then flag; the last one counts."
+    "A value given twice: default, then file, environment, flag; the last one counts."
     " Unknown names and values out of range are refused."
-    " Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or configuration, 3 another node has its name."
-    " SIGTERM or Ctrl-C drains: running answers may finish. A second one stops."
+    " Exit codes: 0 stopped as asked, 1 failed, 2 bad usage or settings, 3 another node has its name."
+    " SIGTERM or Ctrl-C drains: answers may finish. A second one stops."
 )
 
 

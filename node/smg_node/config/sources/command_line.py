@@ -20,7 +20,7 @@ ACTIONS: Final[Mapping[str, str]] = {
     "--help": "Show the flags that matter most, and leave.",
     "--help-all": "Show every flag, and leave.",
     "--check": "Check the configuration and leave: exit code 0, or 2 and what is wrong.",
-    "--print-config": "Print the effective configuration as YAML, with the origin of each value, and leave.",
+    "--print-config": "Print the settings in force as YAML, with each value's origin, and leave.",
     "--version": "Show the version, and leave.",
 }
 _SHORT_ACTIONS: Final = {"-h": "--help", "-V": "--version"}

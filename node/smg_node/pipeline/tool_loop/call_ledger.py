@@ -31,6 +31,7 @@ _VERDICTS: Final[Mapping[Fate, Verdict]] = {
 SAME_CALLS_MAX: Final = 2
 """A model that makes the same call once more than this is in a circle."""
 _NAME_CHARACTERS_SHOWN: Final = 80
+_NOT_STORED: Final = "it needs approval, and the answer is not stored (store: false)"
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -123,8 +124,7 @@ class CallLedger:
         if serving.approvals and not tool.owner.hidden:
             if not (decision.by_request or serving.stored):
                 # What a client keeps it can change: an operator's question needs an answer kept here.
-                why = "it needs approval, and the answer is not stored (store: false)"
-                return _refused(tool, decision.rule, why)
+                return _refused(tool, decision.rule, _NOT_STORED)
             owner = msgspec.structs.replace(tool.owner, asks=True)
             return Judged("ask", owner, tool, decision.rule)
         if self._waits:

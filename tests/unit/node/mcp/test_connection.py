@@ -84,6 +84,19 @@ async def test_an_old_list_is_not_tried_to_be_renewed_with_every_request() -> No
         assert all(isinstance(one, ToolList) and one.tools == first.tools for one in again)
 
 
+async def test_whoever_waits_for_a_new_list_that_fails_has_the_old_one() -> None:
+    away = served("handshake", "status:code=503,method=tools/list,request=2")
+    async with away as server, pooled(McpLimits(list_ttl_s=0.0)) as pool:
+        at = target(server)
+        first = await pool.list_tools(at)
+        fresh, waited = await asyncio.gather(pool.list_tools(at, fresh=True), pool.list_tools(at))
+        assert failure(fresh).status == 503
+        assert isinstance(first, ToolList)
+        assert isinstance(waited, ToolList)
+        assert waited.tools == first.tools
+        assert server.book.methods["tools/list"] == 2
+
+
 async def test_a_server_of_both_eras_is_spoken_to_in_the_newer_one_unless_said() -> None:
     async with served("both") as server, pooled() as pool:
         newer = await pool.open(target(server))
@@ -245,6 +258,14 @@ async def test_headers_that_a_call_lacks_are_learned_from_the_list() -> None:
             text(await pool.call(target(server), "routed", '{"region": "eu", "text": "x"}')) == "x"
         )
         assert server.book.methods == {"server/discover": 1, "tools/call": 2, "tools/list": 1}
+        assert server.book.runs["routed"] == 1
+
+
+@pytest.mark.parametrize("region", ["", " eu ", "Zürich — 言葉", "=?base64?ZXU=?=", "a\nb"])
+async def test_a_header_repeats_any_argument(region: str) -> None:
+    async with served("modern") as server, pooled() as pool:
+        arguments = json.dumps({"region": region, "text": "x"})
+        assert text(await pool.call(target(server), "routed", arguments)) == "x"
         assert server.book.runs["routed"] == 1
 
 

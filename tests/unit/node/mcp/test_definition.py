@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from smg_node.core.errors import SmgError
@@ -64,6 +65,15 @@ def test_the_digest_is_of_all_but_the_name() -> None:
     assert one.digest != ServerDefinition("a", url="http://y/").digest
     assert one.digest != ServerDefinition("a", url="http://x/", protocol="2025-11-25").digest
     assert checked(one) is one
+
+
+def test_the_digest_is_made_once_and_is_no_part_of_what_is_said() -> None:
+    one = ServerDefinition("a", url="http://x/")
+    assert one.digest is one.digest
+    assert one == ServerDefinition("a", url="http://x/")
+    assert "digest" not in msgspec.to_builtins(one)
+    other = msgspec.structs.replace(one, url="http://y/")
+    assert other.digest == ServerDefinition("a", url="http://y/").digest
 
 
 def test_a_credential_prints_no_secret_and_knows_its_own() -> None:

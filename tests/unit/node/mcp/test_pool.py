@@ -143,6 +143,23 @@ async def test_the_end_of_the_pool_ends_every_session() -> None:
         assert server.book.deleted == 2
 
 
+async def test_the_end_of_the_pool_ends_connections_that_have_calls_under_way() -> None:
+    async with served("handshake") as server, asyncio.TaskGroup() as group:
+        at = target(server)
+        passing = Target(at.definition, lasting=False)
+        async with pooled() as pool:
+            slow = [pool.call(one, "slow", '{"seconds": 60}') for one in (at, passing)]
+            calls = list(map(group.create_task, slow))
+            await until(lambda: server.book.methods["tools/call"] == 2)
+            pool.let_go({at.key[0]})
+        assert server.book.deleted == 2
+        ended = await asyncio.gather(*calls)
+        assert [isinstance(one, Failure) and one.kind for one in ended] == [FailureKind.LOST] * 2
+        late = await pool.call(passing, "echo", "{}")
+        assert isinstance(late, Failure)
+        assert late.kind is FailureKind.REFUSED
+
+
 async def test_beyond_its_limit_the_longest_idle_connection_gives_way() -> None:
     async with served("handshake") as server, pooled(McpLimits(connections_max=2)) as pool:
         a, b, c = (Target(target(server).definition, tenant=tenant) for tenant in "abc")

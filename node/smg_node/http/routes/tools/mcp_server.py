@@ -54,9 +54,9 @@ class McpServerRoutes:
         """Answer one message, or a batch of them; FORBIDDEN for a foreign page, NOT_FOUND for an unknown server."""
         check_origin(request, self._parts.options.cors_allowed_origins)
         context = context_of(request, self._parts.options, streamed=True)
-        requests = self._requests(request, context)
-        raw = await self._bodies.json(request)
         headers = folded_headers(request)
+        requests = self._requests(request, context, headers)
+        raw = await self._bodies.json(request)
         read = await self._bodies.large.made(len(raw), lambda: read_messages(raw, headers))
         if read.is_batch:
             return await self._batch(requests, read)
@@ -67,7 +67,9 @@ class McpServerRoutes:
             return _reply(await requests.answer(message))
         return _reply(message)
 
-    def _requests(self, request: HttpRequest, context: RequestContext) -> ToolRequests:
+    def _requests(
+        self, request: HttpRequest, context: RequestContext, headers: Mapping[str, str]
+    ) -> ToolRequests:
         servers = self._parts.offered_tools()
         seen = _seen(servers, request, context)
         name = request.values.get("server")
@@ -86,7 +88,7 @@ class McpServerRoutes:
             servers,
             seen,
             one,
-            folded_headers(request),
+            headers,
             context,
             vault=self._vault,
             now_ms=clock.now_ms,

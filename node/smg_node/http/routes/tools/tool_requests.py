@@ -61,7 +61,7 @@ Noted = Callable[[str, float | None, float | None], None]
 class ToolRequests:
     """Requests of one HTTP request. `one` is the server that its path names, None for all of them.
 
-    `trusted_headers` are those of its head, for servers that are to be told some of them; `now_ms` is the wall clock.
+    `headers` are those of its head, which repeat arguments of a call in the modern era; `now_ms` is the wall clock.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import pytest
 
 from smg_node.core.generation.events import Listed, RunEnd
 from smg_node.mcp.run_record import MAY_HAVE_RUN_TWICE, NOT_REPEATED
-from support.mcp.faulty_server import pooled, served, target, until
+from support.mcp.faulty_server import pooled, served, until
 from support.mcp.loop_world import (
     CONTEXT,
     Listener,
@@ -19,7 +19,7 @@ from support.mcp.loop_world import (
     serving,
     speech,
 )
-from support.mcp.pool_servers import PoolServers
+from support.mcp.pooled_tools import PooledTools, spec
 
 
 def texts(words: int, tool: str = "echo") -> Model:
@@ -31,7 +31,7 @@ def texts(words: int, tool: str = "echo") -> Model:
 @pytest.mark.parametrize("answers", ["json", "sse"])
 async def test_each_call_runs_once(era: str, answers: str) -> None:
     async with served(era, answers=answers) as server, pooled() as pool:
-        servers = PoolServers(pool, {"s": target(server)})
+        servers = PooledTools(pool, [spec("s", server.url)])
         model = texts(20)
         listener = await heard(model, servers, request(serving("s")))
         assert server.book.runs["echo"] == 20
@@ -43,7 +43,7 @@ async def test_each_call_runs_once(era: str, answers: str) -> None:
 @pytest.mark.parametrize("era", ["modern", "handshake"])
 async def test_of_twenty_calls_one_loses_its_connection_and_is_not_repeated(era: str) -> None:
     async with served(era, "reset:request=7,tool=write") as server, pooled() as pool:
-        servers = PoolServers(pool, {"s": target(server)})
+        servers = PooledTools(pool, [spec("s", server.url)])
         listener = await heard(texts(20, "write"), servers, request(serving("s")))
         # What was cut off had run: that is why it is said, and not done again.
         assert server.book.runs["write"] == 20
@@ -60,7 +60,7 @@ async def test_what_may_always_be_repeated_is_repeated_once(
     faults: str, runs: int, note: str
 ) -> None:
     async with served("modern", faults) as server, pooled() as pool:
-        servers = PoolServers(pool, {"s": target(server)}, replay="always")
+        servers = PooledTools(pool, [spec("s", server.url, replay="always")])
         listener = await heard(texts(1, "write"), servers, request(serving("s")))
         assert server.book.runs["write"] == runs
         error = listener.results()[0].error
@@ -73,7 +73,7 @@ async def test_a_hint_of_a_trusted_server_lets_its_call_be_repeated() -> None:
         served("modern", "reset:times=1", "reset:times=1,tool=write") as server,
         pooled() as pool,
     ):
-        servers = PoolServers(pool, {"s": target(server)}, trust="trusted")
+        servers = PooledTools(pool, [spec("s", server.url, trust="trusted")])
         listener = await heard(texts(1, "echo"), servers, request(serving("s")))
         assert listener.results()[0].error is None
         assert server.book.runs["echo"] == 2
@@ -94,7 +94,7 @@ async def test_a_hint_of_a_trusted_server_lets_its_call_be_repeated() -> None:
 )
 async def test_failures_are_those_of_the_table(fault: str, type_: str, code: int) -> None:
     async with served("modern", fault) as server, pooled() as pool:
-        servers = PoolServers(pool, {"s": target(server)})
+        servers = PooledTools(pool, [spec("s", server.url)])
         listener = await heard(texts(1), servers, request(serving("s")))
         error = listener.results()[0].error
         assert error is not None
@@ -107,7 +107,7 @@ async def test_a_tools_own_failure_is_for_the_model() -> None:
     async with served("modern") as server, pooled() as pool:
         model = texts(1, "fail")
         listener = await heard(
-            model, PoolServers(pool, {"s": target(server)}), request(serving("s"))
+            model, PooledTools(pool, [spec("s", server.url)]), request(serving("s"))
         )
         error = listener.results()[0].error
         assert error is not None
@@ -120,7 +120,7 @@ async def test_a_client_that_leaves_cancels_the_call_at_its_server(era: str) -> 
     async with served(era) as server, pooled() as pool:
         model = Model(speech(calls("slow", '{"seconds":30}')))
         listener = Listener()
-        run = loop(model, PoolServers(pool, {"s": target(server)})).start(
+        run = loop(model, PooledTools(pool, [spec("s", server.url)])).start(
             "chat", request(serving("s")), CONTEXT
         )
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -134,10 +134,10 @@ async def test_a_client_that_leaves_cancels_the_call_at_its_server(era: str) -> 
 
 async def test_a_server_that_cannot_be_reached_is_told_and_the_run_goes_on() -> None:
     async with served("modern") as server, pooled() as pool:
-        gone = target(server)
+        gone = spec("s", server.url)
         await server.close()
         listener = await heard(
-            Model(speech(said("alone"))), PoolServers(pool, {"s": gone}), request(serving("s"))
+            Model(speech(said("alone"))), PooledTools(pool, [gone]), request(serving("s"))
         )
         assert listener.of(Listed)[0].error
         assert listener.text() == "alone"

@@ -19,9 +19,9 @@ from smg_node.pipeline.tool_loop.serving_generations import ServingGenerations
 from smg_node.system_clock import SystemClock, system_rng
 from support.engines.fake_engine import FakeEngine, card
 from support.engines.generation_bench import Bench, bench_of
-from support.mcp.faulty_server import pooled, served, target
+from support.mcp.faulty_server import pooled, served
 from support.mcp.loop_world import Listener, serving
-from support.mcp.pool_servers import PoolServers
+from support.mcp.pooled_tools import PooledTools, spec
 from support.models.family_templates import FAMILIES
 from support.models.prompt_corpus import renderer
 
@@ -50,7 +50,7 @@ def request() -> GenerateRequest:
     return GenerateRequest("tiny", (prompt,), Sampling(), stream=True, serving=serving("s"))
 
 
-async def told(it: Bench, servers: PoolServers) -> Listener:
+async def told(it: Bench, servers: PooledTools) -> Listener:
     for worker in it.fleet.workers():
         model: Any = worker.model
         model.printing = Printing(
@@ -77,7 +77,7 @@ async def test_a_model_calls_twice_and_answers(tmp_path: Path) -> None:
         pooled() as pool,
         bench_of(tmp_path, {"a": engine}) as it,
     ):
-        listener = await told(it, PoolServers(pool, {"s": target(server)}))
+        listener = await told(it, PooledTools(pool, [spec("s", server.url)]))
         assert server.book.runs["echo"] == 3
         assert listener.text() == "Let me see.All said."
         assert [one.text for one in listener.results()] == ["one", "two", "three"]
@@ -100,7 +100,7 @@ async def test_a_pass_that_is_refused_ends_the_answer(tmp_path: Path) -> None:
         pooled() as pool,
         bench_of(tmp_path, {"a": engine}) as it,
     ):
-        listener = await told(it, PoolServers(pool, {"s": target(server)}))
+        listener = await told(it, PooledTools(pool, [spec("s", server.url)]))
         assert len(listener.of(RunEnd)) == 1
         assert isinstance(listener.events[-1], Fail)
         assert it.idle()
@@ -110,6 +110,6 @@ async def test_an_unknown_model_is_told_as_ever(tmp_path: Path) -> None:
     async with served("modern") as server, pooled() as pool:
         engine = FakeEngine(Speaker("x"), model="another")
         async with bench_of(tmp_path, {"a": engine}) as it:
-            listener = await told(it, PoolServers(pool, {"s": target(server)}))
+            listener = await told(it, PooledTools(pool, [spec("s", server.url)]))
             assert isinstance(listener.events[-1], Fail)
             assert listener.events[-1].error.kind is ErrorKind.NOT_FOUND

@@ -200,3 +200,22 @@ async def test_what_stands_in_a_query_is_not_shown_and_stays() -> None:
     assert isinstance(value.value, dict)
     assert value.value["spec"] == {"url": url, "trust": "trusted"}
     assert SECRET not in repr(rows) + made.body.decode() + changed.body.decode()
+
+
+async def test_what_is_shown_in_place_of_a_value_is_no_value_of_another_url() -> None:
+    shown = "https://docs.example/mcp?apiKey=***"
+    async with node() as served:
+        unknown = await send(served, "PUT", f"{SERVERS}/docs", {"url": shown})
+        url = f"https://docs.example/mcp?apiKey={SECRET}"
+        made = await send(served, "PUT", f"{SERVERS}/docs", {"url": url})
+        moved = await send(served, "PUT", f"{SERVERS}/docs", {"url": f"{shown}&page=2"})
+        same = await send(served, "PUT", f"{SERVERS}/docs", {"url": shown})
+        value = shared_of(served, "b").providers.get("mcp/servers/docs")
+    assert [one.status for one in (unknown, made, moved, same)] == [400, 200, 400, 200]
+    for refused in (unknown, moved):
+        error = refused.json()["error"]
+        assert (error["param"], error["code"]) == ("url", "invalid_mcp_server")
+        assert SECRET not in refused.body.decode()
+    assert value is not None
+    assert isinstance(value.value, dict)
+    assert value.value["spec"] == {"url": url}
