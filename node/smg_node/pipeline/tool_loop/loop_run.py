@@ -203,7 +203,7 @@ class ToolLoopRun:
                 return
             if outlet.full:
                 await outlet.ready()
-            self._context = msgspec.structs.replace(self._context, token="", goes_on=True)
+            self._context = msgspec.structs.replace(self._timed(), token="", goes_on=True)
 
     async def _prior(
         self, outlet: LoopOutlet, plan: PassPlan, ledger: CallLedger, runs: ToolRuns
@@ -223,6 +223,7 @@ class ToolLoopRun:
                     outlet.say([*prior.shown(called), *runs.begin(called, group)])
         finally:
             runs.cut()
+        self._context = self._timed()
         plan.add_prior(prior, runs.results)
         return prior.next_block
 
@@ -253,6 +254,14 @@ class ToolLoopRun:
             run = self._started(plan.request())
         self._run = run
         return run
+
+    def _timed(self) -> RequestContext:
+        """Return the context of a pass that begins now: what its model takes has no run of a tool in it."""
+        clock, context = self._parts.clock, self._context
+        received_ms = clock.now_ms() if context.received_ms else 0
+        return msgspec.structs.replace(
+            context, received_s=clock.monotonic_s(), received_ms=received_ms
+        )
 
     def _opening(self, stream: PassStream) -> list[Event]:
         """Return what an answer begins with, as its first pass says it."""

@@ -29,7 +29,8 @@ _OWN: Final[Mapping[str, tuple[str, ...]]] = {
     "web_fetch": (*_WEB, "citations", "max_content_tokens", "url_sources", "use_cache"),
 }
 _LOCATION: Final = ("type", "city", "region", "country", "timezone")
-_DOMAINS_MAX: Final = 1_024
+_DOMAINS_MAX: Final = 500
+"""More of them would not be enforced."""
 _DOMAIN_MAX: Final = 1_024
 _LABEL_MAX: Final = 256
 _DIRECT: Final = "direct"
@@ -73,7 +74,7 @@ def _settings(declared: Cursor, own: tuple[str, ...]) -> Mapping[str, Any]:
         for index, domain in enumerate(
             (values and declared.elements(key, str, "a string", values)) or ()
         ):
-            if not 0 < len(domain) <= _DOMAIN_MAX:
+            if not 0 < len(domain.strip()) <= _DOMAIN_MAX:
                 declared.problem(key, "must have 1 to 1024 characters", index=index)
     if declared.values.get(_DOMAINS[0]) and declared.values.get(_DOMAINS[1]):
         declared.problem(_DOMAINS[1], "cannot be combined with allowed_domains")

@@ -40,6 +40,9 @@ _MCP_KEYS: Final = frozenset(
     }
 )  # fmt: skip
 _FILTER_KEYS: Final = ("tool_names", "read_only")
+_DOMAIN_KEYS: Final = ("allowed_domains", "blocked_domains")
+_DOMAINS_MAX: Final = 500
+_DOMAIN_CHARACTERS_MAX: Final = 1_024
 
 
 class AskedTools:
@@ -68,6 +71,11 @@ class AskedTools:
         if builtin in self._builtins:
             earlier = self._builtins[builtin].spelled
             tool.problem("type", f"is the same tool as the one of type {quoted(earlier)}")
+        if builtin == "web_search":
+            _check_domains(tool)
+            filters = tool.object("filters")
+            if filters is not None:
+                _check_domains(filters)
         settings = {key: value for key, value in tool.values.items() if key != "type"}
         self._builtins.setdefault(builtin, AskedBuiltin(builtin, kind, settings, where=tool.path()))
         return True
@@ -82,6 +90,16 @@ class AskedTools:
 def _is_clients(tool: Cursor) -> bool:
     """Whether a search is one that the client makes itself."""
     return tool.word("execution", ("server", "client")) == "client"
+
+
+def _check_domains(place: Cursor) -> None:
+    """Note lists of domains that could not be enforced as they stand."""
+    for key in _DOMAIN_KEYS:
+        values = place.array(key, at_most=_DOMAINS_MAX)
+        domains = values and place.elements(key, str, "a string", values)
+        for index, domain in enumerate(domains or ()):
+            if not 0 < len(domain.strip()) <= _DOMAIN_CHARACTERS_MAX:
+                place.problem(key, "must have 1 to 1024 characters", index=index)
 
 
 def _server(tool: Cursor, unsaid: ApprovalRule | None) -> AskedServer | None:

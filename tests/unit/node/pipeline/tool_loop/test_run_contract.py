@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 
+import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -15,6 +16,7 @@ from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.tool_servers import CallOptions
 from smg_node.mcp.tools.tool_result import CallResult
 from smg_node.pipeline.tool_loop.tool_runs import NOTES_MAX
+from smg_node.system_clock import SystemClock
 from support.mcp.loop_world import (
     CONTEXT,
     Listener,
@@ -231,3 +233,30 @@ async def test_long_results_are_cut_at_a_line() -> None:
     assert "bytes left out" in result.text
     assert result.content == ({"type": "text", "text": result.text},)
     assert model.results(1) == [result.text]
+
+
+async def test_times_of_a_pass_have_no_run_of_a_tool_in_them() -> None:
+    ended: list[tuple[float, int]] = []
+    clock = SystemClock()
+
+    async def slow(_tool: str, _arguments: str, _options: CallOptions) -> CallResult:
+        await asyncio.sleep(0.02)
+        ended.append((clock.monotonic_s(), clock.now_ms()))
+        return CallResult(({"type": "text", "text": "done"},))
+
+    came = msgspec.structs.replace(
+        CONTEXT, received_s=clock.monotonic_s(), received_ms=clock.now_ms()
+    )
+    model = two_passes()
+    approved = ApprovedCall("m1", "w", "weather", "{}")
+    asked = request(serving("w", answered=(approved,), approvals=True))
+    run = loop(model, Servers(W, slow)).start("responses", asked, came)
+    await run.tell(Listener().receive)
+    # The first one is let in before the approved call is run; what speaks begins after it.
+    entered, *spoken = [one.context for one in model.runs]
+    assert (entered.received_s, entered.received_ms) == (came.received_s, came.received_ms)
+    assert len(spoken) == len(ended) == 2
+    for (ended_s, ended_ms), context in zip(ended, spoken, strict=True):
+        assert context.received_s >= ended_s
+        assert context.received_ms >= ended_ms
+        assert context.deadline_s == came.deadline_s

@@ -326,6 +326,8 @@ SEARCH = {"type": "web_search_20250305", "name": "web_search"}
             "tools[0].blocked_domains",
         ),
         ({"tools": [{**SEARCH, "allowed_domains": [""]}]}, "tools[0].allowed_domains[0]"),
+        ({"tools": [{**SEARCH, "allowed_domains": [" "]}]}, "tools[0].allowed_domains[0]"),
+        ({"tools": [{**SEARCH, "blocked_domains": ["a"] * 501}]}, "tools[0].blocked_domains"),
         ({"tools": [{**SEARCH, "user_location": {}}]}, "tools[0].user_location.type"),
         (
             {"tools": [{**SEARCH, "allowed_callers": ["code_execution_20250825"]}]},

@@ -189,6 +189,24 @@ def test_each_mistake_is_named_at_its_path(changes: Any, where: str) -> None:
     assert "s3cret" not in error.message
 
 
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"filters": 5}, "tools[0].filters"),
+        ({"filters": {"allowed_domains": "a.org"}}, "tools[0].filters.allowed_domains"),
+        ({"filters": {"allowed_domains": [5]}}, "tools[0].filters.allowed_domains[0]"),
+        ({"filters": {"allowed_domains": ["a.org", " "]}}, "tools[0].filters.allowed_domains[1]"),
+        ({"filters": {"blocked_domains": ["a.org"] * 501}}, "tools[0].filters.blocked_domains"),
+        ({"blocked_domains": {"a.org": True}}, "tools[0].blocked_domains"),
+    ],
+)
+def test_domains_that_could_not_be_enforced_are_refused(changes: Any, where: str) -> None:
+    error = mistake({"type": "web_search", **changes})
+    assert (error.status, error.where) == (400, where)
+    unsaid = serving_of({"type": "web_search", "filters": {"allowed_domains": None}})
+    assert [one.kind for one in unsaid.builtins] == ["web_search"]
+
+
 def test_of_two_with_one_name_the_second_is_named() -> None:
     assert mistake(CLOCK, CLOCK).where == "tools[1].server_label"
     both = mistake({"type": "web_search"}, {"type": "web_search_preview"})
