@@ -393,9 +393,8 @@ def test_every_key_of_servers_and_toolsets_of_the_official_client_is_known() -> 
         if key != "tool_configuration"
     }
     values = {"type": "mcp_toolset", "mcp_server_name": "docs", "tools": []}
+    values["cache_control"] = {"type": "ephemeral"}
     tools = {key: values.get(key, {}) for key in get_type_hints(BetaMCPToolsetParam)}
-    tools["cache_control"] = {"type": "ephemeral"}
     request = read(mcp_servers=[servers], tools=[tools])
-    assert request.ignored == ()
-    assert request.serving is not None
+    assert request.ignored == () and request.serving is not None
     assert only(request.serving).pinned == ()
