@@ -21,6 +21,7 @@ from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.disaggregation import Pairing, Role, Room
 from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
+from smg_node.media.engine_media import Dtype, EngineMedia
 
 
 class Contract(Enum):
@@ -59,8 +60,27 @@ class Abilities:
     """How long to wait, at least, between two questions how busy it is."""
 
 
+_NO_LIMITS: Final[Mapping[str, int]] = MappingProxyType({})
 OWN_MODEL: Final = "own_model"
 """What the card of a target that stands for own workers calls their model."""
+
+
+class MediaCard(msgspec.Struct, frozen=True):
+    """An engine's description of the pictures it takes, by its metadata.
+
+    `ways` are the forms it takes: "tensors", "references", "encoded". `device_normalizes`: 8-bit values are to be sent
+    as they are, because it normalises them itself. `dtype` is that of the main tensor otherwise. `items_max` by
+    modality ("image", "video"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
+    `shared_memory` is the namespace in which it can open tensors by name, "" for none. `schemes` of references.
+    """
+
+    ways: frozenset[str]
+    device_normalizes: bool = False
+    dtype: Dtype = "float32"
+    items_max: Mapping[str, int] = _NO_LIMITS
+    tokens_max: int | None = None
+    shared_memory: str = ""
+    schemes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +113,8 @@ class ModelCard:
     """How it works on one request with another engine; None: it cannot."""
     instance: str = ""
     """What no other process has, the same whichever way it is reached; "" where a contract has nothing of the kind."""
+    media: MediaCard | None = None
+    """What it says of pictures; None: it takes none."""
     ranks: int = 1
     """Data-parallel ranks that a request can be sent to, each with its own cache and queue."""
 
@@ -146,6 +168,8 @@ class EngineRequest(msgspec.Struct, frozen=True, gc=False):
     """The data-parallel rank it is for; None: the engine chooses."""
     packed: bytes | None = None
     """`ids` as protobuf has them inside of a packed field, where that is known."""
+    media: EngineMedia | None = None
+    """The pictures of the prompt, finished for this engine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ TokenIds: TypeAlias = "array[int]"
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool", "function"]
 MediaKind: TypeAlias = Literal["image", "video", "audio", "file"]
+MediaDetail: TypeAlias = Literal["", "auto", "low", "high"]
 ConstraintKind: TypeAlias = Literal[
     "json_object", "json_schema", "regex", "ebnf", "structural_tag", "choice"
 ]
@@ -48,11 +49,17 @@ class TextPart(msgspec.Struct, frozen=True, gc=False):
 
 
 class MediaPart(msgspec.Struct, frozen=True, gc=False):
-    """Something to look at or listen to; `source` is a URL or data URL. `where` is its JSON path."""
+    """Something to look at or listen to; `source` is a URL or data URL. `where` is its JSON path.
+
+    `detail` is how closely the client wants a picture looked at, "" where it does not say. `uuid` is the client's own
+    name for it, which only ever narrows what counts as the same picture.
+    """
 
     kind: MediaKind
     source: str
     where: str
+    detail: MediaDetail = ""
+    uuid: str = ""
 
 
 Part: TypeAlias = TextPart | MediaPart
