@@ -37,7 +37,6 @@ from smg_node.http.ports.tool_servers import (
 from smg_node.mcp.failures import (
     Failure,
     FailureKind,
-    prompt_text,
     responses_error,
     responses_tool_error,
 )
@@ -280,4 +279,4 @@ def _view(one: DefinedServer) -> ToolServerView:
 def _failed(name: str, failure: Failure) -> SmgError:
     late = failure.kind is FailureKind.TIMEOUT
     kind = ErrorKind.UPSTREAM_TIMEOUT if late else ErrorKind.UPSTREAM_FAILED
-    return SmgError(kind, f"{name} does not list its tools: {prompt_text(failure)}", code=FAILED)
+    return SmgError(kind, f"{name} does not list its tools: {failure.message}", code=FAILED)

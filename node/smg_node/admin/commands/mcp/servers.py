@@ -166,6 +166,9 @@ def set_server(
     if shown is not None:
         flags["auth"] = shown
     is_url = source.startswith(("http://", "https://"))
+    if "://" in source and not is_url:
+        why = f"the URL of a server begins with http:// or https://, not {source[:60]!r}"
+        raise typer.BadParameter(why, param_hint="URL|FILE")
     if is_url:
         flags["url"] = source
     _write(context, name, "" if is_url else source, flags, if_version)

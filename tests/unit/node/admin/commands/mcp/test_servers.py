@@ -117,6 +117,7 @@ async def test_a_file_says_everything(run: RunAdmin, tmp_path: Path) -> None:
         (("servers", "set", "docs", URL, "--trust", "much"), 1, "trust"),
         (("servers", "set", "docs", URL, "--bearer-file", "/nope"), 1, "/nope"),
         (("servers", "set", "docs", URL, "--header", "x-key"), 2, "NAME=VALUE"),
+        (("servers", "set", "docs", "ws://docs.example/mcp"), 2, "begins with http:// or https://"),
         (("servers", "show", "docs"), 1, "no server of tools is called 'docs'"),
         (("servers", "remove", "docs"), 1, "no server of tools is called 'docs'"),
         (("tools", "docs"), 1, "no server of tools is called 'docs'"),
@@ -138,3 +139,15 @@ async def test_there_may_be_no_tools(run: RunAdmin) -> None:
     async with node() as served:
         code, out, _ = await typed(run, served)("tools")
     assert (code, "There are no tools." in out) == (0, True)
+
+
+async def test_a_server_that_does_not_list_its_tools_is_said_to_and_why(run: RunAdmin) -> None:
+    async with node() as served:
+        command = typed(run, served)
+        await command("servers", "set", "docs", "http://127.0.0.1:1/mcp")
+        code, _, said = await command("tools", "docs")
+        several = await command("tools")
+    why = "docs does not list its tools: failed to connect"
+    assert (code, said.startswith(f"smg-admin: {why}")) == (1, True), said
+    assert (several[0], why in several[2]) == (1, True), several
+    assert "1 of 1 servers do not list their tools" in several[2]
