@@ -20,6 +20,7 @@ from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
 from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.settings.model_views import exposed_models
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
@@ -218,6 +219,7 @@ def build_http_parts(
     parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
     base.approvals.connect(cluster.members, mesh, lambda: desk.draining())
     parts.vault, parts.offered_tools = vault, offered
+    parts.exposed_models = partial(exposed_models, shared.live)
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
