@@ -123,7 +123,7 @@ class ModelCalls:
             tokens += sum(event.tokens for event in events if isinstance(event, Delta))
             if tokens > said and clock.monotonic_s() >= next_s:
                 said, next_s = tokens, clock.monotonic_s() + NOTED_S
-                noted(f"{tokens} tokens", float(tokens), limit)
+                noted(f"tokens so far: {tokens}", float(tokens), limit)
 
         await run.tell(receive)
         return collector.answer()

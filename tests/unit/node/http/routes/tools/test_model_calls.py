@@ -158,7 +158,7 @@ async def test_progress_counts_tokens_for_who_wants_it(ask: Any) -> None:
         assert at.generations.runs[0].request.stream
     *steps, answer = events(told)
     assert [step["params"] for step in steps] == [
-        {"progressToken": "p", "progress": done, "total": 50.0, "message": f"{done} tokens"}
+        {"progressToken": "p", "progress": done, "total": 50.0, "message": f"tokens so far: {done}"}
         for done in (2, 4, 6)
     ]
     assert answer["result"]["content"][0]["text"] == "ababab"
