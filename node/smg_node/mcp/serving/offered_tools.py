@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from smg_node.mcp.catalog.arguments import shown_schema
 from smg_node.mcp.catalog.hints import hints_of
+from smg_node.mcp.catalog.pins import is_changed
 from smg_node.mcp.policy import Decision, decide
 from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.tool_servers import ResolvedServer
@@ -95,7 +96,10 @@ def is_seen(server: ResolvedServer, tool: Tool) -> bool:
 def decision(server: ResolvedServer, tool: Tool) -> Decision:
     """Return whether a tool may run, by the operator's word alone: a client of this server has no say in it."""
     hints = hints_of(server.spec, tool.name, tool.annotations)
-    return decide(server.spec, tool.name, hints, None)
+    changed = is_changed(
+        server.spec, tool.name, tool.description, tool.input_schema, tool.annotations
+    )
+    return decide(server.spec, tool.name, hints, None, changed=changed)
 
 
 def page_of(tools: Sequence[_Listed], cursor: str) -> Page[_Listed] | None:
