@@ -75,7 +75,7 @@ from smg_node.wiring.live_updates import (
     prepare_limits,
 )
 from smg_node.wiring.mcp_parts import offered_servers
-from smg_node.wiring.tool_loops import loop_parts
+from smg_node.wiring.tool_loops import Pool, loop_parts
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
@@ -210,6 +210,7 @@ def build_http_parts(
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
         tool_servers=offered,
+        now=lambda: shared.live.effective,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -318,6 +319,7 @@ def _build_pipeline(
     admission: Admission | None,
     journal: Journal,
     tool_servers: "Callable[[], ToolServers | None]",
+    now: Callable[[], Settings],
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -359,7 +361,8 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = loop_parts(settings, base, journal, tool_servers)
+    pool = Pool(relays, embedder, preparer)
+    loops = loop_parts(now, base, journal, tool_servers, pool)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )

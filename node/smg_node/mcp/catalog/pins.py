@@ -1,4 +1,4 @@
-"""Pins of tools: short digests of what a server says of each, by which a tool that it changed is told from the one that was meant.
+"""Pins of tools: short digests of what a server says of each, which tell a changed tool from the one that was meant.
 
 What a tool is called, says of itself and takes is text of a stranger, and models read it as prompt: a server that was
 fine when an operator looked may say something else tomorrow. Pure.
