@@ -124,7 +124,7 @@ def test_each_api_goes_on_where_tools_were_left_out(world: World) -> None:
     later = world.asked("/v1/messages", {**body, "messages": turns}, **beta)
     assert "server_tool_use" in json.dumps(later.body)
     # Whoever counts is told of the prompt that the model would be shown.
-    counting = ("/v1/messages/count_tokens", {**body, "max_tokens": None})
-    few = world.asked(*counting, **beta).body["input_tokens"]
+    path, counting = "/v1/messages/count_tokens", {**body, "max_tokens": None}
+    few = world.asked(path, counting, **beta).body["input_tokens"]
     assert change_setting(world.node, "mcp.defer_over_tokens", 0).status == 200
-    assert world.asked(*counting, **beta).body["input_tokens"] > few + 100
+    assert world.asked(path, counting, **beta).body["input_tokens"] > few + 100
