@@ -4,7 +4,7 @@
 #   tools/setup.sh project   .venv: the project, its tests and tools
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
 #   tools/setup.sh recordings .cache/recordings: recorded answers of vendors for the tests (130 MB)
-#   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (330 MB)
+#   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (400 MB)
 #   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
 #   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
 #   tools/setup.sh peers     .cache/peers: the gateways that `smg-chaos bench` compares us with

@@ -20,6 +20,7 @@ from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
 from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.settings.model_views import exposed_models
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
@@ -74,7 +75,7 @@ from smg_node.wiring.live_updates import (
     prepare_limits,
 )
 from smg_node.wiring.mcp_parts import offered_servers
-from smg_node.wiring.tool_loops import loop_parts
+from smg_node.wiring.tool_loops import Pool, loop_parts
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
@@ -209,6 +210,7 @@ def build_http_parts(
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
         tool_servers=offered,
+        now=lambda: shared.live.effective,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -218,6 +220,7 @@ def build_http_parts(
     parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
     base.approvals.connect(cluster.members, mesh, lambda: desk.draining())
     parts.vault, parts.offered_tools = vault, offered
+    parts.exposed_models = partial(exposed_models, shared.live)
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
@@ -316,6 +319,7 @@ def _build_pipeline(
     admission: Admission | None,
     journal: Journal,
     tool_servers: "Callable[[], ToolServers | None]",
+    now: Callable[[], Settings],
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -357,7 +361,8 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = loop_parts(settings, base, journal, tool_servers)
+    pool = Pool(relays, embedder, preparer)
+    loops = loop_parts(now, base, journal, tool_servers, pool)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )

@@ -34,8 +34,8 @@ _AUTH: Final = 401
 class OpenPool(Protocol):
     """Port to the pool of connections, which is opened at its first use."""
 
-    async def __call__(self) -> ServerPool:
-        """Return the pool."""
+    async def __call__(self) -> ServerPool | Failure:
+        """Return the pool, or that there is none now."""
         ...
 
 
@@ -182,6 +182,8 @@ class ClusterToolServers:
         if isinstance(target, Failure):
             return target
         pool = await self._pool()
+        if isinstance(pool, Failure):
+            return pool
         listed = await pool.list_tools(target, fresh=fresh)
         if self._is_out(server, target, listed):
             again = await self._entering(server)
@@ -197,6 +199,8 @@ class ClusterToolServers:
         if isinstance(target, Failure):
             return target
         pool = await self._pool()
+        if isinstance(pool, Failure):
+            return pool
         # Of a rule, 0 is no limit; of a request, that its time is over.
         rule_s = server.spec.rule(tool).timeout_s or None
         total_s = min((one for one in (options.total_s, rule_s) if one is not None), default=None)

@@ -154,7 +154,10 @@ class ToolLoopRun:
             prompt = request.prompts[0]
             if not isinstance(prompt, ChatPrompt):
                 raise invalid("tools that run on this side need a chat", prompt.where)
-            toolbox = await open_toolbox(self._parts, self._dialect, serving, prompt, self._context)
+            parts, model = self._parts, request.model
+            toolbox = await open_toolbox(
+                parts, self._dialect, serving, prompt, self._context, model
+            )
             self._ignored = (*request.ignored, *toolbox.ignored)
             self._toolbox = toolbox
             self._plan = PassPlan(request, prompt, serving, toolbox.catalog)

@@ -220,7 +220,8 @@ class ToolRuns:
         if builtin is not None and builtin.kind == "tool_search":
             search = self._parts.search
             assert search is not None, "what is offered is there"
-            return await search.search(builtin, called.arguments, self._searched())
+            tools = self._searched()
+            return await search.search(builtin, called.arguments, tools, self._context)
         journal = self._parts.journal
         key = f"{self._answer_id}/{called.call_id}"
         if journal is not None:

@@ -232,6 +232,12 @@ ROUTING: Final = Board(
                         rate(mcp.MCP_APPROVALS, "answer"),
                     ),
                 ),
+                Panel(
+                    "Searches for tools",
+                    "By the way that is set; any outcome but `ok` was a search by words instead.",
+                    "cps",
+                    (rate(mcp.MCP_TOOL_SEARCHES, "search", "outcome"),),
+                ),
             ),
         ),
         Section(

@@ -29,6 +29,8 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.relay_context import ShadowPost
+from smg_node.pipeline.tool_loop.builtin.tool_searches import ToolSearches
+from smg_node.pipeline.tool_loop.serving_generations import ServingGenerations
 from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.retry_budget import RetryBudgets
 from smg_node.system_clock import SystemClock
@@ -171,7 +173,17 @@ class Wired:
             "reading": self.parts.reading,
             "access": self.base.access.enabled,
             "ratio": self.base.tracer._ratio,
+            "loops": self._loops(),
+            "exposed": self.parts.exposed_models(),
         }
+
+    def _loops(self) -> object:
+        """What runs of tools are bound by, and how tools are searched for."""
+        generations = self.parts.generations
+        assert isinstance(generations, ServingGenerations)
+        loops = generations._parts()
+        assert isinstance(loops.search, ToolSearches)
+        return loops.options(), loops.search._options()
 
 
 def another(knob: LiveKnob) -> Any:
@@ -196,6 +208,10 @@ def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
 
 @pytest.mark.parametrize("key", LIVE)
 def test_a_change_of_each_setting_reaches_the_part_it_is_about(wired: Wired, key: str) -> None:
+    if key == "models/NAME/mcp.description":
+        # Of a model that is no tool nothing is told.
+        wired.world.nodes["a"].settings.set("models/org/model/mcp.expose", True, version=None)
+        wired.live.refresh()
     before = wired.seen()
     key = key.replace("NAME", "org/model")
     knob, _ = wired.live.table.find(key)

@@ -50,6 +50,14 @@ MCP_APPROVALS = Metric(
     " many waited), `cancelled` (the client left).",
     ("answer",),
 )
+MCP_TOOL_SEARCHES = Metric(
+    "smg_node_mcp_tool_searches_total",
+    "counter",
+    "Searches of models among tools that a prompt leaves out, by the way that is set (`bm25`, `embeddings`, `hybrid`), and"
+    " whether that was the way: `ok`, else they were found by their words, because the embedding model was `away`, took too"
+    " `long`, or there were too `many` tools.",
+    ("search", "outcome"),
+)
 MCP_METRICS: Final = (
     MCP_CALLS,
     MCP_CALL_SECONDS,
@@ -58,5 +66,6 @@ MCP_METRICS: Final = (
     MCP_SESSIONS,
     MCP_APPROVALS_WAITING,
     MCP_APPROVALS,
+    MCP_TOOL_SEARCHES,
 )
 """All of them."""
