@@ -21,6 +21,7 @@ from smg_node.mcp.failures import (
     refused,
 )
 from smg_node.mcp.limits import ROUNDS_MAX
+from smg_node.mcp.session.forgotten_session import forgets
 from smg_node.mcp.session.session import Outcome, Session
 from smg_node.mcp.tools.tool_result import (
     CallResult,
@@ -34,7 +35,6 @@ from smg_node.mcp.wire.messages import WireError, json_value, one_line
 
 _PAUSE_S: Final = 0.05
 _PAUSE_S_MAX: Final = 0.25
-_GONE: Final = 404
 
 
 class Send(NamedTuple):
@@ -192,7 +192,7 @@ class ToolCall:
     def _failed(self, session: Session, failure: Failure) -> CallStep:
         if self.task_id:
             return Ended(failure)
-        if failure.status == _GONE and session.session_id and not self._reopened:
+        if forgets(session, failure) and not self._reopened:
             self._reopened = True
             return Reopen(keep_verdict=True)
         if failure.kind is FailureKind.PROTOCOL and session.revision.modern:
