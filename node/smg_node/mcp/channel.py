@@ -151,8 +151,6 @@ class ServerChannel:
 
     def deafen(self) -> None:
         """Listen to the server no more."""
-        if self.opened is not None:
-            self.opened.session.ended = True
         self._stream.stop()
 
     async def close(self, *, leaving: bool = False) -> None:

@@ -18,7 +18,7 @@ from smg_node.mcp.doors.door import Exchange, OnChange, OnProgress, Spawn
 from smg_node.mcp.doors.http_calls import HttpCalls, header
 from smg_node.mcp.failures import Failure, FailureKind, bare_status, lost, unreadable
 from smg_node.mcp.limits import McpLimits
-from smg_node.mcp.session.forgotten_session import MAY_FORGET, forgets, resends
+from smg_node.mcp.session.forgotten_session import MAY_FORGET, RESENDS_MANY, forgets, resends
 from smg_node.mcp.session.session import (
     Answered,
     Notification,
@@ -67,7 +67,7 @@ class HttpDoor:
             if not forgets(session, exchange.outcome):
                 _note(session, exchange.outcome, tries)
                 return exchange
-            if tries >= resends(session):
+            if tries >= resends(session, _now_s()):
                 return exchange
             tries += 1
             session.again(request)
@@ -124,14 +124,14 @@ class HttpDoor:
 
     async def end(self, session: Session) -> None:
         """See `Door`: by DELETE."""
-        session.ended = True
-        if not session.session_id:
-            return
         try:
             async with asyncio.timeout(_TELL_S):
-                await self._in_session("DELETE", session, Notification(b"", {}))
+                if session.session_id:
+                    await self._in_session("DELETE", session, Notification(b"", {}))
         except TimeoutError:
             pass  # The server lets go of it by itself.
+        finally:
+            session.ended = True
 
     async def close(self, session: Session | None) -> None:
         """See `Door`."""
@@ -145,7 +145,10 @@ class HttpDoor:
     ) -> HttpAnswer | Failure:
         """Send what needs no answer; return the answer, which has been read to its end."""
         headers = {**session.stream_headers(), **notification.headers}
-        left = resends(session) if method == "POST" or session.scattered else 0
+        if method == "DELETE":
+            left = RESENDS_MANY if session.scattered else 0
+        else:
+            left = resends(session, _now_s())
         tries = 0
         while True:
             answer = await self._calls.send(method, headers, notification.body)
@@ -219,7 +222,7 @@ class HttpDoor:
                 _note(session, Success(Raw(b"")), tries)
                 return answer
             answer.close()
-            if answer.status not in MAY_FORGET or tries >= resends(session):
+            if answer.status not in MAY_FORGET or tries >= resends(session, _now_s()):
                 return bare_status(answer.status if answer.status != 200 else 406)
             tries += 1
 
@@ -318,8 +321,12 @@ async def _drained(answer: HttpAnswer) -> None:
 def _note(session: Session, outcome: Outcome, tries: int) -> None:
     """Note that a server has answered in a session, after it was so often not known."""
     if isinstance(outcome, Success) or outcome.kind is FailureKind.PROTOCOL:
-        session.known = True
+        session.known, session.known_s = True, _now_s()
         session.scattered = session.scattered or tries > 0
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _retry_s(stream: SseEvents) -> float:

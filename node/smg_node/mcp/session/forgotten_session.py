@@ -6,7 +6,7 @@
 Such a request was not worked on, so it may be sent again whatever it does. Either the session is gone, or another replica
 of the server has it, and what stands before them sends each request, or each connection, to any of them. So it is sent
 again in the same session, on another connection: a few times to a server whose sessions have held so far, more often to
-one that was seen to be scattered, or that forgets a session which it has just opened.
+one that was seen to be scattered, or that forgets a session which it has opened or answered in just now.
 """
 
 from typing import Final
@@ -20,6 +20,7 @@ RESENDS_MANY: Final = 15
 """Of three replicas asked by chance one is missed so often once in 650 times, and then the session is opened anew."""
 OPENINGS_MAX: Final = 3
 """So many sessions in a row are opened for what is worth nothing without one."""
+_JUST_NOW_S: Final = 5.0
 MAY_FORGET: Final = (400, 404)
 _GONE: Final = 404
 _OLD_REFUSAL: Final = -32000
@@ -40,11 +41,12 @@ def forgets(session: Session, outcome: object) -> bool:
     return refused and any(word in outcome.message.lower() for word in _WORDS)
 
 
-def resends(session: Session) -> int:
-    """Return how often a request is sent again in a session that was not known."""
-    if not session.session_id or session.revision.modern:
+def resends(session: Session, now_s: float) -> int:
+    """Return how often a request is sent again in a session that was not known; none if another is in its place."""
+    if not session.session_id or session.revision.modern or session.ended:
         return 0
-    return RESENDS_MANY if session.scattered or not session.known else RESENDS_FEW
+    just_now = now_s - session.known_s <= _JUST_NOW_S
+    return RESENDS_MANY if session.scattered or just_now or not session.known else RESENDS_FEW
 
 
 def all_forgotten() -> Failure:

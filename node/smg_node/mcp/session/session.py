@@ -138,6 +138,8 @@ class Session:
         """The server's id of it, "" where it gave none."""
         self.known = False
         """Whether the server has answered in it as in one that it knows."""
+        self.known_s = 0.0
+        """When it did so last, by whatever clock its door has."""
         self.scattered = False
         """Whether it was unknown to the server and known again: not all of its replicas know it."""
         self.adopted = False
