@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from smg_node.mcp.failures import Failure
+from smg_node.mcp.session.session_record import SessionRecord
 from smg_node.mcp.tools.content import text_of
 from smg_node.mcp.tools.tool_result import CallResult
-from support.mcp.real_servers import at
+from support.mcp.real_servers import at, everything_server, python_server, typescript_server
 from support.mcp.remembering_nodes import remembering, said
 from support.mcp.replicas import connection_switch, request_switch, stateful_servers, told
 from support.mcp.session_world import sharing
@@ -78,3 +79,29 @@ async def test_replicas_that_know_only_their_own_sessions_show_no_client_a_404(
             last = outcomes[11]
             assert isinstance(last, CallResult)
             assert text_of(last, bytes_max=100) == " ".join(map(str, range(12)))
+
+
+@pytest.mark.parametrize("kind", ["python", "everything", "typescript"])
+async def test_a_session_that_a_real_server_does_not_know_is_opened_anew(
+    tmp_path: Path, kind: str
+) -> None:
+    servers = {
+        "python": lambda: python_server("http", tmp_path),
+        "everything": lambda: everything_server("streamableHttp", tmp_path),
+        "typescript": lambda: typescript_server(tmp_path),
+    }
+    with servers[kind]() as url:
+        async with sharing("a") as (world, (pool,)):
+            target = at(url, OLD)
+            records = world.records("b")
+            key = records.key(target.key)
+            # One that another process has open, as it believes: its server was started anew meanwhile.
+            assert records.put(key, SessionRecord("0" * 32, OLD, records.me), 60_000)
+            argument = "message" if kind == "everything" else "text"
+            outcome = await pool.call(target, "echo", f'{{"{argument}": "here"}}')
+            assert isinstance(outcome, CallResult), outcome
+            assert "here" in text_of(outcome, bytes_max=100)
+            kept = records.get(key)
+            if kind != "typescript":
+                assert kept is not None
+                assert kept.record.id != "0" * 32
