@@ -59,7 +59,7 @@ async def test_replicas_that_know_only_their_own_sessions_show_no_client_a_404(
         replicas = stack.enter_context(stateful_servers(tmp_path, 3))
         if switch == "of connections":
             ports = (one.port for one in replicas)
-            url = await stack.enter_async_context(connection_switch(*ports))
+            url = (await stack.enter_async_context(connection_switch(*ports))).url
         else:
             chance = random.Random(7) if switch == "by chance" else None
             url = await stack.enter_async_context(request_switch(replicas, chance))

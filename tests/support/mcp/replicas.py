@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -54,11 +54,24 @@ def stateful_servers(folder: Path, count: int = 1) -> Iterator[list[Replica]]:
         ]
 
 
+@dataclass
+class Switch:
+    """A switch of connections: its URL, and how many it has handed on."""
+
+    url: str = ""
+    turn: int = 0
+    open: set[asyncio.Task[None]] = field(default_factory=set)
+
+    def cut(self) -> None:
+        """End all connections that are open."""
+        for task in tuple(self.open):
+            task.cancel()
+
+
 @asynccontextmanager
-async def connection_switch(*ports: int) -> AsyncIterator[str]:
-    """Yield the URL of a switch that hands each connection to the next port, for as long as it lasts."""
-    turn = 0
-    open_: set[asyncio.Task[None]] = set()
+async def connection_switch(*ports: int) -> AsyncIterator[Switch]:
+    """Yield a switch that hands each connection to the next port, for as long as it lasts."""
+    switch = Switch()
 
     async def piped(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -72,26 +85,25 @@ async def connection_switch(*ports: int) -> AsyncIterator[str]:
             writer.close()
 
     async def passed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal turn
-        turn += 1
-        there, back = await asyncio.open_connection("127.0.0.1", ports[turn % len(ports)])
+        switch.turn += 1
+        there, back = await asyncio.open_connection("127.0.0.1", ports[switch.turn % len(ports)])
         async with asyncio.TaskGroup() as group:
             group.create_task(piped(reader, back))
             group.create_task(piped(there, writer))
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = tasks.create_task(passed(reader, writer))
-        open_.add(task)
-        task.add_done_callback(open_.discard)
+        switch.open.add(task)
+        task.add_done_callback(switch.open.discard)
         # A task that is cancelled before it began closes nothing.
         task.add_done_callback(lambda _task: writer.close())
 
     async with asyncio.TaskGroup() as tasks:
         server = await asyncio.start_server(accepted, "127.0.0.1", 0)
         async with server:
-            yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-        for task in tuple(open_):
-            task.cancel()
+            switch.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+            yield switch
+        switch.cut()
 
 
 @asynccontextmanager

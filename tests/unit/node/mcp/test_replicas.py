@@ -24,8 +24,8 @@ async def behind(
     for at, server in enumerate(servers):
         # Ids of replicas differ, as those of any server do.
         server.book.opened = at * 1000
-    url = await stack.enter_async_context(connection_switch(*(one.port for one in servers)))
-    target = Target(checked(ServerDefinition("s", url=url)))
+    switch = await stack.enter_async_context(connection_switch(*(one.port for one in servers)))
+    target = Target(checked(ServerDefinition("s", url=switch.url)))
     pool = await stack.enter_async_context(pooled())
     return pool, target, servers
 
