@@ -75,9 +75,7 @@ class ServerChannel:
         """Return how the server is opened, after opening it if need be; calls beside each other open it once."""
         async with self._lock:
             if self.opened is not None and self._door is not None and not self._door.closed:
-                kept = self._kept(self.opened)
-                if kept is not None:
-                    return kept
+                return self._kept(self.opened)
             if (taken := self._taken_over()) is not None:
                 return taken
             result: Opened | Failure | None = None
@@ -160,17 +158,20 @@ class ServerChannel:
 
     # ── A session that others use too ────────────────────────────────────────
 
-    def _kept(self, opened: Opened) -> Opened | None:
-        """Return the session that is open here, or the one that counts instead; None where none can be used."""
+    def _kept(self, opened: Opened) -> Opened:
+        """Return the session that is open here, or the one that counts instead."""
         session = opened.session
         record = None if self._shared is None or not session.session_id else self._shared.find()
         if record is None or record.id == session.session_id:
             self.used()
             return opened
         # Two were opened at a time, or the other processes found this one gone.
+        taken = self._taken_over()
+        if taken is None:
+            # It is of a release that speaks more than this one.
+            return opened
         self._parts.spawn(self._part_with(session))
-        self.opened = None
-        return self._taken_over()
+        return taken
 
     def _taken_over(self) -> Opened | None:
         """Return the session of another process, None if there is none that can be gone on with."""
@@ -203,6 +204,7 @@ class ServerChannel:
     def _set(self, opened: Opened) -> None:
         """Go on with a session, and listen to what its server says unasked."""
         self.opened = opened
+        self._stream.stop()
         if self._door is not None and opened.session.by_http and _changes_lists(opened.session):
             self._stream.follow(self._door, opened.session)
 
@@ -256,7 +258,8 @@ class ServerChannel:
                 # Another process opened one meanwhile.
                 self._parts.spawn(self._part_with(session))
                 return taken
-            self._shared.agreed(session, lists=_changes_lists(session))
+            if self._shared.find() is None:
+                self._shared.agreed(session, lists=_changes_lists(session))
         self._set(opened)
         return opened
 

@@ -35,8 +35,9 @@ class SessionStream:
 
     def stop(self) -> None:
         """Hear nothing more."""
-        if self._task is not None:
-            self._task.cancel()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
 
     def tell_change(self, session: Session) -> None:
         """Let the other processes of a session know that its list of tools has changed."""

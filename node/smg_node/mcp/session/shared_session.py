@@ -20,6 +20,8 @@ HOLD_MS: Final = 120_000
 RENEW_S: Final = 60.0
 _TOUCHES: Final = 8
 _REJECTED_MAX: Final = 2
+APART_MS: Final = 3_600_000
+"""After so long a process that goes on by itself tries again."""
 
 
 class SharedSession:
@@ -34,11 +36,12 @@ class SharedSession:
         self._changes = 0
         self._rejected = 0
         """How many sessions in a row were taken over and not known to the server."""
+        self._apart_until_ms = 0
 
     @property
     def apart(self) -> bool:
         """Whether this process goes on by itself."""
-        return self._rejected >= _REJECTED_MAX
+        return self._records.now_ms() < self._apart_until_ms
 
     def find(self) -> SessionRecord | None:
         """Return the record that counts."""
@@ -103,6 +106,8 @@ class SharedSession:
         """Take away the record of a session that the server does not know."""
         if session.adopted and not session.known and session.session_id:
             self._rejected += 1
+            if self._rejected >= _REJECTED_MAX:
+                self._rejected, self._apart_until_ms = 0, self._records.now_ms() + APART_MS
         elif session.known:
             self._rejected = 0
         kept = self._records.get(self._key)

@@ -10,6 +10,7 @@ from smg_node.mcp.failures import Failure
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import ServerPool, Target
 from smg_node.mcp.session.opening import Opened
+from smg_node.mcp.session.session_record import SessionRecord
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
 from support.mcp.faulty_server import served, target, until
@@ -120,6 +121,35 @@ async def test_of_two_that_are_opened_at_a_time_one_stays() -> None:
         await asyncio.gather(*(call(pool, at) for pool in pools))
         assert len({await call(pool, at) for pool in pools}) == 1
         assert server.book.opened == 2
+
+
+async def test_a_session_of_a_release_that_speaks_more_is_left_to_those_who_can() -> None:
+    async with served("handshake") as server, sharing("a") as (world, (a,)):
+        at, records = target(server), world.records("z")
+        key = records.key(at.key)
+        later = SessionRecord("of-a-later-release", "2031-01-01", records.me)
+        assert records.put(key, later, 60_000)
+        assert [await call(a, at) for _ in range(3)] == ["session-1"] * 3
+        kept = records.get(key)
+        assert kept is not None
+        assert kept.record == later
+
+
+async def test_a_stream_of_a_session_that_another_took_the_place_of_is_let_go() -> None:
+    async with served("handshake") as server, sharing("a") as (world, (a,)):
+        at, records = target(server), world.records("z")
+        await call(a, at)
+        await until(lambda: server.book.streams == 1)
+        session = server.book.open_session("2025-11-25")
+        key = records.key(at.key)
+        assert records.put(
+            key, SessionRecord(session, "2025-11-25", records.me, lists=True), 60_000
+        )
+        assert await call(a, at) == session
+        await until(lambda: server.book.streams == 2)
+        kept = records.get(key)
+        assert kept is not None
+        assert kept.record.holder == "a.7f3c"
 
 
 async def test_the_stream_is_had_by_one_and_what_it_hears_is_known_to_all(

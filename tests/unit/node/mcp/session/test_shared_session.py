@@ -7,7 +7,7 @@ from smg_node.mcp.revisions import NEWEST_HANDSHAKE
 from smg_node.mcp.session.opening import Opened
 from smg_node.mcp.session.session import RequestIds, Session
 from smg_node.mcp.session.session_record import KeptRecord, SessionRecord
-from smg_node.mcp.session.shared_session import HOLD_MS, SharedSession
+from smg_node.mcp.session.shared_session import APART_MS, HOLD_MS, SharedSession
 
 IDLE_MS = 300_000
 
@@ -165,6 +165,8 @@ def test_processes_that_reach_different_replicas_stop_taking_sessions_away() -> 
         before,
         True,
     )
+    world.now_ms += APART_MS
+    assert not apart.apart
 
 
 def test_two_servers_that_were_started_anew_do_not_part_the_processes() -> None:
