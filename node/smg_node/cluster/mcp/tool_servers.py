@@ -6,6 +6,7 @@ it any more, calls that are under way end, and none begins. Connections to what 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.cluster.mcp.client_tokens import ClientTokens
@@ -251,15 +252,7 @@ class ClusterToolServers:
         if isinstance(token, Failure):
             return token
         credential = self._targets.renewed(found, server.target.credential, token)
-        target = server.target
-        return Target(
-            target.definition,
-            credential,
-            target.tenant,
-            target.scope,
-            target.lasting,
-            target.guarded,
-        )
+        return replace(server.target, credential=credential)
 
     def _is_out(
         self, server: ResolvedServer, target: Target, outcome: ToolList | CallResult | Failure
