@@ -19,6 +19,7 @@ from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import UNSAID, Begin, Event, Fail
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
+from smg_node.core.generation.served_call_ids import ServedCallIds
 from smg_node.core.generation.tool_serving import ToolServing
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.generation.event_iterator import pulled
@@ -189,9 +190,12 @@ class ToolLoopRun:
         )
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = parts.options().rounds_max
-        apart = False
+        apart, number, call_ids = False, 0, ServedCallIds(self._id)
         while True:
-            stream = PassStream(ledger.judge, block, runs.annotations, apart=apart)
+            number += 1
+            stream = PassStream(
+                ledger.judge, block, runs.annotations, apart=apart, number=number, call_ids=call_ids
+            )
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
                 outlet.fail([Fail(runs.blame(stream.failure))])
@@ -221,6 +225,7 @@ class ToolLoopRun:
             async with asyncio.TaskGroup() as group:
                 for called in prior.calls:
                     outlet.say([*prior.shown(called), *runs.begin(called, group)])
+                runs.spoken = True
         finally:
             runs.cut()
         self._context = self._timed()
@@ -311,6 +316,7 @@ class _Passing:
         out = stream.feed(batch)
         if stream.begin is not None and not outlet.begun:
             out = [*self._opening(stream), *out]
+        self._runs.spoken = stream.finish is not None
         called = stream.calls[self._seen :]
         self._seen = len(stream.calls)
         for call in called:

@@ -88,6 +88,8 @@ class ToolRuns:
         self._turns: dict[str, asyncio.Lock] = {}
         """By label of a server that has a session of its own here: its calls come one after the other."""
         self._open: dict[int, _OpenRun] = {}
+        self.spoken = False
+        """Whether the pass whose calls they are has said all that it says."""
         self._once = False
         """Whether a call was sent that may not be sent a second time."""
         self.results: dict[str, RunResult] = {}
@@ -177,7 +179,7 @@ class ToolRuns:
         # What a client is shown of it may be megabytes, which nobody here needs any more.
         self.results[called.call_id] = RunResult(result.text, found=result.found)
         del self._open[block]
-        self._outlet.say([RunEnd(0, block, result)])
+        self._outlet.say([RunEnd(0, block, result, self.spoken)])
 
     async def _result(self, called: Called, block: int, tool: OfferedTool) -> RunResult:
         if called.judged.fate == "wait":
