@@ -209,6 +209,7 @@ def build_http_parts(
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
         tool_servers=offered,
+        live=shared.live,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -316,6 +317,7 @@ def _build_pipeline(
     admission: Admission | None,
     journal: Journal,
     tool_servers: "Callable[[], ToolServers | None]",
+    live: LiveSettings,
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -357,7 +359,7 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = loop_parts(settings, base, journal, tool_servers)
+    loops = loop_parts(lambda: live.effective, base, journal, tool_servers)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )

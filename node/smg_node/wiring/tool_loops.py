@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 
 def loop_parts(
-    settings: Settings,
+    settings: Callable[[], Settings],
     base: Base,
     journal: Journal,
     servers: "Callable[[], ToolServers | None]",
 ) -> "Callable[[], LoopParts]":
-    """Return the function that returns the parts of loops, built at its first call."""
+    """Return the function that returns the parts of loops, built at its first call.
+
+    `settings` are those in force: each answer has the limits of when it begins.
+    """
 
     @cache
     def built() -> "LoopParts":
@@ -28,18 +31,20 @@ def loop_parts(
         from smg_node.pipeline.tool_loop.loop_parts import LoopParts
         from smg_node.pipeline.tool_loop.ports import LoopOptions
 
-        mcp = settings.mcp
-        options = LoopOptions(
-            rounds_max=mcp.rounds_max,
-            parallel_max=mcp.calls_parallel,
-            output_bytes_max=mcp.output_bytes_max,
-            approval_wait_s=mcp.approval_wait_s,
-        )
+        def options() -> LoopOptions:
+            mcp = settings().mcp
+            return LoopOptions(
+                rounds_max=mcp.rounds_max,
+                parallel_max=mcp.calls_parallel,
+                output_bytes_max=mcp.output_bytes_max,
+                approval_wait_s=mcp.approval_wait_s,
+            )
+
         return LoopParts(
             servers,
             base.ids,
             base.clock,
-            lambda: options,
+            options,
             builtins=ServerBuiltins(),
             search=ToolSearches(),
             approvals=base.approvals,

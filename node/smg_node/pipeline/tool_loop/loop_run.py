@@ -176,9 +176,10 @@ class ToolLoopRun:
             allowed=plan.allowed,
             waits=parts.approvals is not None,
         )
-        model = self._request.model
+        model, options = self._request.model, parts.options()
         runs = ToolRuns(
             parts,
+            options,
             toolbox,
             ledger,
             outlet,
@@ -189,7 +190,7 @@ class ToolLoopRun:
             serving.gate,
         )
         block = await self._prior(outlet, plan, ledger, runs)
-        rounds_max = parts.options().rounds_max
+        rounds_max = options.rounds_max
         apart, number, call_ids = False, 0, ServedCallIds(self._id)
         while True:
             number += 1

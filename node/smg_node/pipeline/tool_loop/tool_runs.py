@@ -28,7 +28,7 @@ from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 from smg_node.pipeline.tool_loop.pass_stream import Called
-from smg_node.pipeline.tool_loop.ports import OperatorAnswer
+from smg_node.pipeline.tool_loop.ports import LoopOptions, OperatorAnswer
 from smg_node.pipeline.tool_loop.run_results import cut_result, not_run, outcome_of, result_of
 from smg_node.pipeline.tool_loop.toolbox import Toolbox
 
@@ -64,6 +64,7 @@ class ToolRuns:
     def __init__(
         self,
         parts: LoopParts,
+        options: LoopOptions,
         toolbox: Toolbox,
         ledger: CallLedger,
         outlet: LoopOutlet,
@@ -82,7 +83,7 @@ class ToolRuns:
         self._model = model
         self._client_tools = client_tools
         self._gate = gate
-        self._options = parts.options()
+        self._options = options
         self._servers = parts.servers()
         self._slots = asyncio.Semaphore(self._options.parallel_max)
         self._turns: dict[str, asyncio.Lock] = {}
