@@ -169,11 +169,15 @@ class RunEnd(msgspec.Struct, frozen=True):
 
 
 class Finish(msgspec.Struct, frozen=True, gc=False):
-    """A choice is over. `matched` is the stop string or stop id that ended it, if one did."""
+    """A choice is over. `matched` is the stop string or stop id that ended it, if one did.
+
+    `rounds` is how many passes its model has had where it ends because there may be no more of them; 0 otherwise.
+    """
 
     choice: int
     reason: FinishReason
     matched: str | int | None = None
+    rounds: int = 0
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
