@@ -359,7 +359,7 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = loop_parts(lambda: live.effective, base, journal, tool_servers)
+    loops = loop_parts(lambda: live.effective, base, journal, counting, tool_servers)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )

@@ -5,6 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from smg_node.config.frozen_settings import Settings
+from smg_node.core.generation.outcome import Outcome
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.wiring.base import Base
 
@@ -17,6 +18,7 @@ def loop_parts(
     settings: Callable[[], Settings],
     base: Base,
     journal: Journal,
+    on_outcome: Callable[[Outcome], None],
     servers: "Callable[[], ToolServers | None]",
 ) -> "Callable[[], LoopParts]":
     """Return the function that returns the parts of loops, built at its first call.
@@ -48,6 +50,7 @@ def loop_parts(
             builtins=ServerBuiltins(),
             search=ToolSearches(),
             approvals=base.approvals,
+            on_outcome=on_outcome,
             on_run=journal.ran,
         )
 

@@ -18,6 +18,7 @@ from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import UNSAID, Begin, Event, Fail
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
 from smg_node.core.generation.served_call_ids import ServedCallIds
 from smg_node.core.generation.tool_serving import ToolServing
@@ -28,6 +29,7 @@ from smg_node.pipeline.generation.run_interface import Generations, Run, collect
 from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+from smg_node.pipeline.tool_loop.pass_outcomes import merged_outcome
 from smg_node.pipeline.tool_loop.pass_plan import PassPlan
 from smg_node.pipeline.tool_loop.pass_stream import Called, PassStream
 from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
@@ -51,7 +53,11 @@ class ToolLoopRun:
         self._dialect = dialect
         self._request = request
         self._id = context.token or parts.ids.new("")
-        self._context = msgspec.structs.replace(context, token=self._id)
+        self._outcomes: list[Outcome] = []
+        """What its passes came to; nothing any more once that was told."""
+        self._context = msgspec.structs.replace(context, token=self._id, outcomes=self._outcomes)
+        self._ended = False
+        """Whether the answer has its end, or its failure."""
         self._toolbox: Toolbox | None = None
         self._plan: PassPlan | None = None
         self._run: Run | None = None
@@ -95,6 +101,10 @@ class ToolLoopRun:
         self._first = run
         try:
             await run.enter()
+        except SmgError:
+            self._ended = True
+            self._report()
+            raise
         finally:
             self._ticket = run.ticket
 
@@ -135,6 +145,15 @@ class ToolLoopRun:
             if self._first is not None:
                 # It ended before the pass that was let in began.
                 self._first.leave()
+            self._report()
+
+    def _report(self) -> None:
+        """Tell once what the request came to, if it has entered."""
+        passes, self._outcomes[:] = list(self._outcomes), []
+        if passes:
+            ended_s = self._parts.clock.monotonic_s()
+            outcome = merged_outcome(passes, gone=not self._ended, ended_s=ended_s)
+            self._parts.on_outcome(outcome)
 
     # ── The beginning ────────────────────────────────────────────────────────
 
@@ -199,11 +218,13 @@ class ToolLoopRun:
             )
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
+                self._ended = True
                 outlet.fail([Fail(runs.blame(stream.failure))])
                 return
             block, apart = stream.next_block, stream.apart
             ending = plan.after(stream, runs.results, ledger, rounds_max=rounds_max)
             if ending:
+                self._ended = True
                 outlet.say(ending)
                 return
             if outlet.full:
