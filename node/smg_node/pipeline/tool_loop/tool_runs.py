@@ -18,7 +18,7 @@ from smg_node.core.ports import SendGate
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.catalog.arguments import server_arguments, shown_schema
 from smg_node.mcp.catalog.catalog import OfferedTool
-from smg_node.mcp.failures import Failure, plain_text, refused
+from smg_node.mcp.failures import Failure, crowded, plain_text, refused
 from smg_node.mcp.run_record import RunRecord, may_repeat
 from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.tool_servers import CallOptions
@@ -187,7 +187,8 @@ class ToolRuns:
             answer = await self._asked(called, block, tool)
             if not answer.approve:
                 self._open[block].outcome = "refused"
-                return not_run(f"{answer.why} ({called.judged.rule})")
+                why = f"{answer.why} ({called.judged.rule})"
+                return result_of(crowded(why), bytes_max=0) if answer.crowded else not_run(why)
         turn = self._turn(tool)
         if turn is None:
             async with self._slots:
