@@ -126,7 +126,8 @@ class Tool:
     """A function the model may call; `parameters` is its JSON Schema or None, at the JSON path `where`.
 
     `form` is what a custom tool's input is to match; it is told to the model, and no engine is held to it.
-    A `deferred` tool may be called, but the prompt's list of tools leaves it out: the model learns of it later.
+    A `deferred` tool may be called, but the prompt's list of tools leaves it out: the model learns of it later. `builtin`
+    is the kind of a built-in tool, for families that have learnt a form of their own for it.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Tool:
     where: str = field(default="tools", compare=False)
     form: "Constraint | None" = field(default=None, compare=False)
     deferred: bool = False
+    builtin: str = ""
 
 
 ToolMode: TypeAlias = Literal["auto", "none", "required", "named"]
