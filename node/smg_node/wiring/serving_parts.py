@@ -210,7 +210,7 @@ def build_http_parts(
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
         tool_servers=offered,
-        now=lambda: shared.live.effective,
+        live=shared.live,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -319,7 +319,7 @@ def _build_pipeline(
     admission: Admission | None,
     journal: Journal,
     tool_servers: "Callable[[], ToolServers | None]",
-    now: Callable[[], Settings],
+    live: LiveSettings,
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -362,7 +362,7 @@ def _build_pipeline(
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
     pool = Pool(relays, embedder, preparer)
-    loops = loop_parts(now, base, journal, tool_servers, pool)
+    loops = loop_parts(lambda: live.effective, base, journal, counting, tool_servers, pool)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops
     )

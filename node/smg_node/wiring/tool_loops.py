@@ -6,6 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from smg_node.config.frozen_settings import Settings
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import TextPrompt
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.observability.journey_log import Journal
@@ -15,9 +16,9 @@ from smg_node.wiring.base import Base
 
 if TYPE_CHECKING:
     from smg_node.mcp.tool_servers import ToolServers
-    from smg_node.pipeline.tool_loop.builtin.semantic_search import SemanticSearch
-    from smg_node.pipeline.tool_loop.builtin.tool_searches import ToolSearches
     from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+    from smg_node.pipeline.tool_loop.search.semantic_search import SemanticSearch
+    from smg_node.pipeline.tool_loop.search.tool_searches import ToolSearches
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +42,21 @@ def loop_parts(
     now: Callable[[], Settings],
     base: Base,
     journal: Journal,
+    on_outcome: Callable[[Outcome], None],
     servers: "Callable[[], ToolServers | None]",
     pool: Pool,
 ) -> "Callable[[], LoopParts]":
-    """Return the function that returns the parts of loops, built at its first call; `now` returns the settings in force."""
+    """Return the function that returns the parts of loops, built at its first call.
+
+    `now` returns the settings in force: each answer has the limits of when it begins.
+    """
 
     @cache
     def built() -> "LoopParts":
         from smg_node.pipeline.tool_loop.builtin.server_builtins import ServerBuiltins
         from smg_node.pipeline.tool_loop.loop_parts import LoopParts
         from smg_node.pipeline.tool_loop.ports import LoopOptions
-        from smg_node.pipeline.tool_loop.tool_tokens import ToolTokens
+        from smg_node.pipeline.tool_loop.search.tool_tokens import ToolTokens
 
         def options() -> LoopOptions:
             mcp = now().mcp
@@ -72,6 +77,7 @@ def loop_parts(
             search=_searches(now, base, pool),
             approvals=base.approvals,
             tokens=ToolTokens(pool.tokens),
+            on_outcome=on_outcome,
             on_run=journal.ran,
         )
 
@@ -79,7 +85,7 @@ def loop_parts(
 
 
 def _searches(now: Callable[[], Settings], base: Base, pool: Pool) -> "ToolSearches":
-    from smg_node.pipeline.tool_loop.builtin.tool_searches import SearchOptions, ToolSearches
+    from smg_node.pipeline.tool_loop.search.tool_searches import SearchOptions, ToolSearches
     from smg_node.telemetry.metrics.declared.mcp import MCP_TOOL_SEARCHES
 
     def options() -> SearchOptions:
@@ -90,7 +96,7 @@ def _searches(now: Callable[[], Settings], base: Base, pool: Pool) -> "ToolSearc
     def semantic() -> "SemanticSearch":
         # Loaded with the first search by meaning.
         from smg_node.pipeline.pool_embeddings import PoolEmbeddings
-        from smg_node.pipeline.tool_loop.builtin.semantic_search import SemanticSearch
+        from smg_node.pipeline.tool_loop.search.semantic_search import SemanticSearch
 
         embeddings = PoolEmbeddings(pool.embedder, pool.relays)
         return SemanticSearch(embeddings, base.ids, base.clock)

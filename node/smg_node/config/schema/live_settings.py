@@ -4,8 +4,7 @@
 truly takes effect without a restart stands here. A knob outside of named things has the key of its path
 (`routing.policy`), one of a model is `models/NAME/policy`: names of models have dots and slashes themselves.
 
-The process that serves has no declarations (`frozen_settings.py`): it gets this table with its
-settings.
+The process that serves has no declarations (`frozen_settings.py`): it gets this table with its settings.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -111,6 +110,10 @@ LIVE: Final = (
     "mcp.search_model",
     "mcp.defer_over_tokens",
     "messages.drop_billing_block",
+    "mcp.rounds_max",
+    "mcp.calls_parallel",
+    "mcp.output_bytes_max",
+    "mcp.approval_wait_s",
     "drain.settle_s",
     "drain.grace_s",
     "readiness.min_workers",
@@ -284,9 +287,8 @@ class LiveTable:
         except ValueError as error:
             raise LiveError(str(error), unknown=True) from None
         if len(key.encode("utf-8", "surrogatepass")) > KEY_BYTES_MAX or _has_surrogate(key):
-            raise LiveError(
-                f"{shown(key)} is no key: more than {KEY_BYTES_MAX} bytes", unknown=True
-            )
+            why = f"{shown(key)} is no key: more than {KEY_BYTES_MAX} bytes"
+            raise LiveError(why, unknown=True)
         return knob, name
 
     def read(self, key: str, value: Any) -> Any:

@@ -101,7 +101,7 @@ def builtin_tool(
         "required": [offer.argument],
         "additionalProperties": False,
     }
-    return Tool(name or kind, offer.description, parameters)
+    return Tool(name or kind, offer.description, parameters, builtin=kind)
 
 
 def by_pattern(kind: BuiltinKind, spelled: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.ids import IdSource
 from smg_node.core.journey import Ran
 from smg_node.core.ports import Clock
@@ -14,7 +15,7 @@ from smg_node.pipeline.tool_loop.ports import (
     RunJournal,
     ToolSearch,
 )
-from smg_node.pipeline.tool_loop.tool_tokens import ToolTokens
+from smg_node.pipeline.tool_loop.search.tool_tokens import ToolTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +36,7 @@ class LoopParts:
     approvals: Approvals | None = None
     journal: RunJournal | None = None
     tokens: ToolTokens | None = None
+    on_outcome: Callable[[Outcome], None] = lambda _outcome: None
+    """Told what a request came to when it is over."""
     on_run: Callable[[str, Ran], None] = lambda _request_id, _ran: None
     """Told what became of each call, by the id of its request."""

@@ -94,10 +94,14 @@ class ToolSearch(Protocol):
 
 
 class OperatorAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What an operator said of a run; `why` says why it is not run, for its model."""
+    """What an operator said of a run; `why` says why it is not run, for its model.
+
+    `crowded`: nobody was asked, for too many runs wait already.
+    """
 
     approve: bool
     why: str = ""
+    crowded: bool = False
 
 
 class Approvals(Protocol):

@@ -215,6 +215,12 @@ ROUTING: Final = Board(
                     (quantile(mcp.MCP_RESULT_BYTES, 0.95, "server"),),
                 ),
                 Panel(
+                    "Passes of models",
+                    "Generations of models that may call tools of this side; a request may have several.",
+                    "cps",
+                    (rate(mcp.TOOL_PASSES, "model"),),
+                ),
+                Panel(
                     "Lists and connections",
                     "Lists of tools that requests wanted, by outcome, and connections that are kept.",
                     "short",

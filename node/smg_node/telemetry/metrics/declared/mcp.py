@@ -58,7 +58,15 @@ MCP_TOOL_SEARCHES = Metric(
     " `long`, or there were too `many` tools.",
     ("search", "outcome"),
 )
+TOOL_PASSES = Metric(
+    "smg_node_tool_passes_total",
+    "counter",
+    "Passes of models that may call tools of this side: each a generation by engines or vendors. The requests they are"
+    " passes of are counted once, among all generations.",
+    ("model",),
+)
 MCP_METRICS: Final = (
+    TOOL_PASSES,
     MCP_CALLS,
     MCP_CALL_SECONDS,
     MCP_RESULT_BYTES,

@@ -15,9 +15,9 @@ from smg_node.core.generation.tool_serving import (
     ToolServing,
 )
 from smg_node.mcp.tools.tool import Tool as ServerTool
-from smg_node.pipeline.tool_loop.builtin.tool_searches import ToolSearches
 from smg_node.pipeline.tool_loop.ports import LoopOptions
-from smg_node.pipeline.tool_loop.tool_tokens import BYTES_PER_TOKEN, KEPT_MAX, ToolTokens
+from smg_node.pipeline.tool_loop.search.tool_searches import ToolSearches
+from smg_node.pipeline.tool_loop.search.tool_tokens import BYTES_PER_TOKEN, KEPT_MAX, ToolTokens
 from support.mcp.loop_world import (
     CONTEXT,
     Listener,

@@ -207,15 +207,17 @@ async def test_an_api_that_cannot_ask_is_refused() -> None:
 class Operator:
     """An operator who gives one answer to everything."""
 
-    def __init__(self, *, allows: bool) -> None:
+    def __init__(self, *, allows: bool, crowded: bool = False) -> None:
         self.allows = allows
+        self.crowded = crowded
         self.asked: list[str] = []
 
     async def wait(
         self, owner: Any, arguments: str, context: RequestContext, *, model: str, until_s: float
     ) -> OperatorAnswer:
         self.asked.append(f"{owner.server}/{owner.tool} {arguments} by {model}")
-        return OperatorAnswer(self.allows, "an operator did not allow it: not today")
+        why = "an operator did not allow it: not today"
+        return OperatorAnswer(self.allows, why, self.crowded)
 
 
 @pytest.mark.parametrize("allows", [True, False])
@@ -232,6 +234,22 @@ async def test_an_operator_may_be_asked_instead(allows: bool) -> None:
     assert (listener.results()[0].error is None) == allows
     told = "not run: an operator did not allow it: not today (trust: untrusted)"
     assert (model.results(1) == [told]) is not allows
+
+
+async def test_a_run_for_which_too_many_wait_is_told_as_429() -> None:
+    model = Model(speech(calls("drop")), speech(said("done")))
+    servers = Servers(W, specs={"w": {"trust": "untrusted"}})
+    operator = Operator(allows=False, crowded=True)
+    listener = await heard(
+        model, servers, request(serving("w")), dialect="chat", approvals=operator
+    )
+    [result] = listener.results()
+    assert result.error is not None
+    assert (result.error.type, result.error.code) == ("http_error", 429)
+    assert not servers.ran
+    assert model.results(1) == [
+        "tool failed: 429, not run: an operator did not allow it: not today (trust: untrusted)"
+    ]
 
 
 # ── The client's own ─────────────────────────────────────────────────────────

@@ -14,8 +14,8 @@ from smg_node.core.generation.tool_serving import ListedTool
 from smg_node.core.ids import IdSource
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.search.searched_tool import SearchedTool
-from smg_node.pipeline.tool_loop.builtin import semantic_search
-from smg_node.pipeline.tool_loop.builtin.semantic_search import SemanticSearch
+from smg_node.pipeline.tool_loop.search import semantic_search
+from smg_node.pipeline.tool_loop.search.semantic_search import SemanticSearch
 from smg_node.system_clock import SystemClock
 from support.mcp.loop_world import CONTEXT
 

@@ -13,8 +13,8 @@ from smg_node.core.generation.tool_serving import (
 )
 from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.tools.tool import Tool as ServerTool
-from smg_node.pipeline.tool_loop.builtin.semantic_search import SemanticSearch, Unranked
-from smg_node.pipeline.tool_loop.builtin.tool_searches import (
+from smg_node.pipeline.tool_loop.search.semantic_search import SemanticSearch, Unranked
+from smg_node.pipeline.tool_loop.search.tool_searches import (
     KEPT_MAX,
     SearchOptions,
     ToolSearches,

@@ -36,7 +36,7 @@ from smg_node.pipeline.tool_loop.builtin.rested_steps import with_rests
 
 if TYPE_CHECKING:
     # Loaded where a way of searching by meaning is set.
-    from smg_node.pipeline.tool_loop.builtin.semantic_search import SemanticSearch
+    from smg_node.pipeline.tool_loop.search.semantic_search import SemanticSearch
 
 FUSED_MAX: Final = 50
 """Tools of each ranking that are looked at where two are made into one."""
