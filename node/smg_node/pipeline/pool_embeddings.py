@@ -20,6 +20,8 @@ from smg_node.pipeline.relay.relays import Relays
 ANSWER_BYTES_MAX: Final = 64 << 20
 """Of a worker's answer: 64 vectors of 4,096 numbers as JSON are some 6 MB."""
 _API: Final = "embeddings"
+_NOT_IMPLEMENTED: Final = 501
+"""No worker behind HTTP has this API: an engine of that name may."""
 
 
 class _Row(msgspec.Struct):
@@ -47,7 +49,11 @@ class PoolEmbeddings:
     ) -> "list[array[float]]":
         """Return the vector of each text. SmgError where there are none, as from the public API."""
         if self._relays.has(model, APIS[_API]) or self._relays.takes(model):
-            return await self._relayed(model, texts, context)
+            try:
+                return await self._relayed(model, texts, context)
+            except SmgError as error:
+                if error.status != _NOT_IMPLEMENTED or not self._embedder.takes(model):
+                    raise
         run = self._embedder.start(model, [TextPrompt(text) for text in texts], context)
         return [_floats(vector) for vector in (await run.vectors()).vectors]
 

@@ -24,10 +24,15 @@ def give_tools(parts: HttpParts, cluster: FakeCluster, world: SharedWorld) -> La
 
 @contextlib.asynccontextmanager
 async def connecting(servers: LazyToolServers) -> AsyncIterator[None]:
-    """Let connections to servers of tools be made meanwhile."""
+    """Let connections to servers of tools be made meanwhile; what fails meanwhile is raised as it is."""
+    failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
         running = group.create_task(servers.run())
         try:
             yield
+        except Exception as error:  # a group of tasks would wrap it
+            failure = error
         finally:
             running.cancel()
+    if failure is not None:
+        raise failure

@@ -83,3 +83,15 @@ async def test_a_model_that_nobody_serves_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(SmgError) as caught:
             await pool(b)("nothing", ["a"], b.context())
         assert caught.value.code == "model_not_found"
+
+
+async def test_an_engine_stands_in_where_no_http_worker_has_the_api(tmp_path: Path) -> None:
+    one = FakeEngine()
+    one.abilities = replace(abilities(), embeds=True)
+    missing = worker(lambda _call: told({"detail": "Not Found"}, 404), name="tiny")
+    async with relay_bench(tmp_path, engines={"e": one}, w=missing) as b:
+        for _ in range(2):
+            found = await pool(b)("tiny", ["a"], b.context())
+            assert found[0][0] == 2
+        assert len(one.embedded) == 2
+        assert b.idle()
