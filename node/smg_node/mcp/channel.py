@@ -33,6 +33,7 @@ from smg_node.mcp.session_stream import SessionStream
 PART_S: Final = 30.0
 """So long a session that another took the place of is kept, for processes that have not heard of that."""
 _LOOK_S: Final = 1.0
+_GONE: Final = 404
 
 
 def ignore_progress(_progress: Progressed) -> None:
@@ -65,6 +66,8 @@ class ServerChannel:
         self._on_change = on_change
         self._guarded = guarded
         self._shared = shared
+        self._at_once = False
+        """Whether the session that was opened last was not known any more right after."""
         self._stream = SessionStream(shared, parts.spawn)
         self._calls: HttpCalls | None = None
         self._key = (definition.digest, credential.digest)
@@ -78,17 +81,18 @@ class ServerChannel:
                 return self._kept(self.opened)
             if (taken := self._taken_over()) is not None:
                 return taken
-            result: Opened | Failure | None = None
+            result: Opened | Failure = all_forgotten()
             try:
                 for _ in range(OPENINGS_MAX):
                     result = await self._run()
-                    if result is not None:
+                    if not self._at_once:
                         break
             finally:
                 # By HTTP, calls of a session before may still be under way.
                 if not isinstance(result, Opened) and not isinstance(self._door, HttpDoor):
                     await self._let_go()
-            return all_forgotten() if result is None else result
+            gone = isinstance(result, Failure) and result.status == _GONE
+            return all_forgotten() if self._at_once and gone else result
 
     async def reopen(self, gone: Session, *, keep_verdict: bool = True) -> Opened | Failure:
         """Return how the server is opened after it forgot a session, or contradicted the verdict on it."""
@@ -213,7 +217,8 @@ class ServerChannel:
         if self.opened is not None:
             self._stream.tell_change(self.opened.session)
 
-    async def _run(self) -> Opened | Failure | None:
+    async def _run(self) -> Opened | Failure:
+        self._at_once = False
         plan = self._definition.plan
         verdict = self._parts.verdicts.get(self._key, _now_s())
         opening = Opening(plan, self._parts.ids, verdict)
@@ -243,14 +248,14 @@ class ServerChannel:
         exchange = await self._exchange(self._door, session, request, limit_s, _now_s() + limit_s)
         return opening.heard(exchange.outcome, exchange.session_id)
 
-    async def _begun(self, opened: Opened) -> Opened | Failure | None:
-        """Return the session, or why there is none; None for one that was forgotten at once."""
+    async def _begun(self, opened: Opened) -> Opened | Failure:
         assert self._door is not None, "a session came through a door"
         session = opened.session
         if opened.handshake:
             failure = await self._door.tell(session, session.initialized())
             if failure is not None:
-                return None if session.session_id and failure.status in MAY_FORGET else failure
+                self._at_once = bool(session.session_id) and failure.status in MAY_FORGET
+                return failure
         until_s = _now_s() + self._limits.verdict_s
         self._parts.verdicts.put(self._key, opened.verdict, until_s)
         if self._shared is not None and session.session_id:

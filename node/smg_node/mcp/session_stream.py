@@ -58,24 +58,25 @@ class SessionStream:
             await asyncio.sleep(LOOK_S)
 
     async def _held(self, door: Door, session: Session) -> Failure | None:
-        """Listen, and say so to the others meanwhile; return why there is nothing to hear."""
+        """Listen, and let the others know for as long as that lasts; return why there is nothing to hear."""
         shared = self._shared
         if shared is None or not session.session_id:
-            return await door.listen(session)
+            return await door.listen(session, _unsaid)
         renewal: asyncio.TimerHandle | None = None
 
         def hold() -> None:
             nonlocal renewal
             shared.hold(session)
+            if renewal is not None:
+                renewal.cancel()
             renewal = asyncio.get_running_loop().call_later(RENEW_S, hold)
 
-        hold()
         try:
-            return await door.listen(session)
+            return await door.listen(session, hold)
         finally:
             if renewal is not None:
                 renewal.cancel()
-            shared.hold(session, on=False)
+                shared.hold(session, on=False)
 
     async def _tell(self, shared: SharedSession, session: Session) -> None:
         try:
@@ -85,3 +86,7 @@ class SessionStream:
                 await asyncio.sleep(TELL_CHANGE_S)
         finally:
             self._telling = False
+
+
+def _unsaid() -> None:
+    """Tell nobody."""

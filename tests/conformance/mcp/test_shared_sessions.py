@@ -6,15 +6,17 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from smg_node.mcp.failures import Failure
 from smg_node.mcp.session.session_record import SessionRecord
 from smg_node.mcp.tools.content import text_of
 from smg_node.mcp.tools.tool_result import CallResult
+from support.mcp.faulty_server import until
 from support.mcp.real_servers import at, everything_server, python_server, typescript_server
 from support.mcp.remembering_nodes import remembering, said
 from support.mcp.replicas import connection_switch, request_switch, stateful_servers, told
-from support.mcp.session_world import sharing
+from support.mcp.session_world import SessionWorld, sharing
 from support.processes.shared_store_nodes import postgres
 
 pytestmark = pytest.mark.conformance
@@ -105,3 +107,33 @@ async def test_a_session_that_a_real_server_does_not_know_is_opened_anew(
             if kind != "typescript":
                 assert kept is not None
                 assert kept.record.id != "0" * 32
+
+
+async def test_a_real_server_gives_its_stream_to_one_and_to_the_next_when_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smg_node.mcp.session_stream.LOOK_S", 0.1)
+    world = SessionWorld()
+    with everything_server("streamableHttp", tmp_path) as url:
+        target = at(url, OLD)
+        async with world.pool("b") as b:
+            watching = world.records("c")
+            key = watching.key(target.key)
+
+            def holder() -> str:
+                kept = watching.get(key)
+                return "" if kept is None else kept.record.holder
+
+            async with world.pool("a") as a:
+                assert isinstance(await a.call(target, "echo", '{"message": "x"}'), CallResult)
+                await until(lambda: holder() == "a.7f3c")
+                # What is said of it is lost, so that the other one asks, and is told 409 for as long as it lasts.
+                kept = watching.get(key)
+                assert kept is not None
+                nobody = replace(kept.record, holder="", held_until_ms=0)
+                assert watching.put(key, nobody, 60_000)
+                assert isinstance(await b.call(target, "echo", '{"message": "x"}'), CallResult)
+                await asyncio.sleep(1.0)
+                assert holder() == ""
+            await until(lambda: holder() == "b.7f3c")
+            assert isinstance(await b.call(target, "echo", '{"message": "x"}'), CallResult)

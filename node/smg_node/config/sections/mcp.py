@@ -94,7 +94,7 @@ class Mcp(Section):
     )
     session_idle_s: float = number(
         300,
-        "How long a connection that nobody uses is kept; a program's process ends with it.",
+        "How long a connection is kept that nobody uses, and a session that no node uses; a program's process ends with it.",
         low=1,
         high=86_400,
         why="servers forget sessions, too",

@@ -34,8 +34,11 @@ class Door(Protocol):
         """Send what needs no answer."""
         ...
 
-    async def listen(self, session: Session) -> Failure | None:
-        """Hear what the server says unasked, until the session ends; return why there is nothing to hear."""
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
+        """Hear what the server says unasked, until the session ends; return why there is nothing to hear.
+
+        `begun` is called when the server has given its stream.
+        """
         ...
 
     async def end(self, session: Session) -> None:

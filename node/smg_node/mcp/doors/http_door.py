@@ -8,6 +8,7 @@ again, on another connection (`session.forgotten_session`).
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Raw
@@ -99,7 +100,7 @@ class HttpDoor:
             return answer
         return None if answer.status < 300 else bare_status(answer.status)
 
-    async def listen(self, session: Session) -> Failure | None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         """See `Door`: a stream by GET, made anew when it ends, until the server says that there is none."""
         if session.revision.modern:
             return None
@@ -112,6 +113,7 @@ class HttpDoor:
                 if answer.status and answer.status < 500:
                     return answer
             else:
+                begun()
                 following = SseEvents(self._limits.answer_bytes_max)
                 following.last_id, following.retry_ms = stream.last_id, stream.retry_ms
                 await reading.events(answer, following, None)

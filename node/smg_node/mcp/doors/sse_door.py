@@ -5,6 +5,7 @@ was asked is lost, which is why that transport was given up.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from smg_node.engines.http.transport import HttpAnswer
@@ -84,7 +85,7 @@ class SseDoor:
         """See `Door`."""
         return await self._told(notification)
 
-    async def listen(self, session: Session) -> Failure | None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         """See `Door`: its one stream is followed anyway."""
         return None
 

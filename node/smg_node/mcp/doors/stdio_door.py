@@ -1,6 +1,7 @@
 """Stdio door: a child process that reads requests and prints answers, one line of JSON each."""
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from smg_node.mcp.definition import ServerDefinition
@@ -59,7 +60,7 @@ class StdioDoor:
         why = self.closed or self._child.write(notification.body)
         return lost(why, sent=False) if why else None
 
-    async def listen(self, session: Session) -> Failure | None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         """See `Door`: all that the process says is heard anyway."""
         return None
 

@@ -20,6 +20,8 @@ HOLD_MS: Final = 120_000
 RENEW_S: Final = 60.0
 _TOUCHES: Final = 8
 _REJECTED_MAX: Final = 2
+_REJECTED_WITHIN_MS: Final = 60_000
+"""A server that is started anew now and then is not scattered by that."""
 APART_MS: Final = 3_600_000
 """After so long a process that goes on by itself tries again."""
 
@@ -36,6 +38,7 @@ class SharedSession:
         self._changes = 0
         self._rejected = 0
         """How many sessions in a row were taken over and not known to the server."""
+        self._rejected_ms = 0
         self._apart_until_ms = 0
 
     @property
@@ -105,9 +108,12 @@ class SharedSession:
     def forgotten(self, session: Session) -> None:
         """Take away the record of a session that the server does not know."""
         if session.adopted and not session.known and session.session_id:
-            self._rejected += 1
+            now_ms = self._records.now_ms()
+            soon = now_ms - self._rejected_ms <= _REJECTED_WITHIN_MS
+            self._rejected = self._rejected + 1 if soon else 1
+            self._rejected_ms = now_ms
             if self._rejected >= _REJECTED_MAX:
-                self._rejected, self._apart_until_ms = 0, self._records.now_ms() + APART_MS
+                self._rejected, self._apart_until_ms = 0, now_ms + APART_MS
         elif session.known:
             self._rejected = 0
         kept = self._records.get(self._key)

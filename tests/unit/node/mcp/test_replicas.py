@@ -4,12 +4,14 @@ import asyncio
 from contextlib import AsyncExitStack
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from smg_chaos.mcp.http_server import HttpServer
 from smg_node.mcp.definition import ServerDefinition, checked
-from smg_node.mcp.failures import Failure
+from smg_node.mcp.failures import Failure, FailureKind
 from smg_node.mcp.pool import ServerPool, Target
-from smg_node.mcp.session.forgotten_session import RESENDS_MANY
+from smg_node.mcp.session.forgotten_session import OPENINGS_MAX, RESENDS_MANY
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
 from support.mcp.faulty_server import pooled, served
@@ -81,3 +83,27 @@ async def test_a_server_that_forgets_every_session_at_once_is_given_up(
         assert servers[0].book.runs["write"] == 0
         assert servers[0].book.opened <= 2
         assert servers[0].book.methods["tools/call"] == times
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, 502), (400, 400), (403, 403)])
+async def test_a_server_that_wants_no_session_to_begin_is_given_up(status: int, code: int) -> None:
+    asked: list[str] = []
+
+    async def mcp(request: web.Request) -> web.Response:
+        body = await request.json()
+        asked.append(body["method"])
+        if body["method"] == "notifications/initialized":
+            return web.Response(status=status)
+        result = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x"}}
+        answer = {"jsonrpc": "2.0", "id": body["id"], "result": result}
+        return web.json_response(answer, headers={"mcp-session-id": f"s-{len(asked)}"})
+
+    app = web.Application()
+    app.router.add_post("/mcp", mcp)
+    async with TestServer(app) as server, pooled() as pool:
+        definition = ServerDefinition("s", url=str(server.make_url("/mcp")), protocol="2025-11-25")
+        failed = await pool.call(Target(checked(definition)), "write", "{}")
+    assert isinstance(failed, Failure)
+    assert (failed.code, failed.kind is FailureKind.LOST) == (code, status == 404)
+    assert asked.count("initialize") == (1 if status == 403 else OPENINGS_MAX)
+    assert len(asked) <= OPENINGS_MAX * (RESENDS_MANY + 2)

@@ -1,7 +1,7 @@
 """The stream by GET of one session over several processes: one has it, the next takes it when that one is gone."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -35,11 +35,12 @@ class OneStream:
     async def tell(self, session: Session, notification: Notification) -> Failure | None:
         return None
 
-    async def listen(self, session: Session) -> Failure | None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         self.asked += 1
         if self.status or self.holders:
             return bare_status(self.status or 409)
         self.holders.append(self)
+        begun()
         try:
             while not session.ended:  # noqa: ASYNC110  # as a stream does that is looked at
                 await asyncio.sleep(0.01)
@@ -109,10 +110,10 @@ async def test_a_stream_whose_process_died_is_asked_for_until_the_server_has_not
 
 @pytest.mark.parametrize("status", [404, 405])
 async def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None:
-    door = OneStream([], status)
+    door, world = OneStream([], status), SessionWorld()
     async with asyncio.TaskGroup() as group:
-        Process(SessionWorld(), "a", group, door)
-    assert door.asked == 1
+        Process(world, "a", group, door)
+    assert (door.asked, world.writes) == (1, 1)
 
 
 async def test_many_changes_are_told_now_and_then_and_the_last_of_them_too() -> None:

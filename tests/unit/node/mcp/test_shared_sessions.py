@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from smg_node.cluster.mcp.session_records import ClusterSessions
 from smg_node.mcp.definition import bearer
 from smg_node.mcp.failures import Failure
 from smg_node.mcp.limits import McpLimits
@@ -23,6 +24,11 @@ async def call(pool: ServerPool, at: Target, tool: str = "echo", arguments: str 
     opened = await pool.open(at)
     assert isinstance(opened, Opened)
     return opened.session.session_id
+
+
+def holder(records: ClusterSessions, key: str) -> str:
+    kept = records.get(key)
+    return "" if kept is None else kept.record.holder
 
 
 async def test_whoever_calls_goes_on_with_the_session_that_is_there() -> None:
@@ -146,10 +152,8 @@ async def test_a_stream_of_a_session_that_another_took_the_place_of_is_let_go() 
             key, SessionRecord(session, "2025-11-25", records.me, lists=True), 60_000
         )
         assert await call(a, at) == session
-        await until(lambda: server.book.streams == 2)
-        kept = records.get(key)
-        assert kept is not None
-        assert kept.record.holder == "a.7f3c"
+        await until(lambda: holder(records, key) == "a.7f3c")
+        assert server.book.streams == 2
 
 
 async def test_the_stream_is_had_by_one_and_what_it_hears_is_known_to_all(
@@ -157,10 +161,10 @@ async def test_the_stream_is_had_by_one_and_what_it_hears_is_known_to_all(
 ) -> None:
     monkeypatch.setattr("smg_node.mcp.connection.RELIST_S", 0.0)
     async with served("handshake") as server, sharing("a", "b") as (world, (a, b)):
-        at = target(server)
-        for pool in (a, b):
-            assert isinstance(await pool.list_tools(at), ToolList)
-        await until(lambda: server.book.streams == 1)
+        at, records = target(server), world.records("z")
+        assert isinstance(await a.list_tools(at), ToolList)
+        await until(lambda: holder(records, records.key(at.key)) == "a.7f3c")
+        assert isinstance(await b.list_tools(at), ToolList)
         listed, writes = server.book.methods["tools/list"], world.writes
         await server.say(jsonrpc="2.0", method="notifications/tools/list_changed")
         await until(lambda: world.writes > writes)

@@ -1,73 +1,11 @@
 """The one session of several processes, as each of them sees it: who opens, uses, hears and ends it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
 from smg_node.mcp.revisions import NEWEST_HANDSHAKE
 from smg_node.mcp.session.opening import Opened
 from smg_node.mcp.session.session import RequestIds, Session
-from smg_node.mcp.session.session_record import KeptRecord, SessionRecord
+from smg_node.mcp.session.session_record import SessionRecord
 from smg_node.mcp.session.shared_session import APART_MS, HOLD_MS, SharedSession
-
-IDLE_MS = 300_000
-
-
-@dataclass
-class Records:
-    """Records that all processes of a test have."""
-
-    me: str
-    world: "World"
-
-    def now_ms(self) -> int:
-        return self.world.now_ms
-
-    def key(self, parts: Sequence[str | bool]) -> str:
-        return "/".join(map(str, parts))
-
-    def get(self, key: str) -> KeptRecord | None:
-        kept = self.world.kept.get(key)
-        return kept if kept is not None and kept.until_ms > self.world.now_ms else None
-
-    def put(self, key: str, record: SessionRecord, life_ms: int) -> bool:
-        held = self.get(key)
-        until_ms = max(self.world.now_ms + life_ms, 0 if held is None else held.until_ms)
-        self.world.kept[key] = KeptRecord(record, until_ms)
-        self.world.writes += 1
-        return True
-
-    def remove(self, key: str) -> None:
-        self.world.kept.pop(key, None)
-
-    def lives(self, process: str) -> bool:
-        return process in self.world.alive
-
-    def has_others(self) -> bool:
-        return len(self.world.alive) > 1
-
-
-@dataclass
-class World:
-    """Processes a and b, or as many as a test wants."""
-
-    now_ms: int = 1_000_000
-    kept: dict[str, KeptRecord] = field(default_factory=dict)
-    alive: set[str] = field(default_factory=lambda: {"a", "b"})
-    writes: int = 0
-
-    def shared(self, me: str) -> SharedSession:
-        return SharedSession(Records(me, self), "k", IDLE_MS)
-
-    @property
-    def record(self) -> SessionRecord:
-        return self.kept["k"].record
-
-
-def opened(id_: str) -> Session:
-    session = Session(NEWEST_HANDSHAKE, RequestIds("a.1"), by_http=True)
-    session.session_id = id_
-    session.known = True
-    return session
+from support.mcp.shared_session_world import IDLE_MS, RecordWorld, opened
 
 
 def taken(shared: SharedSession) -> Session:
@@ -79,7 +17,7 @@ def taken(shared: SharedSession) -> Session:
 
 
 def test_a_session_is_taken_over_as_it_was_agreed_on() -> None:
-    world = World()
+    world = RecordWorld()
     world.shared("a").agreed(opened("s-1"), lists=True)
     session = taken(world.shared("b"))
     assert (session.session_id, session.revision) == ("s-1", NEWEST_HANDSHAKE)
@@ -88,13 +26,13 @@ def test_a_session_is_taken_over_as_it_was_agreed_on() -> None:
 
 
 def test_a_record_of_another_version_is_not_taken_over() -> None:
-    shared = World().shared("a")
+    shared = RecordWorld().shared("a")
     for revision in ("2027-01-01", "2026-07-28", ""):
         assert shared.adopted(SessionRecord("s", revision, "b"), RequestIds("a")) is None
 
 
 def test_use_puts_the_end_off_when_an_eighth_has_passed() -> None:
-    world = World()
+    world = RecordWorld()
     shared, session = world.shared("a"), opened("s-1")
     shared.agreed(session, lists=False)
     for _ in range(100):
@@ -106,14 +44,14 @@ def test_use_puts_the_end_off_when_an_eighth_has_passed() -> None:
 
 
 def test_a_session_in_use_whose_record_is_lost_is_told_again() -> None:
-    world = World()
+    world = RecordWorld()
     shared, session = world.shared("a"), opened("s-1")
     shared.used(session, lists=True)
     assert (world.record.id, world.record.lists) == ("s-1", True)
 
 
 def test_use_of_a_session_that_another_took_the_place_of_changes_nothing() -> None:
-    world = World()
+    world = RecordWorld()
     a, old = world.shared("a"), opened("s-1")
     a.agreed(old, lists=False)
     world.shared("b").agreed(opened("s-2"), lists=False)
@@ -123,7 +61,7 @@ def test_use_of_a_session_that_another_took_the_place_of_changes_nothing() -> No
 
 
 def test_what_one_finds_out_about_replicas_all_know() -> None:
-    world = World()
+    world = RecordWorld()
     a, session = world.shared("a"), opened("s-1")
     a.agreed(session, lists=False)
     session.scattered = True
@@ -132,7 +70,7 @@ def test_what_one_finds_out_about_replicas_all_know() -> None:
 
 
 def test_a_forgotten_session_is_taken_away_and_its_successor_is_not() -> None:
-    world = World()
+    world = RecordWorld()
     a, b, session = world.shared("a"), world.shared("b"), opened("s-1")
     a.agreed(session, lists=False)
     a.forgotten(session)
@@ -143,7 +81,7 @@ def test_a_forgotten_session_is_taken_away_and_its_successor_is_not() -> None:
 
 
 def test_processes_that_reach_different_replicas_stop_taking_sessions_away() -> None:
-    world = World()
+    world = RecordWorld()
     shared = {name: world.shared(name) for name in "ab"}
     opens = 0
     for name in "abababab":
@@ -170,7 +108,7 @@ def test_processes_that_reach_different_replicas_stop_taking_sessions_away() -> 
 
 
 def test_two_servers_that_were_started_anew_do_not_part_the_processes() -> None:
-    world = World()
+    world = RecordWorld()
     a, b = world.shared("a"), world.shared("b")
     for number in range(5):
         a.agreed(opened(f"s-{number}"), lists=False)
@@ -185,7 +123,7 @@ def test_two_servers_that_were_started_anew_do_not_part_the_processes() -> None:
 
 
 def test_one_process_has_the_stream_until_it_lets_go_of_it_or_dies() -> None:
-    world = World()
+    world = RecordWorld()
     a, b, session = world.shared("a"), world.shared("b"), opened("s-1")
     a.agreed(session, lists=True)
     until_ms = world.kept["k"].until_ms
@@ -206,7 +144,7 @@ def test_one_process_has_the_stream_until_it_lets_go_of_it_or_dies() -> None:
 
 
 def test_what_the_holder_hears_the_others_learn_once() -> None:
-    world = World()
+    world = RecordWorld()
     a, session = world.shared("a"), opened("s-1")
     a.agreed(session, lists=True)
     b = world.shared("b")
@@ -223,7 +161,7 @@ def test_what_the_holder_hears_the_others_learn_once() -> None:
 
 
 def test_the_last_user_ends_an_idle_session() -> None:
-    world = World()
+    world = RecordWorld()
     a, b, session = world.shared("a"), world.shared("b"), opened("s-1")
     a.agreed(session, lists=False)
     other = taken(b)
@@ -234,7 +172,7 @@ def test_the_last_user_ends_an_idle_session() -> None:
 
 
 def test_a_session_whose_last_user_is_dead_is_ended_by_who_has_it_still() -> None:
-    world = World()
+    world = RecordWorld()
     a, session = world.shared("a"), opened("s-1")
     a.agreed(session, lists=False)
     taken(world.shared("b"))
@@ -245,7 +183,7 @@ def test_a_session_whose_last_user_is_dead_is_ended_by_who_has_it_still() -> Non
 
 
 def test_a_process_that_leaves_ends_the_session_only_if_it_is_the_last() -> None:
-    world = World()
+    world = RecordWorld()
     a, session = world.shared("a"), opened("s-1")
     a.agreed(session, lists=False)
     assert not a.ends(session, leaving=True)
@@ -255,7 +193,7 @@ def test_a_process_that_leaves_ends_the_session_only_if_it_is_the_last() -> None
 
 
 def test_others_go_on_for_as_long_as_the_record_says() -> None:
-    world = World()
+    world = RecordWorld()
     a = world.shared("a")
     assert a.left_s() == 0
     a.agreed(opened("s-1"), lists=False)
