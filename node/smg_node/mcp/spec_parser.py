@@ -41,7 +41,7 @@ from smg_node.mcp.spec_fields import (
 SPEC_BYTES_MAX: Final = 16_384
 """Of a definition as JSON, secrets included: all nodes hold it."""
 CODE: Final = "invalid_mcp_server"
-BUILTINS: Final = ("web_search", "file_search", "code_interpreter", "image_generation")
+BUILTINS: Final = ("web_search", "web_fetch", "file_search", "code_interpreter", "image_generation")
 _SECRET_MAX: Final = 8_192
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 _ARGUMENT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,100}")

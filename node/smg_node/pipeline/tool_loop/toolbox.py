@@ -30,8 +30,6 @@ SERVERS_AT_ONCE: Final = 8
 FAILED_DEPENDENCY: Final = 424
 _TELLS_LISTS: Final = ("responses",)
 """APIs whose answers say that a server cannot be listed; in others it is one of the parameters without effect."""
-_NEVER_SERVED: Final = ("web_fetch",)
-"""Built-in tools whose work no server can be told to do."""
 _SEARCHER: Final = ServerSpec(ServerDefinition("tool_search"), trust="trusted")
 """Who searches: this node itself."""
 _OWN_SEARCH: Final = AskedBuiltin("tool_search", "tool_search", where="tools")
@@ -275,10 +273,9 @@ def _ignored(asked: Sequence[AskedBuiltin], found: Sequence[BuiltinListing]) -> 
     left_out = [one for one in asked if one.kind not in served]
     for one in left_out:
         if one.insisted:
-            why = f"no server does the work of {one.spelled!r}"
-            if one.kind not in _NEVER_SERVED:
-                why += (
-                    f": name its tool by `smg-admin mcp servers set NAME --builtin {one.kind}=TOOL`"
-                )
+            why = (
+                f"no server does the work of {one.spelled!r}: name its tool by"
+                f" `smg-admin mcp servers set NAME --builtin {one.kind}=TOOL`"
+            )
             raise invalid(why, one.where, code="unsupported_tool")
     return tuple(f"{one.where}.{one.spelled}" for one in left_out)
