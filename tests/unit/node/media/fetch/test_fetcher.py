@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from smg_node.config.sections.media import Media
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import MediaKind, MediaPart
 from smg_node.media.fetch.checked_resolver import CheckedResolver, ForbiddenAddressError
 from smg_node.media.fetch.fetch_rules import FetchMode, FetchRules
+from smg_node.media.fetch.fetch_settings import fetch_limits, fetch_rules
 from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
 
 PUBLIC = "93.184.216.34"
@@ -74,6 +76,9 @@ class Origin:
     async def _slowly(self, request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.05)
         return web.Response(body=PICTURE)
+
+    async def _fresh(self, request: web.Request) -> web.StreamResponse:
+        return web.Response(body=PICTURE, headers={"cache-control": request.query["said"]})
 
     async def _missing(self, request: web.Request) -> web.StreamResponse:
         return web.Response(status=404, text="SECRET WORDS")
@@ -376,3 +381,51 @@ async def test_a_socket_is_made_for_known_or_allowed_addresses_only() -> None:
     assert [found["host"] for found in await resolver.resolve("inner.test", 80)] == ["10.0.0.1"]
     resolver.socket((2, 1, 6, "", place)).close()
     resolver.socket((2, 1, 6, "", (PUBLIC, 80))).close()
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("fresh?said=max-age=60", 1),
+        ("fresh?said=private,max-age=60", 2),
+        ("picture", 2),
+        ("to?where=/fresh?said=max-age=60", 4),
+    ],
+)
+async def test_a_file_is_used_again_where_its_origin_and_the_operator_allow_it(
+    origin: Origin, path: str, asked: int
+) -> None:
+    now = [100.0]
+    rules = FetchRules("public", (f"*.test:{origin.port}",), ("127.0.0.1/32",))
+    limits = [FetchLimits(100_000, 30.0, cache_bytes=10_000)]
+    fetcher = Fetcher(
+        lambda: rules,
+        lambda: limits[0],
+        lookup=origin.lookup,
+        trust=untrusting,
+        monotonic_s=lambda: now[0],
+    )
+    charged: list[int] = []
+    part = MediaPart("image", origin.url(path), "x")
+    for _ in range(2):
+        assert await fetcher.fetch([part], charged.append) == [PICTURE]
+    assert len(origin.asked) == asked
+    assert sum(charged) == 2 * len(PICTURE)
+    now[0] += 61
+    await fetcher.fetch([part], free)
+    assert len(origin.asked) > asked
+    asked = len(origin.asked)
+    limits[0] = PATIENT
+    await fetcher.fetch([part], free)
+    assert len(origin.asked) > asked
+    await fetcher.close()
+
+
+async def test_settings_become_rules_and_limits() -> None:
+    media = Media(fetch="hosts", fetch_hosts=("pics.test",), image_bytes_max=5_000)
+    assert fetch_limits(media) == FetchLimits(bytes_max=5_000)
+    cached = media.model_copy(update={"url_cache": True})
+    assert fetch_limits(cached).cache_bytes == media.cache_bytes // 4
+    fetch_rules(media).checked("https://pics.test/", "x")
+    with pytest.raises(SmgError, match="none of those"):
+        fetch_rules(media).checked("https://other.test/", "x")
