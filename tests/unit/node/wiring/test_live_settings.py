@@ -18,7 +18,8 @@ from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
 from smg_node.config.frozen_settings import is_section, plain_settings
-from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
+from smg_node.config.schema.live_keys import LIVE
+from smg_node.config.schema.live_settings import LiveError, LiveKnob
 from smg_node.config.settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.prices.price_list import PriceBook
