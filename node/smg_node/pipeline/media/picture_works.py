@@ -1,0 +1,137 @@
+"""Picture works: pictures being made into patches in threads: equal ones once, and finished ones kept for a while.
+
+A work belongs to all prompts that have its picture. It goes on as long as one of them wants it: when the last one
+leaves, what has not begun never does, and what has is finished and kept for whoever sends the picture next.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Protocol
+
+from smg_node.core.errors import SmgError
+
+if TYPE_CHECKING:
+    from smg_node.media.picture import Pixels
+
+
+class Patches(Protocol):
+    """Finished patches by the digest of their picture; its methods are called in threads and on the loop."""
+
+    def get(self, digest: str) -> "Pixels | None":
+        """Return the patches of a picture, None where they are not kept."""
+        ...
+
+    def put(self, digest: str, patches: "Pixels") -> None:
+        """Keep the patches of a picture, as long as there is room."""
+        ...
+
+
+class PictureWork:
+    """The patches of one picture, now or later. Used on the loop."""
+
+    def __init__(
+        self, digest: str, made: "asyncio.Future[Pixels]", over: "Callable[[PictureWork], None]"
+    ) -> None:
+        self.digest = digest
+        self._made = made
+        self._over = over
+        self._users = 0
+
+    def enter(self) -> None:
+        """Count in a prompt that wants it."""
+        self._users += 1
+
+    def leave(self) -> None:
+        """Count out a prompt; without any, what has not begun is dropped."""
+        assert self._users > 0, "who leaves has entered"
+        self._users -= 1
+        if not self._users:
+            self._over(self)
+            self._made.cancel()
+
+    async def patches(self, where: str) -> "Pixels":
+        """Return the patches; SmgError with the path `where` for a picture that cannot be made."""
+        try:
+            # Whoever waits may be cancelled, and others wait too.
+            return await asyncio.shield(self._made)
+        except SmgError as error:
+            raise at(error, where) from error
+
+
+class PictureWorks:
+    """Makes patches in `threads`, and looks for them in `kept` before."""
+
+    def __init__(self, threads: Executor, kept: Patches) -> None:
+        self._threads = threads
+        self._kept = kept
+        self._under_way: dict[str, PictureWork] = {}
+        self.hits = 0
+        """Pictures whose patches were kept."""
+        self.shared = 0
+        """Pictures that were being made already."""
+        self.made = 0
+        """Pictures that were begun."""
+
+    def __len__(self) -> int:
+        """Return how many pictures are under way."""
+        return len(self._under_way)
+
+    def known(self, digest: str) -> bool:
+        """Whether a picture is kept or under way, so that wanting it takes no memory."""
+        return digest in self._under_way or self._kept.get(digest) is not None
+
+    def begin(self, digest: str, make: "Callable[[], Pixels]") -> PictureWork:
+        """Return the work of a picture, which its caller enters and leaves; `make` runs in a thread where it is new."""
+        found = self._under_way.get(digest)
+        if found is not None:
+            self.shared += 1
+            found.enter()
+            return found
+        loop = asyncio.get_running_loop()
+        kept = self._kept.get(digest)
+        if kept is not None:
+            self.hits += 1
+            made: asyncio.Future[Pixels] = loop.create_future()
+            made.set_result(kept)
+            work = PictureWork(digest, made, _nothing)
+        else:
+            self.made += 1
+            made = loop.run_in_executor(self._threads, self._make, digest, make)
+            made.add_done_callback(_heard)
+            work = self._under_way[digest] = PictureWork(digest, made, self._drop)
+            made.add_done_callback(lambda _: self._drop(work))
+        work.enter()
+        return work
+
+    def _make(self, digest: str, make: "Callable[[], Pixels]") -> "Pixels":
+        """Make the patches of a picture, in a thread."""
+        patches = make()
+        self._kept.put(digest, patches)
+        return patches
+
+    def _drop(self, work: PictureWork) -> None:
+        if self._under_way.get(work.digest) is work:
+            del self._under_way[work.digest]
+
+
+def at(error: SmgError, where: str) -> SmgError:
+    """Return the same error at the JSON path `where`, unless it names a path itself."""
+    return SmgError(
+        error.kind,
+        error.message,
+        where=error.where or where,
+        code=error.code,
+        status=error.status,
+        retry_after_s=error.retry_after_s,
+    )
+
+
+def _nothing(_: PictureWork) -> None:
+    """Do nothing: what was kept is not under way."""
+
+
+def _heard(made: "asyncio.Future[Pixels]") -> None:
+    """Take in the error of a picture that nobody waits for any more."""
+    if not made.cancelled():
+        made.exception()
