@@ -8,7 +8,7 @@ changed by `msgspec.structs.replace` in as little. None of them can be part of a
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -107,6 +107,17 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     extra: Mapping[str, Any] = _NOTHING
     references: tuple[str, ...] = ()
     blocks: tuple[TurnBlock, ...] = ()
+
+
+def media_of(turns: Iterable[Turn]) -> list[MediaPart]:
+    """Return the pictures, clips and files of some turns, in their order."""
+    return [
+        part
+        for turn in turns
+        if type(turn.content) is tuple
+        for part in turn.content
+        if type(part) is MediaPart
+    ]
 
 
 def blocks_of(turn: Turn) -> tuple[TurnBlock, ...]:
