@@ -6,6 +6,7 @@ from typing import Any
 
 from smg_node.engines.engine import ModelCard
 
+
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
     """What the operator says about a model, over what is learned."""

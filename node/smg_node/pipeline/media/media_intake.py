@@ -64,6 +64,10 @@ class MediaIntake:
 
         Nothing has been fetched then.
         """
+        with self._workshop.meters.refusals():
+            return await self._asked(prompt, model)
+
+    async def _asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
         parts = ordered_media(prompt.turns)
         cards, options = self._cards(model), self._options()
         rules = model.pictures
@@ -88,6 +92,10 @@ class MediaIntake:
         INVALID_REQUEST with the path of a picture that cannot be had or is not taken, or where the prompt has more or
         fewer places than pictures. Their files are charged to the memory of all pictures under way.
         """
+        with self._workshop.meters.refusals():
+            return await self._media(asked, ids, model)
+
+    async def _media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
         family, anchor = asked.family, asked.tokens.token_id(asked.forms.anchor)
         if anchor is not None:
             _check_places(ids, anchor, asked.parts)
@@ -134,11 +142,25 @@ class MediaIntake:
             if as_sent and not part.source.startswith("data:"):
                 # Its engine gets it.
                 return PlannedPicture(part, SentPicture(self._source, b"", None), None, "")
-            data = await self._source.file(part)
+            data = await self._file(part)
         media.hold(len(data))
         if asked.family is None:
             return PlannedPicture(part, SentPicture(self._source, data, None), None, "")
-        return await self._in_thread(partial(self._plan, part, data, asked.family, asked.options))
+        workshop = self._workshop
+        began_s = workshop.monotonic_s()
+        plan = partial(self._plan, part, data, asked.family, asked.options)
+        planned = await self._in_thread(plan)
+        workshop.meters.took("plan", workshop.monotonic_s() - began_s)
+        return planned
+
+    async def _file(self, part: MediaPart) -> bytes:
+        workshop, fetched = self._workshop, not part.source.startswith("data:")
+        began_s = workshop.monotonic_s()
+        data = await self._source.file(part)
+        if fetched:
+            workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
+        workshop.meters.got(fetched=fetched, size=len(data))
+        return data
 
     def _plan(
         self, part: MediaPart, data: bytes, family: Family, options: MediaOptions

@@ -6,10 +6,12 @@ leaves, what has not begun never does, and what has is finished and kept for who
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.errors import SmgError
+from smg_node.pipeline.media.media_meters import MediaMeters
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
@@ -31,11 +33,12 @@ class PictureWork:
     """The patches of one picture, now or later. Used on the loop."""
 
     def __init__(
-        self, digest: str, made: "asyncio.Future[Pixels]", over: "Callable[[PictureWork], None]"
+        self, digest: str, made: "asyncio.Future[Pixels]", drop: Callable[[], object]
     ) -> None:
+        """`drop` is called when nobody wants it any more."""
         self.digest = digest
         self._made = made
-        self._over = over
+        self._drop = drop
         self._users = 0
 
     def enter(self) -> None:
@@ -47,8 +50,7 @@ class PictureWork:
         assert self._users > 0, "who leaves has entered"
         self._users -= 1
         if not self._users:
-            self._over(self)
-            self._made.cancel()
+            self._drop()
 
     async def patches(self, where: str) -> "Pixels":
         """Return the patches; SmgError with the path `where` for a picture that cannot be made."""
@@ -62,16 +64,12 @@ class PictureWork:
 class PictureWorks:
     """Makes patches in `threads`, and looks for them in `kept` before."""
 
-    def __init__(self, threads: Executor, kept: Patches) -> None:
+    def __init__(self, threads: Executor, kept: Patches, meters: MediaMeters) -> None:
         self._threads = threads
         self._kept = kept
+        self._meters = meters
         self._under_way: dict[str, PictureWork] = {}
-        self.hits = 0
-        """Pictures whose patches were kept."""
-        self.shared = 0
-        """Pictures that were being made already."""
-        self.made = 0
-        """Pictures that were begun."""
+        self._jobs: dict[str, Future[Pixels]] = {}
 
     def __len__(self) -> int:
         """Return how many pictures are under way."""
@@ -85,22 +83,26 @@ class PictureWorks:
         """Return the work of a picture, which its caller enters and leaves; `make` runs in a thread where it is new."""
         found = self._under_way.get(digest)
         if found is not None:
-            self.shared += 1
+            self._meters.looked("shared")
             found.enter()
             return found
         loop = asyncio.get_running_loop()
         kept = self._kept.get(digest)
         if kept is not None:
-            self.hits += 1
+            self._meters.looked("hit")
             made: asyncio.Future[Pixels] = loop.create_future()
             made.set_result(kept)
             work = PictureWork(digest, made, _nothing)
         else:
-            self.made += 1
-            made = loop.run_in_executor(self._threads, self._make, digest, make)
+            self._meters.looked("miss")
+            job = self._threads.submit(self._make, digest, make)
+            made = asyncio.wrap_future(job)
             made.add_done_callback(_heard)
-            work = self._under_way[digest] = PictureWork(digest, made, self._drop)
-            made.add_done_callback(lambda _: self._drop(work))
+            work = self._under_way[digest] = PictureWork(
+                digest, made, partial(self._drop, digest, job)
+            )
+            made.add_done_callback(lambda _: self._drop(digest, job))
+            self._jobs[digest] = job
         work.enter()
         return work
 
@@ -110,9 +112,11 @@ class PictureWorks:
         self._kept.put(digest, patches)
         return patches
 
-    def _drop(self, work: PictureWork) -> None:
-        if self._under_way.get(work.digest) is work:
-            del self._under_way[work.digest]
+    def _drop(self, digest: str, job: "Future[Pixels]") -> None:
+        """Forget a work that is over, or that nobody wants: it does not begin any more."""
+        job.cancel()
+        if self._jobs.get(digest) is job:
+            del self._jobs[digest], self._under_way[digest]
 
 
 def at(error: SmgError, where: str) -> SmgError:
@@ -127,7 +131,7 @@ def at(error: SmgError, where: str) -> SmgError:
     )
 
 
-def _nothing(_: PictureWork) -> None:
+def _nothing() -> None:
     """Do nothing: what was kept is not under way."""
 
 

@@ -5,7 +5,7 @@ each worker that is called, and closes it in the end: then its work stops and it
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -25,6 +25,7 @@ from smg_node.media.engine_media import (
 )
 from smg_node.media.family import Family, FinishedFor, PicturePlan
 from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
 from smg_node.pipeline.media.media_ways import Way, takes, ways_of
 from smg_node.pipeline.media.picture_source import SentPicture
@@ -63,6 +64,8 @@ class MediaWorkshop:
     threads: Executor
     works: PictureWorks
     budget: ByteBudget
+    meters: MediaMeters
+    monotonic_s: Callable[[], float]
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +88,7 @@ class PromptMedia:
     way: Way | None = None
     """How the last engine was handed them; None before."""
     _works: list[PictureWork] = field(default_factory=list)
+    _makings: list["Making"] = field(default_factory=list)
     _taken: int = 0
     _finished: dict[FinishedFor, TensorBatch | None] = field(default_factory=dict)
     _finishing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -120,7 +124,8 @@ class PromptMedia:
         """Begin the work on all pictures, if an engine is handed tensors; SmgError where the memory for it cannot be had."""
         assert not self._works, "it is begun once"
         if self.family is not None and self.makes:
-            self._begin()
+            with self.workshop.meters.refusals():
+                self._begin()
 
     def _begin(self) -> None:
         works, fresh = self.workshop.works, {}
@@ -129,12 +134,22 @@ class PromptMedia:
                 fresh[each.digest] = each
         self._take(sum([_work_bytes(each) for each in fresh.values()]))
         for each in self.pictures:
-            self._works.append(works.begin(each.digest, self._making(each)))
+            making = self._making(each)
+            self._makings.append(making)
+            self._works.append(works.begin(each.digest, making))
 
     async def worked(self) -> None:
         """Return when all pictures are made; SmgError with the path of one that cannot be."""
-        for work, each in zip(self._works, self.pictures, strict=False):
-            await work.patches(each.part.where)
+        with self.workshop.meters.refusals():
+            for work, each in zip(self._works, self.pictures, strict=False):
+                await work.patches(each.part.where)
+        self._tell_times()
+
+    def _tell_times(self) -> None:
+        for making in self._makings:
+            for stage, seconds in making.times:
+                self.workshop.meters.took(stage, seconds)
+        self._makings.clear()
 
     def hold(self, size: int) -> None:
         """Take memory for files that were fetched; SmgError where it cannot be had."""
@@ -148,7 +163,7 @@ class PromptMedia:
         family, plan = self.family, each.plan
         assert family is not None, "tensors are made by a family"
         assert plan is not None, "which has planned them"
-        return Making(family, plan, each.sent)
+        return Making(family, plan, each.sent, self.workshop.monotonic_s)
 
     # ── For one engine ───────────────────────────────────────────────────────
 
@@ -163,6 +178,7 @@ class PromptMedia:
             media = await self._as(way, card)
             if media is not None:
                 self.way = way
+                self.workshop.meters.handed(way, len(self.pictures))
                 return Handed(ids if way == "tensors" else self._plain(ids, done), media, way)
         raise unsupported(
             "this model cannot be handed pictures of different sizes in one request",
@@ -219,10 +235,12 @@ class PromptMedia:
             assert each.plan is not None, "it was planned with the family"
             plans.append(each.plan)
             patches.append(await work.patches(each.part.where))
-        loop = asyncio.get_running_loop()
+        loop, began_s = asyncio.get_running_loop(), self.workshop.monotonic_s()
         batch = await loop.run_in_executor(
             self.workshop.threads, family.batch, plans, patches, self.ranges, wanted
         )
+        self.workshop.meters.took("finish", self.workshop.monotonic_s() - began_s)
+        self._tell_times()
         if batch is not None and not wanted.device_normalizes and not self._closed:
             # It cannot be refused any more, but others can.
             self._taken += batch.pixels.size
@@ -240,16 +258,26 @@ class PromptMedia:
         self._taken = 0
 
 
-class Making(msgspec.Struct, frozen=True):
-    """The work on one picture: decoded, resized and put in the model's order, in a thread."""
+class Making(msgspec.Struct):
+    """The work on one picture: decoded, resized and put in the model's order, in a thread. `times` are its stages'."""
 
     family: Family
     plan: PicturePlan
     sent: SentPicture
+    monotonic_s: Callable[[], float]
+    times: list[tuple[Stage, float]] = msgspec.field(default_factory=list)
 
     def __call__(self) -> "Pixels":
         """Return the patches; INVALID_REQUEST for a file that cannot be decoded."""
-        return self.family.patches(self.sent.decoded(), self.plan)
+        began_s = self.monotonic_s()
+        picture = self.sent.decoded()
+        decoded_s = self.monotonic_s()
+        patches = self.family.patches(picture, self.plan)
+        self.times = [
+            ("decode", decoded_s - began_s),
+            ("patches", self.monotonic_s() - decoded_s),
+        ]
+        return patches
 
 
 def _work_bytes(each: PlannedPicture) -> int:

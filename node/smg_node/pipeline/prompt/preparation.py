@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     # Loaded with the first picture.
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.prompt_media import PromptMedia
-    from smg_node.prompts.messages import MediaForms
+    from smg_node.prompts.media_forms import MediaForms
 
     # A node that waits for its first worker has no use for what encodes.
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
@@ -302,7 +302,9 @@ class Preparer:
         renderer = model.renderer
         assert renderer is not None
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        return lambda: renderer.render(prompt, now=now, warn=note, rest=rest, media=media)
+        return lambda: renderer.render(
+            prompt, now=now, warn=note, rest=rest, media=media, model=model.name
+        )
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, done beside the loop."""

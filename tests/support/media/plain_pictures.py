@@ -1,0 +1,129 @@
+"""Plain pictures: a family and a source of pictures without pixels, for tests of what is around them.
+
+The "file" of a picture is `WIDTHxHEIGHT:anything`; its patches are the bytes of the file as one row. A file that ends
+in `!` cannot be decoded.
+"""
+
+import threading
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from smg_node.core.errors import SmgError, invalid
+from smg_node.core.generation.request import MediaPart
+from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
+from smg_node.media.family import ContentOrder, FinishedFor, PictureLayout, PicturePlan, TokenLookup
+from smg_node.media.picture import Picture, PictureHeader
+from smg_node.telemetry.metrics.cells import Cells
+from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
+
+PLACE = 7
+"""The id that stands for the place of a feature."""
+
+
+class PlainSource:
+    """Files by URL; counts what was asked for."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files = files
+        self.got: list[str] = []
+        self.decodes = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        """Decoding waits for it."""
+
+    async def file(self, part: MediaPart) -> bytes:
+        self.got.append(part.source)
+        found = self.files.get(part.source)
+        if found is None:
+            raise invalid("the file cannot be had", part.where, code="media_unavailable")
+        return found
+
+    def header(self, data: bytes, where: str) -> PictureHeader:
+        try:
+            width, height = data.partition(b":")[0].split(b"x")
+            return PictureHeader(int(width), int(height), "PNG")
+        except ValueError:
+            raise invalid("this is no picture", where, code="invalid_image") from None
+
+    def decoded(self, data: bytes, header: PictureHeader) -> Picture:
+        assert self.gate.wait(10)
+        self.decodes += 1
+        if data.endswith(b"!"):
+            raise invalid("the picture is cut off", code="invalid_image")
+        return Picture(data)  # type: ignore[arg-type]  # whose pixels nobody looks at
+
+    def digest(self, data: bytes, fingerprint: str, part: MediaPart) -> str:
+        said = b"\0".join((data, fingerprint.encode(), part.detail.encode(), part.uuid.encode()))
+        return sha256(said).hexdigest()
+
+
+class PlainFamily:
+    """A place for each ten pixels of width; pictures of several heights cannot be one tensor."""
+
+    name = "plain"
+    anchor = "<picture>"
+    placeholder = PLACE
+    order: ContentOrder = "as_sent"
+    fingerprint = "plain-1"
+
+    def __init__(self) -> None:
+        self.finished: list[FinishedFor] = []
+
+    def plan(self, width: int, height: int, *, area_max: int | None = None) -> PicturePlan:
+        if not width or not height:
+            raise invalid("a picture has at least one pixel", code="invalid_image")
+        if area_max is not None and width * height > area_max:
+            width = max(1, area_max // height)
+        tokens = max(1, width // 10)
+        return PicturePlan(
+            width, height, width, height, tokens, (1, width * height), (1, 1, tokens)
+        )
+
+    def layout(self, plan: PicturePlan, tokens: TokenLookup) -> PictureLayout:
+        return PictureLayout([PLACE] * plan.tokens)
+
+    def patches(self, picture: Picture, plan: PicturePlan) -> Any:
+        return Levels(picture.pixels)  # type: ignore[arg-type]  # see `PlainSource.decoded`
+
+    def batch(
+        self,
+        plans: Sequence[PicturePlan],
+        patches: Sequence[Any],
+        ranges: Sequence[MediaRange],
+        wanted: FinishedFor,
+    ) -> TensorBatch | None:
+        self.finished.append(wanted)
+        if len({plan.height for plan in plans}) > 1:
+            return None
+        pieces = tuple(each.data for each in patches)
+        dtype = "uint8" if wanted.device_normalizes else wanted.dtype
+        pixels = Tensor((sum(map(len, pieces)),), dtype, pieces)
+        return TensorBatch("image", "pixel_values", pixels, {}, {}, (), (), PLACE, tuple(ranges))
+
+
+class Levels:
+    """Patches that are bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.nbytes = len(data)
+
+
+class Kept:
+    """Patches by digest, without a bound; and cells for what is counted beside them."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+        self.cells = Cells(MEDIA_METRICS, before=lambda: None)
+
+    def get(self, digest: str) -> Any:
+        return self.kept.get(digest)
+
+    def put(self, digest: str, patches: Any) -> None:
+        self.kept[digest] = patches
+
+
+def refusal(error: SmgError) -> tuple[int, str, str | None]:
+    """Return status, code and path of an error."""
+    return error.status, error.code, error.where
