@@ -74,6 +74,7 @@ from smg_node.wiring.live_updates import (
     prepare_limits,
 )
 from smg_node.wiring.mcp_parts import offered_servers
+from smg_node.wiring.media_parts import LazyMedia
 from smg_node.wiring.tool_loops import loop_parts
 
 if TYPE_CHECKING:
@@ -327,7 +328,9 @@ def _build_pipeline(
         retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
     )
     watch_placing(base.meters, placer, retries)
-    preparer = Preparer(clock=base.clock, threads=base.threads, limits=prepare_limits(settings))
+    media = LazyMedia(settings, base, fleet)
+    limits = prepare_limits(settings)
+    preparer = Preparer(clock=base.clock, threads=base.threads, limits=limits, media=media)
     engines = GenerationParts(
         placer=placer,
         preparer=preparer,
@@ -359,7 +362,7 @@ def _build_pipeline(
     generator = Generator(engines)
     loops = loop_parts(settings, base, journal, tool_servers)
     return Pipeline(
-        policies, placer, retries, preparer, journal, generator, relays, embedder, loops
+        policies, placer, retries, preparer, journal, generator, relays, embedder, loops, media
     )
 
 

@@ -200,6 +200,13 @@ class Preparer:
             prepared.append(await self.prompt(prompt, model))
         return prepared
 
+    async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
+        """Render and encode one prompt that nobody is sent; of pictures only the files' headers are read."""
+        prepared = await self.prompt(prompt, model)
+        if prepared.media is not None:
+            prepared.media.close()
+        return prepared
+
     async def pace(self, ids: int = 0) -> None:
         """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)

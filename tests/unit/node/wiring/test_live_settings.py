@@ -118,6 +118,7 @@ class Wired:
             post=ShadowPost(),
             state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
             approvals=LazyApprovals("a", IdSource(clock, rng), clock, meters),
+            at_end=lambda *_: None,
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")
