@@ -35,6 +35,9 @@ class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
     overlap: float
     dollars: float | None = None
 
+VIEWED_MAX: Final = 16
+"""Pictures of a prompt that are told of: they are much alike, and each takes 130 bytes."""
+
 
 class Ratings(Sequence[Rated]):
     """Costs of the candidates of one decision, the best first: at most 16, and the chosen one among
@@ -251,7 +254,7 @@ class Journey(msgspec.Struct, array_like=True):
     runs: tuple[Ran, ...] = ()
     """What became of calls of tools on this side; told with the first journey of a request."""
     pictures: tuple[Viewed, ...] = ()
-    """The pictures of its prompt."""
+    """The first pictures of its prompt."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

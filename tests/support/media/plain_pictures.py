@@ -62,7 +62,7 @@ class PlainFamily:
     """A place for each ten pixels of width; pictures of several heights cannot be one tensor."""
 
     name = "plain"
-    anchor = "<picture>"
+    anchor = chr(PLACE)
     placeholder = PLACE
     order: ContentOrder = "as_sent"
     fingerprint = "plain-1"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from smg_node.core.journey import Journey, Viewed
+from smg_node.core.journey import VIEWED_MAX, Journey, Viewed
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.media.prompt_media import PromptMedia
 from smg_node.pipeline.placement.placement_request import PlacementRequest
@@ -42,6 +42,6 @@ async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey
                 handed.way,
                 hold.worker.id,
             )
-            for each in media.pictures
+            for each in media.pictures[:VIEWED_MAX]
         ]
     )
