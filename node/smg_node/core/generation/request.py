@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -28,11 +28,14 @@ TokenIds: TypeAlias = "array[int]"
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool", "function"]
 MediaKind: TypeAlias = Literal["image", "video", "audio", "file"]
-MediaDetail: TypeAlias = Literal["", "auto", "low", "high"]
+MediaDetail: TypeAlias = Literal["", "auto", "low", "high", "original"]
 ConstraintKind: TypeAlias = Literal[
     "json_object", "json_schema", "regex", "ebnf", "structural_tag", "choice"
 ]
 GrammarStart: TypeAlias = Literal["engine", "first_token", "after_thought"]
+
+DETAILS: Final[tuple[MediaDetail, ...]] = get_args(MediaDetail)[1:]
+"""What a client may say of a picture's detail. Only `low` bounds its size, all others leave it to the model."""
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
