@@ -28,7 +28,7 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import Dialects
 from smg_node.dialects.thought_seals import ThoughtSeals, Vault
 from smg_node.engines.engine import Engine
-from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.engine_options import EngineOptions, SharedMemoryOpener
 from smg_node.engines.transport.tls_trust import Trust
 from smg_node.fleet.fleet import Fleet, OpenEngine
 from smg_node.fleet.models.model_registry import ModelParts
@@ -118,6 +118,8 @@ def engine_options(settings: Settings) -> EngineOptions:
         stall_s=knobs.stall_s,
         ping_interval_s=knobs.ping_interval_s,
         message_max_bytes=knobs.message_max_bytes,
+        media_message_max_bytes=knobs.media_message_max_bytes,
+        open_memory=SharedMemoryOpener() if knobs.tensor_transport == "auto" else None,
         bundle_max_bytes=settings.tokens.bundle_max_bytes,
         trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
     )

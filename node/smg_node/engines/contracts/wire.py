@@ -164,12 +164,6 @@ def embed_wire(wire: Wire) -> EmbedWire:
     return wire
 
 
-def media_wire(wire: Wire) -> MediaWire:
-    """Return the wire of a contract that takes pictures; to ask any other for it is a mistake of ours."""
-    assert isinstance(wire, MediaWire), f"{wire.contract.value} engines take no pictures"
-    return wire
-
-
 def embedded(response: Any) -> Embedded:
     """Return an `EmbedResponse`, which two contracts share in all but package; UPSTREAM_FAILED for an empty one."""
     vector = array("f", response.embedding)

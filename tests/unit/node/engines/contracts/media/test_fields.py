@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from smg_grpc_proto.generated import common_pb2
 
 from smg_node.engines.contracts.media.fields import SHARED_MIN_BYTES
-from smg_node.engines.contracts.wire import MediaWire, media_wire
+from smg_node.engines.contracts.wire import MediaWire, Wire
 from smg_node.engines.engine import Contract, EngineRequest
 from smg_node.engines.grpc.contract_detection import WIRES
 from smg_node.engines.transport.message_pieces import MessagePieces
@@ -23,6 +23,12 @@ from smg_node.media.engine_media import (
 )
 from support.engine_media.media_requests import GRIDS, llava_batch, qwen_batch, request_of
 from support.engines.engine_bench import PB
+
+
+def media_wire(wire: Wire) -> MediaWire:
+    assert isinstance(wire, MediaWire)
+    return wire
+
 
 IMAGE, VIDEO = common_pb2.IMAGE, common_pb2.VIDEO
 
