@@ -35,6 +35,7 @@ class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
     overlap: float
     dollars: float | None = None
 
+
 VIEWED_MAX: Final = 16
 """Pictures of a prompt that are told of: they are much alike, and each takes 130 bytes."""
 

@@ -5,7 +5,7 @@ in `!` cannot be decoded.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -25,18 +25,24 @@ class PlainSource:
     """Files by URL; counts what was asked for."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        self.files = files
+        self.held = files
         self.got: list[str] = []
         self.decodes = 0
         self.gate = threading.Event()
         self.gate.set()
         """Decoding waits for it."""
 
-    async def file(self, part: MediaPart) -> bytes:
-        self.got.append(part.source)
-        found = self.files.get(part.source)
-        if found is None:
-            raise invalid("the file cannot be had", part.where, code="media_unavailable")
+    async def files(
+        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+    ) -> Sequence[bytes]:
+        found = []
+        for part in parts:
+            self.got.append(part.source)
+            data = self.held.get(part.source)
+            if data is None:
+                raise invalid("the file cannot be had", part.where, code="media_unavailable")
+            charge(len(data))
+            found.append(data)
         return found
 
     def header(self, data: bytes, where: str) -> PictureHeader:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError, invalid, unsupported
 from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds
@@ -28,8 +29,8 @@ from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, orde
 
 T = TypeVar("T")
 
-FILES_AT_ONCE: Final = 16
-"""Files of one request that are got at the same time."""
+_END_CHARACTERS: Final = 256
+"""The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
 
 
 class AskedMedia(msgspec.Struct, frozen=True):
@@ -119,48 +120,47 @@ class MediaIntake:
 
     async def _pictures(self, asked: AskedMedia, media: PromptMedia) -> list[PlannedPicture]:
         """Return all pictures with their files and plans; those that are sent several times are got once."""
-        got: dict[tuple[str, str, str], asyncio.Task[PlannedPicture]] = {}
-        room = asyncio.Semaphore(FILES_AT_ONCE)
+        firsts = _firsts(asked.parts)
+        places = sorted(set(firsts))
+        wanted = [at for at in places if _is_got(asked.parts[at], asked)]
+        got = await self._files([asked.parts[at] for at in wanted], media)
+        files = dict(zip(wanted, got, strict=True))
+        planned: dict[int, asyncio.Task[PlannedPicture]] = {}
         try:
             async with asyncio.TaskGroup() as group:
-                for part in asked.parts:
-                    key = part.source, part.detail, part.uuid
-                    if key not in got:
-                        got[key] = group.create_task(self._planned(part, asked, media, room))
+                for at in places:
+                    work = self._planned(asked.parts[at], files.get(at), asked)
+                    planned[at] = group.create_task(work)
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0]  # noqa: B904  # its own cause is what tells why
         return [
-            msgspec.structs.replace(got[part.source, part.detail, part.uuid].result(), part=part)
-            for part in asked.parts
+            replace(planned[first].result(), part=part)
+            for first, part in zip(firsts, asked.parts, strict=True)
         ]
 
-    async def _planned(
-        self, part: MediaPart, asked: AskedMedia, media: PromptMedia, room: asyncio.Semaphore
-    ) -> PlannedPicture:
-        as_sent = asked.options.where == "engine" and asked.family is None
-        async with room:
-            if as_sent and not part.source.startswith("data:"):
-                # Its engine gets it.
-                return PlannedPicture(part, SentPicture(self._source, b"", None), None, "")
-            data = await self._file(part)
-        media.hold(len(data))
-        if asked.family is None:
-            return PlannedPicture(part, SentPicture(self._source, data, None), None, "")
+    async def _files(self, parts: Sequence[MediaPart], media: PromptMedia) -> Sequence[bytes]:
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        plan = partial(self._plan, part, data, asked.family, asked.options)
-        planned = await self._in_thread(plan)
+        files = await self._source.files(parts, media.hold)
+        fetched = [_is_fetched(part) for part in parts]
+        if any(fetched):
+            workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
+        for elsewhere, data in zip(fetched, files, strict=True):
+            workshop.meters.got(fetched=elsewhere, size=len(data))
+        return files
+
+    async def _planned(
+        self, part: MediaPart, data: bytes | None, asked: AskedMedia
+    ) -> PlannedPicture:
+        if data is None or asked.family is None:
+            return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
+        workshop = self._workshop
+        began_s = workshop.monotonic_s()
+        planned = await self._in_thread(
+            partial(self._plan, part, data, asked.family, asked.options)
+        )
         workshop.meters.took("plan", workshop.monotonic_s() - began_s)
         return planned
-
-    async def _file(self, part: MediaPart) -> bytes:
-        workshop, fetched = self._workshop, not part.source.startswith("data:")
-        began_s = workshop.monotonic_s()
-        data = await self._source.file(part)
-        if fetched:
-            workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
-        workshop.meters.got(fetched=fetched, size=len(data))
-        return data
 
     def _plan(
         self, part: MediaPart, data: bytes, family: Family, options: MediaOptions
@@ -230,3 +230,27 @@ def _placed(each: PlannedPicture, family: Family, tokens: TokenTexts) -> PlacedP
     assert each.plan is not None, "it was planned with the family"
     layout = family.layout(each.plan, tokens)
     return PlacedPicture(layout, each.plan.tokens, each.digest, each.part.where)
+
+
+def _is_fetched(part: MediaPart) -> bool:
+    return part.source[:5].lower() != "data:"
+
+
+def _is_got(part: MediaPart, asked: AskedMedia) -> bool:
+    """Whether this node needs the file of a part: engines that are to fetch, and know the family alone, get the URL."""
+    return not (asked.options.where == "engine" and asked.family is None and _is_fetched(part))
+
+
+def _firsts(parts: Sequence[MediaPart]) -> list[int]:
+    """Return for each part the place of the first one that is the same picture: source, detail and the client's name."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    firsts = []
+    for at, part in enumerate(parts):
+        source = part.source
+        key = len(source), source[-_END_CHARACTERS:], part.detail, part.uuid
+        known = alike.setdefault(key, [])
+        first = next((one for one in known if parts[one].source == source), at)
+        if first == at:
+            known.append(at)
+        firsts.append(first)
+    return firsts

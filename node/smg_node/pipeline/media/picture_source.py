@@ -1,6 +1,7 @@
 """Picture source: the files of pictures as clients sent or named them; what they are is read in threads."""
 
 from base64 import b64encode
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -12,8 +13,14 @@ from smg_node.media.picture import Picture, PictureHeader
 class PictureSource(Protocol):
     """Where the files of pictures come from, and what they are."""
 
-    async def file(self, part: MediaPart) -> bytes:
-        """Return the file of a part, out of its data URL or fetched; SmgError with the part's path."""
+    async def files(
+        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+    ) -> Sequence[bytes]:
+        """Return the files of some parts of one request in their order, out of data URLs or fetched.
+
+        `charge` is told of bytes before they are kept, and what it raises ends everything. SmgError with the path of
+        a part that cannot be had.
+        """
         ...
 
     def header(self, data: bytes, where: str) -> PictureHeader:
