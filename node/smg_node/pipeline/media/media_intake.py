@@ -23,7 +23,7 @@ from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_ways import takes, ways_of
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
-from smg_node.pipeline.media.picture_works import at
+from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
 from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, ordered_media
 
@@ -172,7 +172,7 @@ class MediaIntake:
         try:
             plan = family.plan(header.width, header.height, area_max=low)
         except SmgError as error:
-            raise at(error, part.where) from error
+            raise error_at(error, part.where) from error
         digest = source.digest(data, family.fingerprint, part)
         return PlannedPicture(part, SentPicture(source, data, header), plan, digest)
 

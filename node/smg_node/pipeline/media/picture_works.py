@@ -58,7 +58,7 @@ class PictureWork:
             # Whoever waits may be cancelled, and others wait too.
             return await asyncio.shield(self._made)
         except SmgError as error:
-            raise at(error, where) from error
+            raise error_at(error, where) from error
 
 
 class PictureWorks:
@@ -119,7 +119,7 @@ class PictureWorks:
             del self._jobs[digest], self._under_way[digest]
 
 
-def at(error: SmgError, where: str) -> SmgError:
+def error_at(error: SmgError, where: str) -> SmgError:
     """Return the same error at the JSON path `where`, unless it names a path itself."""
     return SmgError(
         error.kind,
