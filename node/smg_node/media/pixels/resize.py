@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from smg_node.media.pixels.arena import scratch
 from smg_node.media.pixels.filter_weights import AxisWeights, Kernel, axis_weights
 from smg_node.media.pixels.kernels import KERNELS, VECTORS
 
@@ -22,7 +23,8 @@ _LINES_AT_ONCE: Final = 64
 def resize(pixels: "Pixels", columns: int, rows: int, kernel: Kernel) -> "Pixels":
     """Return the picture [height, width, 3] with that many columns and rows.
 
-    What comes back is contiguous, and the picture itself where its size stays.
+    What comes back is contiguous, and the picture itself where its size stays. Inside an arena's work it is valid until
+    that ends.
     """
     height, width, _ = pixels.shape
     pixels = np.ascontiguousarray(pixels)
@@ -37,7 +39,7 @@ def _horizontal(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
     """Return the picture with its columns resampled."""
     if KERNELS is None:
         return horizontal_by_numpy(pixels, axis)
-    made = np.empty((pixels.shape[0], len(axis.starts), 3), dtype=np.uint8)
+    made = scratch((pixels.shape[0], len(axis.starts), 3))
     KERNELS.horizontal(pixels, made, *axis, VECTORS)
     return made
 
@@ -46,7 +48,7 @@ def _vertical(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
     """Return the picture with its rows resampled."""
     if KERNELS is None:
         return vertical_by_numpy(pixels, axis)
-    made = np.empty((len(axis.starts), pixels.shape[1], 3), dtype=np.uint8)
+    made = scratch((len(axis.starts), pixels.shape[1], 3))
     KERNELS.vertical(pixels, made, *axis, VECTORS)
     return made
 
