@@ -12,6 +12,7 @@ from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.picture_rules import PictureRules
+from smg_node.media.pixels.arena import Arenas
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
@@ -82,9 +83,11 @@ async def pictured(
     family, kept, chosen = PlainFamily(), Kept(), options or MediaOptions()
     meters = MediaMeters(kept.cells)
     with ThreadPoolExecutor(2) as threads:
-        works = PictureWorks(threads, kept, meters)
+        works = PictureWorks(threads, kept.cache, meters)
         budget = ByteBudget(chosen.inflight_bytes)
-        workshop = MediaWorkshop(threads, works, budget, meters, SystemClock().monotonic_s)
+        workshop = MediaWorkshop(
+            threads, works, budget, meters, Arenas(), SystemClock().monotonic_s
+        )
 
         def intake(fleet: Fleet) -> MediaIntake:
             model = fleet.models.find("tiny")

@@ -9,11 +9,14 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
+
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.request import MediaPart
 from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
 from smg_node.media.family import ContentOrder, FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.picture import Picture, PictureHeader
+from smg_node.media.pixels.patch_cache import PatchCache
 from smg_node.telemetry.metrics.cells import Cells
 from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 
@@ -90,7 +93,7 @@ class PlainFamily:
         return PictureLayout([PLACE] * plan.tokens)
 
     def patches(self, picture: Picture, plan: PicturePlan) -> Any:
-        return Levels(picture.pixels)  # type: ignore[arg-type]  # see `PlainSource.decoded`
+        return np.frombuffer(picture.pixels, dtype=np.uint8).copy()
 
     def batch(
         self,
@@ -102,32 +105,18 @@ class PlainFamily:
         self.finished.append(wanted)
         if len({plan.height for plan in plans}) > 1:
             return None
-        pieces = tuple(each.data for each in patches)
+        pieces = tuple(each.tobytes() for each in patches)
         dtype = "uint8" if wanted.device_normalizes else wanted.dtype
         pixels = Tensor((sum(map(len, pieces)),), dtype, pieces)
         return TensorBatch("image", "pixel_values", pixels, {}, {}, (), (), PLACE, tuple(ranges))
 
 
-class Levels:
-    """Patches that are bytes."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.nbytes = len(data)
-
-
 class Kept:
-    """Patches by digest, without a bound; and cells for what is counted beside them."""
+    """A cache of patches, and cells for what is counted beside it."""
 
     def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
+        self.cache = PatchCache(1 << 20)
         self.cells = Cells(MEDIA_METRICS, before=lambda: None)
-
-    def get(self, digest: str) -> Any:
-        return self.kept.get(digest)
-
-    def put(self, digest: str, patches: Any) -> None:
-        self.kept[digest] = patches
 
 
 def refusal(error: SmgError) -> tuple[int, str, str | None]:

@@ -11,21 +11,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.errors import SmgError
+from smg_node.media.family import PicturePlan
+from smg_node.media.pixels.patch_cache import PatchCache
 from smg_node.pipeline.media.media_meters import MediaMeters
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
 
 
-class Patches(Protocol):
-    """Finished patches by the digest of their picture; its methods are called in threads and on the loop."""
+class Make(Protocol):
+    """The work on one picture, by the plan for it."""
 
-    def get(self, digest: str) -> "Pixels | None":
-        """Return the patches of a picture, None where they are not kept."""
+    @property
+    def plan(self) -> PicturePlan:
+        """What becomes of the picture."""
         ...
 
-    def put(self, digest: str, patches: "Pixels") -> None:
-        """Keep the patches of a picture, as long as there is room."""
+    def __call__(self) -> "Pixels":
+        """Return its patches, in an array of their own; runs in a thread."""
         ...
 
 
@@ -64,7 +67,15 @@ class PictureWork:
 class PictureWorks:
     """Makes patches in `threads`, and looks for them in `kept` before."""
 
-    def __init__(self, threads: Executor, kept: Patches, meters: MediaMeters) -> None:
+    def __init__(
+        self,
+        threads: Executor,
+        kept: PatchCache,
+        meters: MediaMeters,
+        rested: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`rested` is called whenever nothing is under way any more."""
+        self._rested = rested
         self._threads = threads
         self._kept = kept
         self._meters = meters
@@ -79,7 +90,7 @@ class PictureWorks:
         """Whether a picture is kept or under way, so that wanting it takes no memory."""
         return digest in self._under_way or self._kept.get(digest) is not None
 
-    def begin(self, digest: str, make: "Callable[[], Pixels]") -> PictureWork:
+    def begin(self, digest: str, make: Make) -> PictureWork:
         """Return the work of a picture, which its caller enters and leaves; `make` runs in a thread where it is new."""
         found = self._under_way.get(digest)
         if found is not None:
@@ -91,7 +102,7 @@ class PictureWorks:
         if kept is not None:
             self._meters.looked("hit")
             made: asyncio.Future[Pixels] = loop.create_future()
-            made.set_result(kept)
+            made.set_result(kept.patches)
             work = PictureWork(digest, made, _nothing)
         else:
             self._meters.looked("miss")
@@ -106,17 +117,17 @@ class PictureWorks:
         work.enter()
         return work
 
-    def _make(self, digest: str, make: "Callable[[], Pixels]") -> "Pixels":
+    def _make(self, digest: str, make: Make) -> "Pixels":
         """Make the patches of a picture, in a thread."""
-        patches = make()
-        self._kept.put(digest, patches)
-        return patches
+        return self._kept.put(digest, make.plan, make()).patches
 
     def _drop(self, digest: str, job: "Future[Pixels]") -> None:
         """Forget a work that is over, or that nobody wants: it does not begin any more."""
         job.cancel()
         if self._jobs.get(digest) is job:
             del self._jobs[digest], self._under_way[digest]
+            if not self._jobs:
+                self._rested()
 
 
 def error_at(error: SmgError, where: str) -> SmgError:

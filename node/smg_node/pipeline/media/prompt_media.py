@@ -24,6 +24,7 @@ from smg_node.media.engine_media import (
     TensorBatch,
 )
 from smg_node.media.family import Family, FinishedFor, PicturePlan
+from smg_node.media.pixels.arena import Arenas, owned
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
@@ -65,6 +66,7 @@ class MediaWorkshop:
     works: PictureWorks
     budget: ByteBudget
     meters: MediaMeters
+    arenas: Arenas
     monotonic_s: Callable[[], float]
 
 
@@ -163,7 +165,7 @@ class PromptMedia:
         family, plan = self.family, each.plan
         assert family is not None, "tensors are made by a family"
         assert plan is not None, "which has planned them"
-        return Making(family, plan, each.sent, self.workshop.monotonic_s)
+        return Making(family, plan, each.sent, self.workshop)
 
     # ── For one engine ───────────────────────────────────────────────────────
 
@@ -264,19 +266,18 @@ class Making(msgspec.Struct):
     family: Family
     plan: PicturePlan
     sent: SentPicture
-    monotonic_s: Callable[[], float]
+    workshop: MediaWorkshop
     times: list[tuple[Stage, float]] = msgspec.field(default_factory=list)
 
     def __call__(self) -> "Pixels":
         """Return the patches; INVALID_REQUEST for a file that cannot be decoded."""
-        began_s = self.monotonic_s()
-        picture = self.sent.decoded()
-        decoded_s = self.monotonic_s()
-        patches = self.family.patches(picture, self.plan)
-        self.times = [
-            ("decode", decoded_s - began_s),
-            ("patches", self.monotonic_s() - decoded_s),
-        ]
+        monotonic_s = self.workshop.monotonic_s
+        began_s = monotonic_s()
+        with self.workshop.arenas.working(began_s):
+            picture = self.sent.decoded()
+            decoded_s = monotonic_s()
+            patches = owned(self.family.patches(picture, self.plan))
+        self.times = [("decode", decoded_s - began_s), ("patches", monotonic_s() - decoded_s)]
         return patches
 
 

@@ -12,6 +12,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import MediaPart, token_ids
 from smg_node.engines.engine import MediaCard
 from smg_node.media.engine_media import EncodedBatch, MediaRange, ReferenceBatch, TensorBatch
+from smg_node.media.pixels.arena import Arenas
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import Where
@@ -75,9 +76,9 @@ async def _world(most: int = 100_000) -> AsyncIterator[_World]:
     with ThreadPoolExecutor(2) as threads:
         kept = Kept()
         meters = MediaMeters(kept.cells)
-        works = PictureWorks(threads, kept, meters)
+        works = PictureWorks(threads, kept.cache, meters)
         workshop = MediaWorkshop(
-            threads, works, ByteBudget(most), meters, SystemClock().monotonic_s
+            threads, works, ByteBudget(most), meters, Arenas(), SystemClock().monotonic_s
         )
         yield _World(PlainSource({}), PlainFamily(), workshop)
         assert workshop.budget.taken == 0, "all memory comes back"
