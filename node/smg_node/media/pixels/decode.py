@@ -13,15 +13,15 @@ import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.media.picture import Picture, PictureHeader
-from smg_node.media.pixels.avif import avif_header, avif_without_exif
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.formats import picture_format
-from smg_node.media.pixels.jpeg_header import jpeg_header
+from smg_node.media.pixels.headers.avif import avif_header, avif_without_exif
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.formats import picture_format
+from smg_node.media.pixels.headers.jpeg_header import jpeg_header
+from smg_node.media.pixels.headers.orientation import SWAPPED_FROM
+from smg_node.media.pixels.headers.png_header import png_header
+from smg_node.media.pixels.headers.small_headers import bmp_header, gif_header, webp_header
+from smg_node.media.pixels.headers.tiff_header import tiff_header
 from smg_node.media.pixels.libraries import require_libraries
-from smg_node.media.pixels.orientation import SWAPPED_FROM
-from smg_node.media.pixels.png_header import png_header
-from smg_node.media.pixels.small_headers import bmp_header, gif_header, webp_header
-from smg_node.media.pixels.tiff_header import tiff_header
 
 if TYPE_CHECKING:
     from PIL.Image import Image

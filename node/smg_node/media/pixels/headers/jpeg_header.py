@@ -2,8 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.orientation import orientation_of
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.orientation import orientation_of
 
 SEGMENTS_MAX: Final = 2048
 """Most segments before the first scan; cameras write about ten, one of a colour profile has 64 kB."""
