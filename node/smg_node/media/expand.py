@@ -60,11 +60,13 @@ def expand(ids: TokenIds, anchor: int, pictures: Sequence[PlacedPicture]) -> Exp
         made += _array(picture.layout.ids)
         done = place + 1
     made += ids[done:]
+    for left, right, one in pictures[0].layout.joins if pictures else ():
+        made, ranges = _joined(made, ranges, left, right, one)
     return Expansion(made, tuple(ranges))
 
 
 def expanded_length(ids: TokenIds, pictures: Sequence[PlacedPicture]) -> int:
-    """Return how long the expanded prompt will be, without making it."""
+    """Return how long the expanded prompt will be at most, without making it: what is joined only shortens it."""
     return len(ids) + sum(len(picture.layout.ids) - 1 for picture in pictures)
 
 
@@ -77,6 +79,27 @@ def _places(ids: TokenIds, anchor: int) -> list[int]:
             places.append(at)
     except ValueError:
         return places
+
+
+def _joined(
+    ids: TokenIds, ranges: list[MediaRange], left: int, right: int, one: int
+) -> tuple[TokenIds, list[MediaRange]]:
+    """Return the prompt with `one` for each `left` that `right` follows, first come, and its ranges moved along."""
+    made = array("I")
+    moved = [each.offset for each in ranges]
+    done = 0
+    for place in _places(ids, left):
+        if place < done or ids[place + 1 : place + 2] != array("I", (right,)):
+            continue
+        made += ids[done:place]
+        made.append(one)
+        done = place + 2
+        moved = [offset - (each.offset > place) for each, offset in zip(ranges, moved, strict=True)]
+    made += ids[done:]
+    return made, [
+        msgspec.structs.replace(each, offset=offset)
+        for each, offset in zip(ranges, moved, strict=True)
+    ]
 
 
 def _range(start: int, picture: PlacedPicture) -> MediaRange:

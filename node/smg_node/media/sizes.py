@@ -7,7 +7,7 @@ The names of the rules follow what they bound. All sizes are in pixels, width fi
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -119,10 +119,10 @@ def rounded_up(size: Size, *, factor: int) -> Size:
     return Size(-(-size.width // factor) * factor, -(-size.height // factor) * factor)
 
 
-def best_canvas(size: Size, canvases: Iterable[Size]) -> Size:
+def best_canvas(size: Size, canvases: Sequence[Size]) -> Size:
     """Return the canvas on which most of the picture's pixels survive; of equal ones that with the least waste.
 
-    The first of the list wins where both are equal (LLaVA-NeXT's pinpoints).
+    The first of the list wins where both are equal (LLaVA-NeXT's pinpoints). There is at least one.
     """
     best: Size | None = None
     most, least = 0, math.inf
@@ -132,10 +132,7 @@ def best_canvas(size: Size, canvases: Iterable[Size]) -> Size:
         wasted = canvas.area - drawn
         if drawn > most or (drawn == most and wasted < least):
             best, most, least = canvas, drawn, wasted
-    if best is None:
-        raise refused(
-            f"the picture is {size.width}x{size.height}, which no canvas of this model can hold"
-        )
+    assert best is not None
     return best
 
 

@@ -232,6 +232,30 @@ CHECKPOINTS: Mapping[str, Files] = {
         },
         "processor_config.json": {"image_seq_length": 256},
     },
+    # google/gemma-3-4b-it
+    "gemma3": {
+        "config.json": {
+            "model_type": "gemma3",
+            "boi_token_index": 255999,
+            "eoi_token_index": 256000,
+            "image_token_index": 262144,
+            "mm_tokens_per_image": 256,
+            "vision_config": {"image_size": 896, "patch_size": 14},
+        },
+        "preprocessor_config.json": {
+            "do_convert_rgb": None,
+            "do_normalize": True,
+            "do_pan_and_scan": None,
+            "do_rescale": True,
+            "do_resize": True,
+            **HALF,
+            "image_processor_type": "Gemma3ImageProcessor",
+            "image_seq_length": 256,
+            "resample": 2,
+            "rescale_factor": 0.00392156862745098,
+            "size": {"height": 896, "width": 896},
+        },
+    },
     # google/gemma-4, in the files of transformers 5
     "gemma4": {
         "config.json": {
@@ -278,6 +302,14 @@ TOKENS: Mapping[str, Mapping[str, int]] = {
     "mistral3": {"[IMG]": 10, "[IMG_BREAK]": 12, "[IMG_END]": 13},
     "phi4mm": {"<|endoftext10|>": 200010},
     "internvl": {"<img>": 151665, "</img>": 151666, "<IMG_CONTEXT>": 151667},
+    "gemma3": {
+        "\n": 107,
+        "\n\n": 108,
+        "\n\n\n": 109,
+        "\n\n\n\n": 110,
+        "<start_of_image>": 255999,
+        "<end_of_image>": 256000,
+    },
     "gemma4": {"<|image|>": 258880},
 }
 

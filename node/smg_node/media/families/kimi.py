@@ -37,17 +37,21 @@ class KimiFamily(CheckpointFamily):
 
     def __init__(self, files: ProcessorFiles) -> None:
         files.always("do_resize")
-        if files.raw(_OWN, "fixed_output_tokens")[0] is not None:
-            raise ProcessorError("fixed_output_tokens is set")
+        for path in _either("fixed_output_tokens", "fixed_output_tokens"):
+            if files.raw(*path)[0] is not None:
+                raise ProcessorError("fixed_output_tokens is set")
         self.patch = files.integer("patch_size", 14, ("patch_size",), (_OWN, "patch_size"))
         self.merge = files.integer(
-            "merge_size", 2, ("merge_size",), (_OWN, "merge_kernel_size"), most=16
+            "merge_size", 2, *_either("merge_size", "merge_kernel_size"), most=16
         )
         self.patches_max = files.integer(
-            "max_patches", 16384, ("max_patches",), (_OWN, "in_patch_limit"), most=_PATCHES_MAX
+            "max_patches", 16384, *_either("max_patches", "in_patch_limit"), most=_PATCHES_MAX
         )
         self.side_max = files.integer(
-            "max_height", 512, ("size", "max_height"), (_OWN, "patch_limit_on_one_side")
+            "max_height",
+            512,
+            ("size", "max_height"),
+            *_either("max_height", "patch_limit_on_one_side"),
         )
         super().__init__(
             files,
@@ -108,3 +112,8 @@ class KimiFamily(CheckpointFamily):
             "patches_per_image": counts(rows),
         }
         return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+
+
+def _either(name: str, own: str) -> tuple[tuple[str, ...], ...]:
+    """Return where a number may be: by transformers' name, or by the model's own, nested or not."""
+    return (name,), (_OWN, own), (own,)

@@ -40,6 +40,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "glm4v_moe": "glm4v",
         "glm46v": "glm4v",
         "internvl": "internvl",
+        "gemma3": "gemma3",
         "gemma4": "gemma4",
     }
 )
@@ -124,6 +125,10 @@ def _other(family: str) -> _Maker:
             from smg_node.media.families.internvl import InternVlFamily
 
             return InternVlFamily
+        case "gemma3":
+            from smg_node.media.families.gemma3 import Gemma3Family
+
+            return Gemma3Family
         case _:
             from smg_node.media.families.gemma4 import Gemma4Family
 

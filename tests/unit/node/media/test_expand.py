@@ -82,6 +82,49 @@ def test_a_template_that_leaves_a_picture_out_is_refused() -> None:
     assert "chat template" in refused.value.message
 
 
+ONE, TWO, THREE, FOUR = 11, 12, 13, 14
+JOINS = ((ONE, TWO, THREE), (TWO, ONE, THREE), (TWO, TWO, FOUR))
+
+
+def lines(number: int = 0) -> PlacedPicture:
+    layout = PictureLayout([TWO, PAD, PAD, TWO], before=1, after=1, joins=JOINS)
+    return PlacedPicture(layout=layout, tokens=2, digest=f"{number:064x}", where="")
+
+
+@pytest.mark.parametrize(
+    ("ids", "made"),
+    [
+        ([ANCHOR], [TWO, PAD, PAD, TWO]),
+        ([5, ONE, ANCHOR, 6], [5, THREE, PAD, PAD, TWO, 6]),
+        ([TWO, ANCHOR, ONE, 6], [FOUR, PAD, PAD, THREE, 6]),
+        ([THREE, ANCHOR, TWO], [THREE, TWO, PAD, PAD, FOUR]),
+        ([ANCHOR, ANCHOR], [TWO, PAD, PAD, FOUR, PAD, PAD, TWO]),
+        ([ANCHOR, ONE, ANCHOR], [TWO, PAD, PAD, TWO, THREE, PAD, PAD, TWO]),
+        ([ONE, ONE, ANCHOR, TWO, TWO], [ONE, THREE, PAD, PAD, FOUR, TWO]),
+    ],
+)
+def test_newlines_that_meet_become_one_token_and_ranges_move(
+    ids: list[int], made: list[int]
+) -> None:
+    found = expand(token_ids(ids), ANCHOR, [lines(n) for n in range(ids.count(ANCHOR))])
+    assert list(found.ids) == made
+    for each in found.ranges:
+        assert list(found.ids[each.offset : each.offset + each.length]) == [PAD, PAD]
+
+
+@given(ids=st.lists(st.sampled_from((5, ONE, TWO, THREE, ANCHOR)), max_size=24))
+def test_ranges_hold_their_placeholders_wherever_newlines_are_joined(ids: list[int]) -> None:
+    pictures = [lines(n) for n in range(ids.count(ANCHOR))]
+    found = expand(token_ids(ids), ANCHOR, pictures)
+    assert len(found.ids) <= expanded_length(token_ids(ids), pictures)
+    assert list(found.ids).count(PAD) == 2 * len(pictures)
+    newlines = {5: 0, PAD: 0, ONE: 1, TWO: 2, THREE: 3, FOUR: 4}
+    written = sum(newlines[one] for one in ids if one != ANCHOR) + 4 * len(pictures)
+    assert sum(newlines[one] for one in found.ids) == written
+    for each in found.ranges:
+        assert list(found.ids[each.offset : each.offset + each.length]) == [PAD, PAD]
+
+
 @given(texts=st.lists(TEXT, min_size=1, max_size=6), data=st.data())
 def test_every_place_holds_its_picture_and_everything_else_is_untouched(
     texts: list[list[int]], data: st.DataObject
