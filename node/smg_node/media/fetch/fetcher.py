@@ -7,6 +7,7 @@ origin says, and where it is, is told to nobody: errors name the part and a reas
 
 import asyncio
 import ssl
+import time
 from asyncio import Semaphore, TaskGroup
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -36,6 +37,7 @@ from smg_node.media.fetch.checked_resolver import (
     SystemLookup,
 )
 from smg_node.media.fetch.fetch_rules import REDIRECTS_MAX, FetchRules, forbidden, unavailable
+from smg_node.media.fetch.url_cache import FRESH_MAX_S, UrlCache, fresh_s
 from smg_node.media.sources import too_large
 
 _CONNECTIONS_MAX: Final = 256
@@ -45,6 +47,7 @@ _KEPT_S: Final = 4.0
 _LINE_MAX_BYTES: Final = 16_384
 _PIECE_BYTES: Final = 65_536
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_FRESHNESS: Final = ("cache-control", "vary", "age")
 _HEADERS: Final = {
     "user-agent": f"smg-node/{__version__}",
     "accept": "*/*",
@@ -53,13 +56,17 @@ _HEADERS: Final = {
 
 
 class FetchLimits(msgspec.Struct, frozen=True):
-    """Limits of fetches: bytes of one answer, seconds by what it is, and fetches at a time within one request."""
+    """Limits of fetches: bytes of one answer, seconds by what it is, and fetches at a time within one request.
+
+    `cache_bytes` are what files may take that are used again, 0 to keep none.
+    """
 
     bytes_max: int
     picture_s: float = 5.0
     clip_s: float = 30.0
     per_request: int = 16
     per_host: int = 4
+    cache_bytes: int = 0
 
     def seconds(self, part: MediaPart) -> float:
         """Return how long the fetch of a part may take, with all redirects."""
@@ -77,7 +84,7 @@ class Fetcher:
     """Fetcher of one process; it opens nothing before it is used. `close` when nobody needs it any more.
 
     `rules` and `limits` are asked at each request, as they may change. `lookup` finds the addresses of hosts, by default
-    the system's. `trust` makes the TLS context, in a thread.
+    the system's. `trust` makes the TLS context, in a thread. `monotonic_s` is the clock of what is used again.
     """
 
     def __init__(
@@ -87,6 +94,7 @@ class Fetcher:
         *,
         lookup: Lookup | None = None,
         trust: Callable[[], ssl.SSLContext] = trusted,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._rules = rules
         self._limits = limits
@@ -97,6 +105,8 @@ class Fetcher:
         self._trust = trust
         self._session: ClientSession | None = None
         self._opening = asyncio.Lock()
+        self._cache = UrlCache()
+        self._monotonic_s = monotonic_s
 
     async def fetch(self, parts: Sequence[MediaPart], charge: Charge) -> list[bytes]:
         """Return the files of parts with http and https URLs, in their order; one that is named twice is fetched once.
@@ -108,7 +118,7 @@ class Fetcher:
         rules, limits = self._rules(), self._limits()
         urls = [rules.checked(part.source, part.where) for part in parts]
         session = await self._open()
-        request = _Request(session, rules, limits, charge)
+        request = _Request(session, rules, limits, charge, self._cache, self._monotonic_s)
         tasks: dict[str, asyncio.Task[bytes]] = {}
         failures: list[SmgError] = []
         try:
@@ -162,17 +172,30 @@ class _Request:
     """The fetches of one request."""
 
     def __init__(
-        self, session: ClientSession, rules: FetchRules, limits: FetchLimits, charge: Charge
+        self,
+        session: ClientSession,
+        rules: FetchRules,
+        limits: FetchLimits,
+        charge: Charge,
+        cache: UrlCache,
+        monotonic_s: Callable[[], float],
     ) -> None:
         self._session = session
         self._rules = rules
         self._limits = limits
         self._charge = charge
+        self._cache = cache
+        self._monotonic_s = monotonic_s
         self._all = Semaphore(limits.per_request)
         self._hosts: dict[str, Semaphore] = {}
 
     async def one(self, part: MediaPart, url: URL) -> bytes:
         """Return the file of a part; errors are as in `Fetcher.fetch`."""
+        if self._limits.cache_bytes:
+            known = self._cache.find(part.source, self._monotonic_s())
+            if known is not None and len(known) <= self._limits.bytes_max:
+                self._charge(len(known))
+                return known
         host = self._hosts.setdefault(url.raw_host or "", Semaphore(self._limits.per_host))
         seconds = self._limits.seconds(part)
         try:
@@ -189,17 +212,28 @@ class _Request:
             raise unavailable(_reason(error), part.where) from error
 
     async def _follow(self, part: MediaPart, url: URL) -> bytes:
+        fresh = FRESH_MAX_S
         for _ in range(REDIRECTS_MAX + 1):
             response = await self._session.get(url, allow_redirects=False)
+            # As long as the shortest on the way.
+            fresh = min(fresh, fresh_s(_headers(response)))
             try:
                 if response.status not in _REDIRECTS:
-                    return await self._read(part, response)
+                    content = await self._read(part, response)
+                    self._keep(part, content, fresh)
+                    return content
                 location = response.headers.get("location", "")
             finally:
                 # A body that nobody reads is not waited for.
                 response.close()
             url = self._rules.redirected(url, location, part.where)
         raise unavailable(f"its origin redirects more than {REDIRECTS_MAX} times", part.where)
+
+    def _keep(self, part: MediaPart, content: bytes, fresh: float) -> None:
+        room = self._limits.cache_bytes
+        if room and fresh:
+            until_s = self._monotonic_s() + fresh
+            self._cache.keep(part.source, content, until_s=until_s, bytes_max=room)
 
     async def _read(self, part: MediaPart, response: ClientResponse) -> bytes:
         if response.status != 200:
@@ -221,6 +255,12 @@ class _Request:
                 f"what its origin sends cannot be used: {error}", part.where
             ) from error
         return data
+
+
+def _headers(response: ClientResponse) -> dict[str, str]:
+    """Return the headers that say how long an answer may be used; those that stand several times as one list."""
+    headers = response.headers
+    return {name: ", ".join(headers.getall(name)) for name in _FRESHNESS if name in headers}
 
 
 def _reason(error: Exception) -> str:

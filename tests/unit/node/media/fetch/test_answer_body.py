@@ -70,10 +70,10 @@ def test_a_file_of_exactly_the_limit_is_taken_inflated() -> None:
         ("br", None, "an encoding that is not taken"),
         ("gzip, gzip", None, "an encoding that is not taken"),
         ("gzip", b"not gzip", "cannot be inflated"),
-        ("gzip", gzip.compress(b"abc")[:-3], "its end is missing"),
+        ("gzip", gzip.compress(b"abc", mtime=0)[:-3], "its end is missing"),
         ("gzip", b"", "its end is missing"),
         ("", b"", "it is empty"),
-        ("gzip", gzip.compress(b""), "it is empty"),
+        ("gzip", gzip.compress(b"", mtime=0), "it is empty"),
     ],
 )
 def test_bodies_that_cannot_be_used(encoding: str, sent: bytes | None, words: str) -> None:
