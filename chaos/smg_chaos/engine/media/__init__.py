@@ -1,1 +1,1 @@
-"""Pictures in requests to simulated engines: what is in them, what is wrong with them, and what the engine sees."""
+"""Media of simulated engines: what pictures a request has, what is wrong with them, and what the engine sees."""

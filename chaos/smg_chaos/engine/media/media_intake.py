@@ -48,7 +48,7 @@ class MediaIntake:
         if looked.code is None and not looked.stops:
             asked.pictures = self.cache.seen(batches, found)
             asked.hashes = [
-                (name, place[0])
+                (name, *place)
                 for one in batches
                 for name, place in zip(one.hashes, one.ranges, strict=False)
             ]

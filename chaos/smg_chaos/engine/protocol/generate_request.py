@@ -44,5 +44,5 @@ class Asked:
     media: Mapping[str, Any] = field(default_factory=dict)
     open_shared: Callable[[str, int, int], bytes] | None = None
     pictures: Sequence[str] = ()
-    hashes: Sequence[tuple[str, int]] = ()
-    """Identities of pictures as they were sent, each with where its place in the prompt begins."""
+    hashes: Sequence[tuple[str, int, int]] = ()
+    """Identities of pictures as they were sent, each with where its place in the prompt begins and how long it is."""

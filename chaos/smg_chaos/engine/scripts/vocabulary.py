@@ -35,6 +35,12 @@ MERGES_MAX: Final = 320
 _WORD: Final = re.compile(r" ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+")
 
 _Pair = tuple[str, str]
+_BYTE_LEVEL: Final = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
 
 
 def byte_letters() -> tuple[str, ...]:
@@ -116,21 +122,15 @@ def tiny_files(*, vocabulary: int, context: int, vision: str = "") -> Mapping[st
     added = [
         _added(first_added + at, text, special=text in special) for at, text in enumerate(extra)
     ]
-    byte_level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
     tokenizer = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": added,
         "normalizer": None,
-        "pre_tokenizer": byte_level,
+        "pre_tokenizer": _BYTE_LEVEL,
         "post_processor": None,
-        "decoder": byte_level,
+        "decoder": _BYTE_LEVEL,
         "model": {
             "type": "BPE",
             "dropout": None,
