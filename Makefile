@@ -12,6 +12,7 @@ VOCABULARY := .cache/vocabulary/qwen
 RECORDINGS := .cache/recordings/answers.jsonl
 PYTEST := $(BIN)/python -m pytest
 COMPILED := $(shell find node/smg_node -name '*.pxd')
+KERNELS := $(shell find node/smg_node -name '*.pyx' -o -name '*.h')
 ROOTS := node mesh storage proto migrations chaos tests
 
 .DEFAULT_GOAL := help
@@ -28,7 +29,7 @@ help: ## Show this list
 
 # ── Set-up ───────────────────────────────────────────────────────────────────
 
-$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh tools/compile.py $(COMPILED) $(COMPILED:.pxd=.py)
+$(BIN)/.ready: requirements.lock requirements-vocab.lock pyproject.toml tools/setup.sh tools/compile.py $(COMPILED) $(COMPILED:.pxd=.py) $(KERNELS)
 	@bash tools/setup.sh project
 	@touch $@
 

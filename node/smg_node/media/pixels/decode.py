@@ -13,15 +13,15 @@ import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.media.picture import Picture, PictureHeader
-from smg_node.media.pixels.avif import avif_header, avif_without_exif
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.formats import picture_format
-from smg_node.media.pixels.jpeg_header import jpeg_header
+from smg_node.media.pixels.headers.avif import avif_header, avif_without_exif
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.formats import picture_format
+from smg_node.media.pixels.headers.jpeg_header import jpeg_header
+from smg_node.media.pixels.headers.orientation import SWAPPED_FROM
+from smg_node.media.pixels.headers.png_header import png_header
+from smg_node.media.pixels.headers.small_headers import bmp_header, gif_header, webp_header
+from smg_node.media.pixels.headers.tiff_header import tiff_header
 from smg_node.media.pixels.libraries import require_libraries
-from smg_node.media.pixels.orientation import SWAPPED_FROM
-from smg_node.media.pixels.png_header import png_header
-from smg_node.media.pixels.small_headers import bmp_header, gif_header, webp_header
-from smg_node.media.pixels.tiff_header import tiff_header
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -73,7 +73,7 @@ def decode(data: bytes, header: PictureHeader, where: str | None) -> Picture:
     """Return the pixels of a picture whose header was read from the same bytes.
 
     SmgError `invalid_image` at `where` for what does not decode completely. Takes milliseconds for a million pixels,
-    most of them without the interpreter; meant for a thread.
+    most of them without the interpreter; meant for a thread. Inside an arena's work the pixels are valid until that ends.
     """
     try:
         pixels = _decoded(data, header)
@@ -102,34 +102,42 @@ def _facts(data: bytes, name: str) -> tuple[int, int, int, int]:
 
 def _decoded(data: bytes, header: PictureHeader) -> "Pixels":
     """Return the pixels, turned as the metadata say; Pillow turns TIFF by itself, and nothing else."""
+    width, height, orientation, _ = _facts(data, header.format)
     if header.format == "TIFF":
-        return _by_pillow(data, "TIFF")
-    orientation = _facts(data, header.format)[2]
-    pixels = _by_simplejpeg(data) if header.format == "JPEG" else None
-    return turned(pixels if pixels is not None else _by_pillow(data, header.format), orientation)
+        return _by_pillow(data, "TIFF", (width, height))
+    pixels = _by_simplejpeg(data, (width, height)) if header.format == "JPEG" else None
+    if pixels is None:
+        pixels = _by_pillow(data, header.format, (width, height))
+    return turned(pixels, orientation)
 
 
-def _by_simplejpeg(data: bytes) -> "Pixels | None":
+def _by_simplejpeg(data: bytes, size: tuple[int, int]) -> "Pixels | None":
     """Return a JPEG's pixels; None where Pillow must decide, also about whether it is a picture at all."""
     try:
         import simplejpeg
     except ImportError:
         return None
+    from smg_node.media.pixels.arena import scratch
+
     try:
-        _, _, space, _ = simplejpeg.decode_jpeg_header(data)
-        if space not in _SAME_BYTES:
+        height, width, space, _ = simplejpeg.decode_jpeg_header(data)
+        if space not in _SAME_BYTES or (width, height) != size:
             return None
-        decoded: Pixels = simplejpeg.decode_jpeg(data, colorspace="RGB")
+        decoded: Pixels = simplejpeg.decode_jpeg(
+            data, colorspace="RGB", buffer=scratch((height, width, 3))
+        )
     except ValueError:
         return None
     return decoded
 
 
-def _by_pillow(data: bytes, name: str) -> "Pixels":
-    """Return a picture's pixels as Pillow makes them, alpha laid over white."""
+def _by_pillow(data: bytes, name: str, size: tuple[int, int]) -> "Pixels":
+    """Return a picture's pixels as Pillow makes them, alpha laid over white; only if it has the size that was read."""
     import numpy as np
 
     image = _opened(data, name)
+    if image.size not in (size, size[::-1]):
+        raise DamagedPicture(f"the {name} contradicts its own header about its size")
     image.load()
     if image.has_transparency_data:
         image = _over_white(image if image.mode == "RGBA" else image.convert("RGBA"))
@@ -175,12 +183,16 @@ def _opened(data: bytes, name: str) -> "Image":
 
 def turned(pixels: "Pixels", orientation: int) -> "Pixels":
     """Return the picture as it is meant to be seen, contiguous."""
-    import numpy as np
+    from smg_node.media.pixels.arena import scratch
 
+    if orientation == 1:
+        return pixels
     if orientation in (5, 6, 7, 8):
         pixels = pixels.transpose(1, 0, 2)
     if orientation in (3, 4, 7, 8):
         pixels = pixels[::-1]
     if orientation in (2, 3, 6, 7):
         pixels = pixels[:, ::-1]
-    return np.ascontiguousarray(pixels)
+    made = scratch(pixels.shape)
+    made[...] = pixels
+    return made

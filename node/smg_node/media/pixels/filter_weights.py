@@ -33,7 +33,8 @@ class AxisWeights(NamedTuple):
     """How every output sample of one axis is made.
 
     Output i is the sum of `weights[i, k]` times input `starts[i] + k`, for k below `counts[i]`, plus half, shifted
-    right by `precision`. `weights` is [outputs, most samples], zero from `counts[i]` on; no sample lies outside.
+    right by `precision`. `weights` is [outputs, most samples, and up to a multiple of four], zero from `counts[i]` on;
+    no sample lies outside.
     """
 
     starts: "Places"
@@ -65,8 +66,9 @@ def axis_weights(samples: int, outputs: int, kernel: Kernel) -> AxisWeights:
     weights /= total[:, None]
     precision = _precision(float(weights.max()))
     scaled = weights * (1 << precision)
-    whole = np.where(scaled < 0, scaled - 0.5, scaled + 0.5).astype(np.int16)
-    found = (starts.astype(np.int32), counts.astype(np.int32), np.ascontiguousarray(whole))
+    whole = np.zeros((outputs, -(-taps // 4) * 4), dtype=np.int16)
+    whole[:, :taps] = np.where(scaled < 0, scaled - 0.5, scaled + 0.5)
+    found = (starts.astype(np.int32), counts.astype(np.int32), whole)
     for array in found:
         array.setflags(write=False)
     return AxisWeights(*found, precision)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from smg_node.media.engine_media import Dtype
+from smg_node.media.pixels.kernels import KERNELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,11 +34,22 @@ def merged_patches(pixels: "Pixels", patch: int, merge: int, temporal: int) -> "
     side = patch * merge
     assert height % side == 0
     assert width % side == 0
+    if KERNELS is None:
+        return merged_by_numpy(pixels, patch, merge, temporal)
+    patches = height // patch * (width // patch)
+    made = np.empty((patches, _CHANNELS * temporal * patch * patch), dtype=np.uint8)
+    KERNELS.merged(np.ascontiguousarray(pixels), made, patch, merge, temporal)
+    return made
+
+
+def merged_by_numpy(pixels: "Pixels", patch: int, merge: int, temporal: int) -> "Pixels":
+    """Return the patches as `merged_patches` does, without the compiled kernel."""
+    height, width, _ = pixels.shape
+    side = patch * merge
     cut = pixels.reshape(height // side, merge, patch, width // side, merge, patch, _CHANNELS)
     ordered = cut.transpose(0, 3, 1, 4, 6, 2, 5)[:, :, :, :, :, None]
     shape = (*ordered.shape[:5], temporal, patch, patch)
-    made = np.broadcast_to(ordered, shape)
-    return made.reshape(height // patch * (width // patch), -1)
+    return np.broadcast_to(ordered, shape).reshape(height // patch * (width // patch), -1)
 
 
 def plain_patches(pixels: "Pixels", patch: int) -> "Pixels":
@@ -97,11 +109,21 @@ def finish(
         flat[:] = values.reshape(-1)
         return memory
     table = value_table(mean, std, rescale, dtype)
-    by_channel = values.reshape(-1, _CHANNELS, _channel_run(values))
+    run = _channel_run(values)
+    if KERNELS is None:
+        widen_by_numpy(values, table, flat, run)
+    else:
+        levels = np.ascontiguousarray(values).reshape(-1)
+        KERNELS.widened(levels, table.view(np.uint8), flat, run)
+    return memory
+
+
+def widen_by_numpy(values: "Pixels", table: "Table", flat: "Pixels", run: int) -> None:
+    """Fill `flat` with the numbers of the levels, without the compiled kernel."""
+    by_channel = values.reshape(-1, _CHANNELS, run)
     made = flat.view(table.dtype).reshape(by_channel.shape)
     for channel in range(_CHANNELS):
         made[:, channel] = table[channel][by_channel[:, channel]]
-    return memory
 
 
 def value_table(
@@ -109,6 +131,7 @@ def value_table(
 ) -> "Table":
     """Return what each of 256 levels becomes in each channel: [3, 256]; bfloat16 as the upper halves of float32."""
     levels = np.arange(_LEVELS, dtype=np.float32)
+    table: NDArray[np.float32]
     if mean is None or std is None:
         table = np.tile(levels * np.float32(rescale), (_CHANNELS, 1))
     else:

@@ -2,14 +2,16 @@
 
 Always the horizontal pass first, 8 bits between the passes, and an axis that keeps its size is left alone. Pillow gives
 other values (version 13 by up to 25 levels), so models would see another picture than the one their own processor
-makes. Compiled where a compiler was there; else numpy, ten times slower with the same result to the bit.
+makes. Compiled where a compiler was there (`native/pixel_kernels`), else numpy, slower with the same result to the bit.
 """
 
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from smg_node.media.pixels.arena import scratch
 from smg_node.media.pixels.filter_weights import AxisWeights, Kernel, axis_weights
+from smg_node.media.pixels.kernels import KERNELS, VECTORS
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
@@ -19,22 +21,42 @@ _LINES_AT_ONCE: Final = 64
 
 
 def resize(pixels: "Pixels", columns: int, rows: int, kernel: Kernel) -> "Pixels":
-    """Return the picture [height, width, channels] with that many columns and rows.
+    """Return the picture [height, width, 3] with that many columns and rows.
 
-    What comes back is contiguous, and the picture itself where its size stays.
+    What comes back is contiguous, and the picture itself where its size stays. Inside an arena's work it is valid until
+    that ends.
     """
     height, width, _ = pixels.shape
+    pixels = np.ascontiguousarray(pixels)
     if columns != width:
         pixels = _horizontal(pixels, axis_weights(width, columns, kernel))
     if rows != height:
         pixels = _vertical(pixels, axis_weights(height, rows, kernel))
-    return np.ascontiguousarray(pixels)
+    return pixels
 
 
 def _horizontal(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
     """Return the picture with its columns resampled."""
+    if KERNELS is None:
+        return horizontal_by_numpy(pixels, axis)
+    made = scratch((pixels.shape[0], len(axis.starts), 3))
+    KERNELS.horizontal(pixels, made, *axis, VECTORS)
+    return made
+
+
+def _vertical(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
+    """Return the picture with its rows resampled."""
+    if KERNELS is None:
+        return vertical_by_numpy(pixels, axis)
+    made = scratch((len(axis.starts), pixels.shape[1], 3))
+    KERNELS.vertical(pixels, made, *axis, VECTORS)
+    return made
+
+
+def horizontal_by_numpy(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
+    """Return the picture with its columns resampled, without the compiled kernel."""
     height, width, channels = pixels.shape
-    outputs, taps = axis.weights.shape
+    outputs, taps = len(axis.starts), int(axis.counts.max())
     places = np.minimum(axis.starts[:, None] + np.arange(taps, dtype=np.int32), width - 1)
     weights = axis.weights.astype(np.int32)[:, :, None]
     made = np.empty((height, outputs, channels), dtype=np.uint8)
@@ -47,8 +69,8 @@ def _horizontal(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
     return made
 
 
-def _vertical(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
-    """Return the picture with its rows resampled."""
+def vertical_by_numpy(pixels: "Pixels", axis: AxisWeights) -> "Pixels":
+    """Return the picture with its rows resampled, without the compiled kernel."""
     made = np.empty((len(axis.starts), *pixels.shape[1:]), dtype=np.uint8)
     for row, (start, count) in enumerate(zip(axis.starts, axis.counts, strict=True)):
         total = np.full(pixels.shape[1:], _half(axis), dtype=np.int32)

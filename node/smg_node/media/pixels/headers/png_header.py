@@ -3,8 +3,8 @@
 import zlib
 from typing import Final, NamedTuple
 
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.orientation import orientation_of
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.orientation import orientation_of
 
 _SIGNATURE: Final = 8
 _CHUNKS: Final = 4096

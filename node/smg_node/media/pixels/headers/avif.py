@@ -9,8 +9,8 @@ import re
 from io import BytesIO
 from typing import Final
 
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.small_headers import SmallHeader
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.small_headers import SmallHeader
 
 _EXIF_ITEM: Final = re.compile(rb"(infe(?:.{8}|.{10}))Exif", re.DOTALL)
 

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal, NamedTuple
 
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.orientation import TAG, orientation_of
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.orientation import TAG, orientation_of
 
 _WIDTHS: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8}
 _WIDTHS_BIG: Final = {13: 4, 16: 8, 17: 8, 18: 8}

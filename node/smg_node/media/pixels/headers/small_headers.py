@@ -2,8 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from smg_node.media.pixels.damage import DamagedPicture
-from smg_node.media.pixels.orientation import orientation_of
+from smg_node.media.pixels.headers.damage import DamagedPicture
+from smg_node.media.pixels.headers.orientation import orientation_of
 
 _CHUNKS_MAX: Final = 20_000
 """Most chunks of a WebP that are looked at: an animation has one a frame."""
