@@ -12,7 +12,7 @@ itself it is given a moment to do so, because cancelling costs it more.
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.admission.ticket import Ticket
 from smg_node.core.errors import SmgError, invalid
@@ -45,6 +45,10 @@ from smg_node.pipeline.stream.call_constraint import ConstraintCheck
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.routing.routing_keys import KEY_BYTES_MAX
 from smg_node.telemetry.traces import request_scope as scope
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.media.prompt_media import PromptMedia
 
 __all__ = ["GenerationParts", "GenerationRun", "Generator", "checked_key"]
 
@@ -79,6 +83,8 @@ class GenerationRun(GenerationContext, eq=False):
     _model: str = ""
     _hold: Reservation | None = None
     """What nobody else has let go of when it is over."""
+    _media: "PromptMedia | None" = None
+    """The pictures of its prompt."""
     _keeping: ConstraintCheck | None = None
     _failure: SmgError | None = None
     _silent: bool = False
@@ -175,6 +181,8 @@ class GenerationRun(GenerationContext, eq=False):
         finally:
             if self._hold is not None:
                 self._let_go()
+            if self._media is not None:
+                self._media.close()
             self._report(journey)
 
     # ── The beginning ────────────────────────────────────────────────────────
@@ -197,11 +205,14 @@ class GenerationRun(GenerationContext, eq=False):
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
             prepared = await (prepared or preparer.prepared(request, model))
+        first, target = prepared[0], context.target_worker
+        self._media = media = first.media
+        if media is not None:
+            media.begin()
         wait = None if ticket is None else reserve(ticket, request, prepared, model, placer)
         if wait is not None:
             await wait
-        first, target = prepared[0], context.target_worker
-        self.wish = wish = PlacementRequest(
+        wish = PlacementRequest(
             context.deadline_s,
             first.ids,
             first.text,
@@ -215,6 +226,12 @@ class GenerationRun(GenerationContext, eq=False):
             why="first" if target is None else "target",
             journey=journey,
         )
+        if media is not None:
+            from smg_node.pipeline.generation.picture_steps import wished
+
+            await media.worked()
+            wish = wished(wish, media)
+        self.wish = wish
         hold = placer.soon(model, wish) or await self._placed(model, wish)
         self._hold = self.checked = hold
         self.worker, self.attempts = hold.worker.id, 1
@@ -230,6 +247,10 @@ class GenerationRun(GenerationContext, eq=False):
             silent=self._silent and (ticket is None or not ticket.watched),
             scored=self.dialect == SCORED,
         )
+        if media is not None:
+            from smg_node.pipeline.generation.picture_steps import finish
+
+            await finish(media, hold, planned.legs[0].ids, journey)
         self.story, self._keeping = story, keeping = planned.story, planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)

@@ -11,6 +11,7 @@ from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
 from smg_node.telemetry.metrics.declared.mcp import MCP_METRICS
+from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 from smg_node.telemetry.metrics.declared.mesh import MESH_METRICS
 from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.prefix_hints import HINT_METRICS
@@ -252,6 +253,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *RESILIENCE_METRICS,
     *PROVIDER_METRICS,
     *MCP_METRICS,
+    *MEDIA_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,
     *PROCESS_METRICS,
