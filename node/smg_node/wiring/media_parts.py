@@ -71,22 +71,25 @@ class LazyMedia:
         if self._fetcher is None:
             from smg_node.media.fetch.fetcher import Fetcher
 
-            self._fetcher = Fetcher(self._fetch_rules, self._fetch_limits)
+            clock = self._base.clock
+            self._fetcher = Fetcher(
+                self._fetch_rules, self._fetch_limits, monotonic_s=clock.monotonic_s
+            )
             self._base.ending.push_async_callback(self._fetcher.close)
         return self._fetcher
 
     def _fetch_rules(self) -> "FetchRules":
         if self._rules is None:
-            from smg_node.media.fetch.fetch_rules import FetchRules
+            from smg_node.media.fetch.fetch_settings import fetch_rules
 
-            knobs = self._settings.media
-            self._rules = FetchRules(knobs.fetch, knobs.fetch_hosts, knobs.fetch_private_hosts)
+            self._rules = fetch_rules(self._settings.media)
         return self._rules
 
     def _fetch_limits(self) -> "FetchLimits":
-        from smg_node.media.fetch.fetcher import FetchLimits
+        from smg_node.media.fetch.fetch_settings import fetch_limits
 
-        return FetchLimits(self._settings.media.image_bytes_max)
+        settings = self._settings
+        return fetch_limits(settings.media, processes=max(1, settings.processes))
 
 
 def media_options(settings: Settings) -> "MediaOptions":

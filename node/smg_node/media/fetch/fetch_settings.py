@@ -17,7 +17,7 @@ def fetch_rules(media: "Media") -> FetchRules:
     return FetchRules(media.fetch, media.fetch_hosts, media.fetch_private_hosts)
 
 
-def fetch_limits(media: "Media") -> FetchLimits:
-    """Return what a fetch may take by these settings."""
-    kept = media.cache_bytes // _CACHE_SHARE if media.url_cache else 0
+def fetch_limits(media: "Media", *, processes: int = 1) -> FetchLimits:
+    """Return what a fetch may take by these settings in one of so many processes of a node."""
+    kept = media.cache_bytes // (_CACHE_SHARE * processes) if media.url_cache else 0
     return FetchLimits(bytes_max=media.image_bytes_max, cache_bytes=kept)

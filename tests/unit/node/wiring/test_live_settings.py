@@ -40,6 +40,7 @@ from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.base import Base
 from smg_node.wiring.fleet_parts import FleetService
+from smg_node.wiring.media_parts import LazyMedia
 from smg_node.wiring.serving_parts import build_admission, build_http_parts
 from smg_node.wiring.state_cache import LazyStateCache
 from support.http.access_lines import LineList
@@ -94,7 +95,7 @@ class Wired:
         self.fleet.models = self.models
         self.placer, self.preparer, self.retries = Told(), Told(), Told()
         self.policies, self.admission, self.rights = Told(), Told(), Told()
-        self.history = Told()
+        self.history, self.media = Told(), Told()
         for kind, told in (
             (Placer, self.placer),
             (Preparer, self.preparer),
@@ -105,6 +106,7 @@ class Wired:
             monkeypatch.setattr(
                 kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
             )
+        monkeypatch.setattr(LazyMedia, "retune", lambda _, now: self.media.retune(deep(now.media)))
         clock, rng = SystemClock(), random.Random(1)
         meters = Meters(CollectorRegistry(), version="1")
         self.base = Base(
@@ -166,6 +168,7 @@ class Wired:
                 "admission",
                 "rights",
                 "history",
+                "media",
             ]
         }
         return {
