@@ -1,5 +1,8 @@
 """Pictures among the texts of a conversation, in the form that each family's template wants."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -261,3 +264,27 @@ _RENDERERS: Final = {name: model(name) for name in NAMES}
 def test_documents_beside_the_messages_leave_pictures_in_place() -> None:
     prompt = replace(ChatPrompt((user("a", picture(0)),)), documents=({"title": "T", "text": "x"},))
     assert model("qwen3_vl").render(prompt, now=NOW, media=QWEN).count(QWEN_ANCHOR) == 1
+
+
+def test_a_conversation_of_texts_loads_nothing_for_pictures() -> None:
+    script = """
+import json, sys
+from support.models.prompt_corpus import CHATS, NOW, renderer, source
+ours = renderer(source("chatml"))
+for name in ("one question", "parts", "a call"):
+    ours.render(CHATS[name], now=NOW)
+print(json.dumps(sorted(sys.modules)))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        cwd=Path(__file__).parents[3],
+    )
+    loaded = set(json.loads(ran.stdout))
+    assert "smg_node.prompts.messages" in loaded
+    assert not {
+        name for name in loaded if name.startswith("smg_node.media") or "media_forms" in name
+    }
