@@ -13,7 +13,7 @@ from smg_node.wiring.base import Base
 
 if TYPE_CHECKING:
     from smg_node.media.fetch.fetch_rules import FetchRules
-    from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
+    from smg_node.media.fetch.fetcher import Fetcher
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.media_options import MediaOptions
     from smg_node.pipeline.media.media_service import MediaService
@@ -69,24 +69,23 @@ class LazyMedia:
 
     def _fetching(self) -> "Fetcher":
         if self._fetcher is None:
+            from smg_node.media.fetch.fetch_settings import fetch_limits
             from smg_node.media.fetch.fetcher import Fetcher
 
-            self._fetcher = Fetcher(self._fetch_rules, self._fetch_limits)
+            self._fetcher = Fetcher(
+                self._fetch_rules,
+                lambda: fetch_limits(self._settings.media),
+                monotonic_s=self._base.clock.monotonic_s,
+            )
             self._base.ending.push_async_callback(self._fetcher.close)
         return self._fetcher
 
     def _fetch_rules(self) -> "FetchRules":
         if self._rules is None:
-            from smg_node.media.fetch.fetch_rules import FetchRules
+            from smg_node.media.fetch.fetch_settings import fetch_rules
 
-            knobs = self._settings.media
-            self._rules = FetchRules(knobs.fetch, knobs.fetch_hosts, knobs.fetch_private_hosts)
+            self._rules = fetch_rules(self._settings.media)
         return self._rules
-
-    def _fetch_limits(self) -> "FetchLimits":
-        from smg_node.media.fetch.fetcher import FetchLimits
-
-        return FetchLimits(self._settings.media.image_bytes_max)
 
 
 def media_options(settings: Settings) -> "MediaOptions":
