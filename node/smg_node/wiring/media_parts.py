@@ -13,7 +13,7 @@ from smg_node.wiring.base import Base
 
 if TYPE_CHECKING:
     from smg_node.media.fetch.fetch_rules import FetchRules
-    from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
+    from smg_node.media.fetch.fetcher import Fetcher
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.media_options import MediaOptions
     from smg_node.pipeline.media.media_service import MediaService
@@ -69,11 +69,14 @@ class LazyMedia:
 
     def _fetching(self) -> "Fetcher":
         if self._fetcher is None:
+            from smg_node.media.fetch.fetch_settings import fetch_limits
             from smg_node.media.fetch.fetcher import Fetcher
 
-            clock = self._base.clock
+            processes = max(1, self._settings.processes)
             self._fetcher = Fetcher(
-                self._fetch_rules, self._fetch_limits, monotonic_s=clock.monotonic_s
+                self._fetch_rules,
+                lambda: fetch_limits(self._settings.media, processes=processes),
+                monotonic_s=self._base.clock.monotonic_s,
             )
             self._base.ending.push_async_callback(self._fetcher.close)
         return self._fetcher
@@ -84,12 +87,6 @@ class LazyMedia:
 
             self._rules = fetch_rules(self._settings.media)
         return self._rules
-
-    def _fetch_limits(self) -> "FetchLimits":
-        from smg_node.media.fetch.fetch_settings import fetch_limits
-
-        settings = self._settings
-        return fetch_limits(settings.media, processes=max(1, settings.processes))
 
 
 def media_options(settings: Settings) -> "MediaOptions":

@@ -76,7 +76,8 @@ class Prefixes:
         roots = self._roots.get(model.pool)
         if roots is None or roots.tokenizer_digest != model.bundle_digest:
             roots = self._root(model)
-        return self._beginnings.of(roots(adapter) if adapter else roots.bare, ids, now_s)
+        root = roots(adapter) if adapter else roots.bare
+        return self._beginnings.of(root, ids, now_s, places)
 
     def dispatched(
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None

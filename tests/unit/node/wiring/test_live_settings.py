@@ -96,17 +96,7 @@ class Wired:
         self.placer, self.preparer, self.retries = Told(), Told(), Told()
         self.policies, self.admission, self.rights = Told(), Told(), Told()
         self.history, self.media = Told(), Told()
-        for kind, told in (
-            (Placer, self.placer),
-            (Preparer, self.preparer),
-            (RetryBudgets, self.retries),
-            (Policies, self.policies),
-            (Admission, self.admission),
-        ):
-            monkeypatch.setattr(
-                kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
-            )
-        monkeypatch.setattr(LazyMedia, "retune", lambda _, now: self.media.retune(deep(now.media)))
+        self._overhear(monkeypatch)
         clock, rng = SystemClock(), random.Random(1)
         meters = Meters(CollectorRegistry(), version="1")
         self.base = Base(
@@ -151,6 +141,20 @@ class Wired:
         build_admission(self.live.own, self.base, self.live, FakeRules(), FakeRights())
         shared = SimpleNamespace(rights=self.rights, watch_held=self.rights.watch_held)
         listen(self.live.own, cast("Shared", shared), desks)
+
+    def _overhear(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Have the parts that are built here told elsewhere."""
+        for kind, told in (
+            (Placer, self.placer),
+            (Preparer, self.preparer),
+            (RetryBudgets, self.retries),
+            (Policies, self.policies),
+            (Admission, self.admission),
+        ):
+            monkeypatch.setattr(
+                kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
+            )
+        monkeypatch.setattr(LazyMedia, "retune", lambda _, now: self.media.retune(deep(now.media)))
 
     def seen(self) -> Mapping[str, Any]:
         """What every part was told, and what the surface runs with."""
