@@ -52,13 +52,21 @@ _JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def mistakes(batches: Sequence[SentMedia], ids: Sequence[int], takes: Takes) -> Iterator[Mistake]:
-    """Yield everything that is wrong, over all batches of a request."""
+def mistakes(
+    batches: Sequence[SentMedia], ids: Sequence[int], takes: Takes, *, handed: bool = False
+) -> Iterator[Mistake]:
+    """Yield everything that is wrong, over all batches of a request.
+
+    `handed` is whether another engine works its prompt off, so that pictures need no values.
+    """
     anchors = list(ids).count(takes.placeholder)
     told = 0
     for media in batches:
-        if media.pixels is not None:
-            yield from _tensors(media, takes)
+        if media.pixels is not None or media.ranges:
+            if media.pixels is not None:
+                yield from _tensors(media, takes)
+            elif not handed:
+                yield Mistake(Trusted.INTERNAL, "grids without pixels and without a KV transfer")
             yield from _ranges(media, ids, takes)
             told += sum(_within(ids, one, takes.placeholder) for one in media.ranges)
         else:
@@ -125,7 +133,7 @@ def _patches(media: SentMedia, takes: Takes) -> Iterator[Mistake]:
 
 
 def _ranges(media: SentMedia, ids: Sequence[int], takes: Takes) -> Iterator[Mistake]:
-    items = len(media.contents())
+    items = len(media.contents()) if media.pixels is not None else len(media.grid())
     if takes.hashes and not media.hashes:
         yield Mistake(Trusted.INTERNAL, "no hashes")
     elif takes.hashes and len(media.hashes) != items:
@@ -152,5 +160,5 @@ def _ranges(media: SentMedia, ids: Sequence[int], takes: Takes) -> Iterator[Mist
 def _tokens(media: SentMedia, takes: Takes) -> list[int]:
     model = takes.model
     if not model.patch:
-        return [model.tokens] * len(media.contents())
+        return [model.tokens] * len(media.ranges)
     return [math.prod(one) // model.merge**2 for one in media.grid()]

@@ -164,6 +164,8 @@ def _tensor(data: Any, open_shared: OpenShared | None, *, own_file: bool = False
     else:
         raise MediaError(f"TensorData payload {payload} is not there or not implemented")
     tensor = SentTensor(tuple(data.shape), data.dtype, content, shared)
+    if not tensor.shape:
+        raise MediaError("a tensor without axes")
     if len(content) != tensor.size:
         raise MediaError(
             f"TensorData byte length mismatch for dtype={data.dtype!r}, shape={list(data.shape)}: "

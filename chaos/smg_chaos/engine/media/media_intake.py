@@ -41,7 +41,8 @@ class MediaIntake:
         except MediaError as error:
             return Looked(Code.INVALID_ARGUMENT, str(error), mistakes=1)
         shared = sum(_shared(one) for one in batches)
-        found = [*mistakes(batches, asked.ids, self._takes)]
+        handed = bool(asked.transfer)
+        found = [*mistakes(batches, asked.ids, self._takes, handed=handed)]
         if not self._trusting:
             found += self.cache.mistakes(batches)
         looked = self._decided(found, shared)

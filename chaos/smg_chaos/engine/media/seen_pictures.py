@@ -38,6 +38,9 @@ class EncoderCache:
         odd = [one.message for one in found if one.trusted is Trusted.OTHER_ANSWER]
         seen: list[str] = []
         for media in batches:
+            if media.pixels is None and media.hashes:
+                # Another engine has seen them; here they are what their hashes stand for.
+                seen += [self._known.get(name, _mixed(name, ())) for name in media.hashes]
             for at, content in enumerate(media.contents()):
                 what = _mixed(content, odd) if odd else content
                 seen.append(

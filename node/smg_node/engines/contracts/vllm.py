@@ -26,6 +26,7 @@ from smg_node.engines.contracts.engine_metadata import (
     positive,
 )
 from smg_node.engines.contracts.grammar_mapping import choices_of
+from smg_node.engines.contracts.kv_transfer import is_fetched
 from smg_node.engines.contracts.load_reports import scheduler_loads
 from smg_node.engines.contracts.pairing_rules import (
     believable_ranks,
@@ -101,13 +102,14 @@ class VllmWire:
 
         assert request.media is not None
         text = self._splice.written(request, bias_width)
-        return with_fields(text, vllm_fields(request.media, places))
+        bare = is_fetched(request.transfer)
+        return with_fields(text, vllm_fields(request.media, places, bare=bare))
 
     def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
         """See `MediaWire`."""
         from smg_node.engines.contracts.media.vllm_fields import vllm_shareable
 
-        return vllm_shareable(request.media)
+        return {} if is_fetched(request.transfer) else vllm_shareable(request.media)
 
     def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
         """Return the request as protobuf has it."""

@@ -24,13 +24,18 @@ _USUAL_KEY: Final = "pixel_values"
 _MODALITIES: Final = {"image": common_pb2.IMAGE, "video": common_pb2.VIDEO}
 
 
-def vllm_fields(media: EngineMedia, places: Places) -> Pieces:
-    """Return the further fields of a GenerateRequest that has pictures."""
+def vllm_fields(media: EngineMedia, places: Places, *, bare: bool = False) -> Pieces:
+    """Return the further fields of a GenerateRequest that has pictures.
+
+    A `bare` one has no main tensor: an engine that fetches the prompt from another one computes no features, and needs
+    the rest for the positions of tokens.
+    """
     if isinstance(media, TensorBatch):
-        about = _about(media).SerializeToString()
-        pixels = _TENSOR.pieces(media.pixels, places.get(media.pixel_key, ""))
-        sides = _TENSOR.by_name(_SIDES, media.sides, places)
-        inside = [about, *wrapped(_PIXELS, pixels), *sides]
+        inside: Pieces = [_about(media).SerializeToString()]
+        if not bare:
+            pixels = _TENSOR.pieces(media.pixels, places.get(media.pixel_key, ""))
+            inside += wrapped(_PIXELS, pixels)
+        inside += _TENSOR.by_name(_SIDES, media.sides, places)
         return wrapped(_REQUEST["mm_inputs"].number, inside)
     assert isinstance(media, ReferenceBatch), "vLLM engines take no files"
     references = pb.MediaRefs()

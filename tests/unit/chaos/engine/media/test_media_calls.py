@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -297,6 +298,21 @@ async def test_a_word_that_is_no_type_and_missing_hashes_end_their_own_request()
             with pytest.raises(SmgError):
                 await side.answer(ids, replace(media, pixels=odd), "first")
             assert (await side.answer(ids, media, "second")).startswith("I see 1: ")
+
+
+async def test_a_decode_engine_takes_the_grids_and_hashes_without_the_pixels() -> None:
+    """The transfer itself fails, as there is no other engine: what is asked is whether the request is right."""
+    with simulated("vllm", role="decode", pair_wait_s=0.2) as (address, engine):
+        async with open_side(address, engine, "vllm") as side:
+            ids, media = side.pictures()
+            told = {"do_remote_prefill": True, "do_remote_decode": False, "remote_engine_id": "x"}
+            more = {"remote_block_ids": [1], "remote_host": "127.0.0.1", "remote_port": 1}
+            request = replace(request_of(ids, media), transfer=json.dumps({**told, **more}))
+            with pytest.raises(SmgError) as raised:
+                await collected(side.engine, request)
+            assert "media" not in raised.value.message
+        assert engine.tally.media_mistakes == 0
+        assert engine.tally.pictures == 2
 
 
 # ── Shared memory ───────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 cimport cython
 from smg_node.engines.transport.h2.protocol.stream_state cimport Flow
 
-cdef int _DATA, _HEADERS, _END_HEADERS, _END_STREAM, _PREFIX_BYTES
+cdef int _PIECE_MAX, _DATA, _HEADERS, _END_HEADERS, _END_STREAM, _PREFIX_BYTES
 
 cdef class Sending:
     cdef readonly list out

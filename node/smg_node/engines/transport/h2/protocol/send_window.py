@@ -16,6 +16,8 @@ from smg_node.engines.transport.message_pieces import Body, MessagePieces
 WRITE_BYTES: Final = 256 * 1024
 """How much of the waiting requests is handed to the socket before it is asked whether it copes."""
 
+_PIECE_MAX: Final = WRITE_BYTES
+"""Of one frame: a server may take 16 MB at once, which would hold up all other calls for as long."""
 _DATA: Final = frames.DATA
 _HEADERS: Final = frames.HEADERS
 _END_HEADERS: Final = frames.END_HEADERS
@@ -79,7 +81,7 @@ class Sending:
             flow = next(iter(waiting))
             del waiting[flow]
             size = flow.unsent_size
-            piece = min(size, self.frame_max, self.window, flow.window)
+            piece = min(size, self.frame_max, _PIECE_MAX, self.window, flow.window)
             if piece <= 0:
                 # Its own window is shut: it comes back when that opens.
                 continue

@@ -95,6 +95,24 @@ def test_vllm_finds_a_tensor_in_shared_memory_by_its_name() -> None:
     same_tensor(grid, media.sides["image_grid_thw"], payload="inline")
 
 
+def test_a_vllm_that_fetches_the_prompt_from_another_one_gets_no_pixels() -> None:
+    ids, media = qwen_batch()
+    for transfer, pixels in (
+        ('{"do_remote_decode":false,"do_remote_prefill":true,"remote_block_ids":[1]}', False),
+        ('{"do_remote_decode":true,"do_remote_prefill":false}', True),
+        ('{"do_remote_prefill":"true"}', True),
+        ("no JSON", True),
+    ):
+        request = replace(request_of(ids, media), transfer=transfer)
+        found = read(Contract.VLLM, request)
+        assert found.kv_transfer_params_json == transfer
+        assert found.mm_inputs.HasField("pixel_values") == pixels
+        assert set(found.mm_inputs.model_specific_tensors) == set(media.sides)
+        assert len(found.mm_inputs.mm_hashes) == len(found.mm_inputs.mm_placeholders) == 2
+        large = replace(request, media=large_batch("float32"))
+        assert bool(media_wire(WIRES[Contract.VLLM]()).shareable(large)) == pixels
+
+
 def test_vllm_gets_references_in_order_and_nothing_else() -> None:
     urls = ("https://a.example/1.png", "data:image/png;base64,AAAA")
     media = ReferenceBatch(
