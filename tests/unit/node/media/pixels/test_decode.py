@@ -147,3 +147,19 @@ def test_a_picture_without_pixels_is_refused() -> None:
     header = struct.pack(">II", 0, 40) + png[24:29]
     data = png[:8] + chunk(b"IHDR", header) + png[33:]
     assert "0 x 40" in refusal(data).message
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA", "L", "P", "CMYK", "1"])
+def test_a_picture_that_is_converted_in_strips_is_the_same(mode: str) -> None:
+    noise = np.random.default_rng(4).integers(0, 256, (701, 801, 4), dtype=np.uint8)
+    image = Image.fromarray(noise, "RGBA").convert(mode)
+    data = encoded(image, "TIFF" if mode == "CMYK" else "PNG")
+    assert np.array_equal(read(data).pixels, as_engines_do(data))
+
+
+def test_transparency_of_a_palette_is_seen_in_every_strip() -> None:
+    noise = np.random.default_rng(4).integers(0, 256, (900, 700), dtype=np.uint8)
+    image = Image.fromarray(noise, "L").convert("P")
+    for transparency in (7, bytes(range(256))):
+        data = encoded(image, "PNG", transparency=transparency)
+        assert np.array_equal(read(data).pixels, as_engines_do(data))
