@@ -34,10 +34,11 @@ def whole_crop(
     wide, wide_weights = _samples(columns * side, side)
     table = value_table(values.mean, values.std, values.rescale, "float32")
     made = np.empty((3, side, side), dtype=np.float32)
-    tile = (tall // side)[:, None] * columns + wide // side
     for channel in range(3):
-        levels = crops[tile, channel, (tall % side)[:, None], wide % side]
-        samples = table[channel][levels].reshape(side * _TAPS, side, _TAPS)
+        cut = crops[:, channel].reshape(rows, columns, side, side)
+        canvas = cut.transpose(0, 2, 1, 3).reshape(rows * side, columns * side)
+        levels = canvas.take(tall, axis=0).take(wide, axis=1)
+        samples = table[channel].take(levels).reshape(side * _TAPS, side, _TAPS)
         lines = _weighed(samples, wide_weights).reshape(side, _TAPS, side)
         made[channel] = _weighed(lines.transpose(0, 2, 1), high_weights[:, None])
     return _as_bytes(made, dtype)

@@ -71,10 +71,12 @@ def piece(
     levels: "Pixels", values: Normalization, dtype: Dtype, *, coarse: bool = False
 ) -> memoryview:
     """Return the finished values of one picture; levels that stay as they are are not copied."""
+    import numpy as np  # it comes with the first picture
+
+    from smg_node.media.pixels.patches import finish
+
     if dtype == "uint8":
-        assert levels.flags.c_contiguous
-        return levels.reshape(-1).data.toreadonly()
-    from smg_node.media.pixels.patches import finish  # numpy comes with the first picture
+        return np.ascontiguousarray(levels).reshape(-1).data.toreadonly()
 
     if coarse and values.mean is not None:
         return _coarse(levels, values, dtype)
