@@ -89,9 +89,7 @@ class TokenTexts:
         return self._tokenizer.token_text(token_id) or None
 
 
-def picture_rules(
-    bundle: TokenizerBundle, overrides: str | None = None
-) -> PictureRules | None:
+def picture_rules(bundle: TokenizerBundle, overrides: str | None = None) -> PictureRules | None:
     """Return the rules that a model's files hold, None where they say nothing of pictures.
 
     `overrides` is a JSON object of values that go before those of the files.

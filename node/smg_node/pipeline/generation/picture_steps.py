@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from smg_node.core.generation.request import TokenIds
 
 
-def wished(wish: PlacementRequest, media: PromptMedia) -> PlacementRequest:
+def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> PlacementRequest:
     """Return the needs of a call with pictures: a worker that takes them, and what tells them apart in its cache."""
 
     def fits(worker: Worker) -> bool:

@@ -1,1 +1,1 @@
-"""Pictures of a prompt on their way to an engine: got, planned, worked on in threads, finished for the chosen worker."""
+"""Media of prompts: pictures got, planned, worked on in threads, and finished for the chosen worker."""
