@@ -1,8 +1,8 @@
 """Media parts of a process: what works on pictures, loaded with the first request that has one."""
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from smg_node.config.frozen_settings import Settings
 from smg_node.engines.engine import ModelCard
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.media_options import MediaOptions
     from smg_node.pipeline.media.media_service import MediaService
+    from smg_node.pipeline.media.tool_pictures import ToolPictures
 
 
 class LazyMedia:
@@ -65,6 +66,11 @@ class LazyMedia:
         cards = [worker.card for worker in self._fleet.serving(model)]
         return [card for card in cards if card is not None]
 
+    def model(self, name: str) -> ServedModel | None:
+        """Return the model of that name or alias that engines serve, if its files are read."""
+        found = self._fleet.served(name)
+        return found if found is not None and found.unread is None else None
+
     # ── Fetching ─────────────────────────────────────────────────────────────
 
     def _fetching(self) -> "Fetcher":
@@ -87,6 +93,22 @@ class LazyMedia:
 
             self._rules = fetch_rules(self._settings.media)
         return self._rules
+
+
+class LazyPictures:
+    """Pictures in results of tools; loads what works on them with the first. See `tool_loop.ports.Pictures`."""
+
+    def __init__(self, media: LazyMedia) -> None:
+        self._media = media
+        self._pictures: ToolPictures | None = None
+
+    async def shown(self, model: str, content: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """See `Pictures`."""
+        if self._pictures is None:
+            from smg_node.pipeline.media.tool_pictures import ToolPictures
+
+            self._pictures = ToolPictures(self._media.model, self._media)
+        return await self._pictures.shown(model, content)
 
 
 def media_options(settings: Settings) -> "MediaOptions":

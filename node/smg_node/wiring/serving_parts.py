@@ -362,7 +362,7 @@ def _build_pipeline(
     )
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
-    loops = loop_parts(settings, base, journal, tool_servers)
+    loops = loop_parts(settings, base, journal, tool_servers, media)
     return Pipeline(
         policies, placer, retries, preparer, journal, generator, relays, embedder, loops, media
     )

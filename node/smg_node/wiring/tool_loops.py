@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from smg_node.config.frozen_settings import Settings
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.wiring.base import Base
+from smg_node.wiring.media_parts import LazyMedia, LazyPictures
 
 if TYPE_CHECKING:
     from smg_node.mcp.tool_servers import ToolServers
@@ -18,6 +19,7 @@ def loop_parts(
     base: Base,
     journal: Journal,
     servers: "Callable[[], ToolServers | None]",
+    media: LazyMedia,
 ) -> "Callable[[], LoopParts]":
     """Return the function that returns the parts of loops, built at its first call."""
 
@@ -43,6 +45,7 @@ def loop_parts(
             builtins=ServerBuiltins(),
             search=ToolSearches(),
             approvals=base.approvals,
+            pictures=LazyPictures(media),
             on_run=journal.ran,
         )
 

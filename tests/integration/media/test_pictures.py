@@ -5,14 +5,13 @@ import json
 import urllib.request
 from collections.abc import Iterator
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import anthropic
 import openai
 import pytest
-from PIL import Image
 
+from support.media.drawn_pictures import data_url, jpeg, picture_part
 from support.media.origin import Origin, origin
 from support.processes.node import RunningNode, running_node
 from support.processes.simulated_engines import Simulated, running_simulated
@@ -22,28 +21,9 @@ pytestmark = pytest.mark.integration
 VISION = ("--vision", "qwen3_vl", "--script", "pictures", "--model", "eyes")
 
 
-def jpeg(width: int, height: int, shade: int = 0) -> bytes:
-    """Return a picture that is different for each shade."""
-    picture = Image.new("RGB", (width, height))
-    picture.putdata(
-        [
-            ((x * 7 + shade) % 256, (y * 5) % 256, (x * y) % 256)
-            for y in range(height)
-            for x in range(width)
-        ]
-    )
-    out = BytesIO()
-    picture.save(out, "JPEG", quality=90)
-    return out.getvalue()
-
-
 A, B = jpeg(320, 200), jpeg(200, 333, shade=40)
 TOKENS = {A: 77, B: 77}
 """By the size rule of Qwen3-VL, which enlarges both to 65,536 pixels or more: 11 x 7 and 7 x 11 blocks of 32 pixels."""
-
-
-def data_url(data: bytes) -> str:
-    return f"data:image/jpeg;base64,{base64.b64encode(data).decode()}"
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +46,6 @@ def node(
     folder = tmp_path_factory.mktemp("node")
     with running_node(folder, workers=[f"grpc://{engines.address}"], flags=flags) as running:
         yield running
-
-
-def picture_part(url: str, **said: Any) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": url, **said}}
 
 
 def chat_turn(*content: str | dict[str, Any]) -> list[Any]:
@@ -111,6 +87,7 @@ def test_chat_by_the_official_client(node: RunningNode, urls: tuple[str, str]) -
     assert text_of(both).startswith("I see 2: ")
     digest = text_of(first).removeprefix("I see 1: ").rstrip(".")
     assert digest in text_of(both), "the same picture, wherever it is from"
+    assert both.usage.prompt_tokens_details.image_tokens == TOKENS[A] + TOKENS[B]
     assert both.usage.prompt_tokens - first.usage.prompt_tokens == TOKENS[B] + 2
 
 

@@ -211,6 +211,7 @@ def _planned(
         alone,
         alone if type(alone) is PlainStream else None,
         rows_due=sampling.prompt_logprobs is not None,
+        image_tokens=sum([0 if each.media is None else each.media.tokens for each in prepared]),
     )
     native_n = answers > 1 and _does_n(sampling, hold)
     legs = _legs(answering, answers, native_n=native_n)

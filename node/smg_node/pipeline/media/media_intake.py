@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError, invalid, unsupported
-from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds
+from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds, token_ids
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
@@ -115,6 +115,43 @@ class MediaIntake:
             media.close()
             raise
         return media
+
+    async def shown(self, model: ServedModel, urls: Sequence[str], where: str) -> list[str]:
+        """Return those of some data URLs that are pictures and can be shown to the model now; they are made by then.
+
+        For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them.
+        """
+        cards, options, rules = self._cards(model), self._options(), model.pictures
+        if rules is None or not any(card.media is not None for card in cards):
+            return []
+        family = await self._in_thread(partial(rules.family, model.tokenizer))
+        forms = _forms(family, rules.anchor)
+        if family is None or forms is None:
+            return []
+        found = []
+        for url in urls:
+            parts = [MediaPart("image", url, where)]
+            asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+            if await self._is_shown(asked, model.name):
+                found.append(url)
+        return found
+
+    async def _is_shown(self, asked: AskedMedia, model: str) -> bool:
+        none = token_ids()
+        media = PromptMedia(
+            self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
+        )
+        try:
+            media.pictures = await self._pictures(asked, media)
+            plan = media.pictures[0].plan
+            _check_workers(asked, model, "", tokens_max=0 if plan is None else plan.tokens)
+            media.begin()
+            await media.worked()
+        except SmgError:
+            return False
+        finally:
+            media.close()
+        return True
 
     # ── Files ────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ from smg_node.pipeline.tool_loop.ports import (
     Approvals,
     Builtins,
     LoopOptions,
+    Pictures,
     RunJournal,
     ToolSearch,
 )
@@ -21,7 +22,8 @@ class LoopParts:
     """Collaborators of tool loops. `servers` returns None where no server is known and none may be given.
 
     What is None is not there: without `builtins` no built-in tool is offered, without `search` nothing is deferred,
-    without `approvals` what needs an operator's word is not run, without `journal` runs are known to this process only.
+    without `approvals` what needs an operator's word is not run, without `journal` runs are known to this process only,
+    without `pictures` models are told of those of results in words.
     """
 
     servers: Callable[[], ToolServers | None]
@@ -32,5 +34,6 @@ class LoopParts:
     search: ToolSearch | None = None
     approvals: Approvals | None = None
     journal: RunJournal | None = None
+    pictures: Pictures | None = None
     on_run: Callable[[str, Ran], None] = lambda _request_id, _ran: None
     """Told what became of each call, by the id of its request."""

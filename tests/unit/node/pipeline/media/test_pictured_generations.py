@@ -44,6 +44,7 @@ async def test_an_engine_gets_the_expanded_prompt_and_the_tensors(tmp_path: Path
             (13, 2, "messages[0].content[3]"),
         ]
         assert answer.usage.prompt_tokens == len(expected)
+        assert answer.usage.image_tokens == 5
 
 
 async def test_a_journey_tells_of_each_picture(tmp_path: Path) -> None:
