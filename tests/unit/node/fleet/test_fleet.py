@@ -9,6 +9,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.load.worker_load import PREFILL_RATE
 from smg_node.fleet.models.model_options import ModelSettings
@@ -218,6 +219,20 @@ async def test_an_engine_restarted_between_two_looks_is_noticed(tmp_path: Path) 
         await until(lambda: only(fleet).model is fleet.models.find("other"))
         await until(lambda: only(fleet).routable)
         assert fleet.candidates(model(fleet, "tiny")) == []
+
+
+async def test_an_engine_that_comes_back_with_other_words_on_pictures_is_known_by_the_new_ones(
+    tmp_path: Path,
+) -> None:
+    """One that begins to normalise pictures itself would be sent others than it takes."""
+    engine = FakeEngine()
+    ways = frozenset({"tensors"})
+    engine.model_card = replace(engine.model_card, media=MediaCard(ways))
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        said = replace(engine.model_card, media=MediaCard(ways, device_normalizes=True))
+        engine.model_card = said
+        await until(lambda: only(fleet).routable and only(fleet).card == said)
 
 
 async def test_an_engine_that_was_away_for_a_moment_may_have_another_vocabulary(
