@@ -221,18 +221,17 @@ async def test_an_engine_restarted_between_two_looks_is_noticed(tmp_path: Path) 
         assert fleet.candidates(model(fleet, "tiny")) == []
 
 
-async def test_an_engine_that_comes_back_with_other_words_on_pictures_is_known_by_the_new_ones(
+async def test_an_engine_that_says_something_else_of_pictures_is_known_by_it(
     tmp_path: Path,
 ) -> None:
-    """One that begins to normalise pictures itself would be sent others than it takes."""
     engine = FakeEngine()
     ways = frozenset({"tensors"})
     engine.model_card = replace(engine.model_card, media=MediaCard(ways))
     async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
         await until(lambda: only(fleet).routable)
-        said = replace(engine.model_card, media=MediaCard(ways, device_normalizes=True))
-        engine.model_card = said
-        await until(lambda: only(fleet).routable and only(fleet).card == said)
+        changed = MediaCard(ways, device_normalizes=True)
+        engine.model_card = replace(engine.model_card, media=changed)
+        await until(lambda: only(fleet).routable and only(fleet).card == engine.model_card)
 
 
 async def test_an_engine_that_was_away_for_a_moment_may_have_another_vocabulary(
