@@ -180,12 +180,15 @@ class PromptMedia:
             media = await self._as(way, card)
             if media is not None:
                 self.way = way
-                self.workshop.meters.handed(way, len(self.pictures))
                 return Handed(ids if way == "tensors" else self._plain(ids, done), media, way)
         raise unsupported(
             "this model cannot be handed pictures of different sizes in one request",
             self.pictures[0].part.where,
         )
+
+    def sent(self, handed: Handed) -> None:
+        """Count what an engine is sent now."""
+        self.workshop.meters.handed(handed.way, len(self.pictures))
 
     async def _as(self, way: Way, card: ModelCard) -> EngineMedia | None:
         if way == "tensors":
