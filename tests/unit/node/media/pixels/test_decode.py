@@ -1,6 +1,8 @@
 """Pictures are decoded to the values that Pillow and engines make, and everything else is refused with its path."""
 
+import random
 import struct
+import sys
 import zlib
 from io import BytesIO
 from typing import Any
@@ -12,7 +14,7 @@ from PIL import Image, ImageOps
 from smg_node.core.errors import SmgError
 from smg_node.media.picture import Picture
 from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
-from support.media.picture_files import FILES, RGB, encoded
+from support.media.picture_files import FILES, RGB, encoded, scene
 
 WHERE = "messages[0].content[1].image_url.url"
 LIMITS = DecodeLimits(pixels_max=1_000_000)
@@ -163,3 +165,31 @@ def test_transparency_of_a_palette_is_seen_in_every_strip() -> None:
     for transparency in (7, bytes(range(256))):
         data = encoded(image, "PNG", transparency=transparency)
         assert np.array_equal(read(data).pixels, as_engines_do(data))
+
+
+def test_a_tiff_says_its_orientation_in_xmp_too() -> None:
+    data = encoded(RGB, "TIFF", tiffinfo={700: XMP})
+    assert read(data).width == as_engines_do(data).shape[1] == 40
+    assert np.array_equal(read(data).pixels, as_engines_do(data))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_jpeg_has_the_same_values_by_either_library(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    image = Image.fromarray(scene(rng.randint(1, 90), rng.randint(1, 90)))
+    if seed % 5 == 0:
+        image = image.convert("L")
+    data = encoded(
+        image,
+        "JPEG",
+        quality=rng.randint(5, 100),
+        subsampling=rng.randint(0, 2),
+        progressive=rng.random() < 0.5,
+        restart_marker_blocks=rng.choice([0, 3]),
+    )
+    expected = as_engines_do(data)
+    assert np.array_equal(read(data).pixels, expected)
+    monkeypatch.setitem(sys.modules, "simplejpeg", None)
+    assert np.array_equal(read(data).pixels, expected)
