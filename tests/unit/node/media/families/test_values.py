@@ -10,7 +10,7 @@ from smg_node.media.family import Family, FinishedFor, PicturePlan
 from smg_node.media.picture import Picture
 from support.media.checkpoints import CHECKPOINTS, family
 from support.media.programs.picture_judge import pattern
-from support.media.torchvision_digests import DIGESTS, SIZES
+from support.media.family_digests import DIGESTS, SIZES
 
 FLOATS = FinishedFor(dtype="float32", device_normalizes=False)
 FLOAT_TYPES: tuple[Dtype, ...] = ("float32", "float16", "bfloat16")
