@@ -19,7 +19,9 @@ cdef extern from "pixel_loops.h" nogil:
     int smg_has_avx2()
     void smg_horizontal(const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, smg_axis, int)
     void smg_vertical(const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, smg_axis, int)
-    void smg_merged(const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t)
+    void smg_merged(
+        const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t
+    )
     void smg_wide2(const uint8_t *, const uint16_t *, uint8_t *, Py_ssize_t, Py_ssize_t)
     void smg_wide4(const uint8_t *, const uint32_t *, uint8_t *, Py_ssize_t, Py_ssize_t)
 
@@ -79,18 +81,19 @@ def vertical(
 
 
 def merged(
-    const uint8_t[:, :, ::1] source, uint8_t[:, ::1] made, Py_ssize_t patch, Py_ssize_t merge, Py_ssize_t copies
+    const uint8_t[:, :, ::1] source, uint8_t[::1] made, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t merge,
+    Py_ssize_t copies,
 ):
-    """Fill `made` [patches, 3 * copies * patch * patch] with the patches of `source`, in blocks of merge by merge."""
+    """Fill `made` with the patches of `source`, each [3, copies, rows, columns], in blocks of merge by merge."""
     cdef Py_ssize_t height = source.shape[0], width = source.shape[1]
-    if patch < 1 or merge < 1 or copies < 1 or source.shape[2] != 3 or height % (patch * merge) or width % (patch * merge):
+    if source.shape[2] != 3 or not 0 < rows <= height or not 0 < columns <= width or not 0 < merge <= height:
         raise ValueError("the picture is not made of such blocks")
-    if made.shape[0] * patch * patch != height * width or made.shape[1] != 3 * copies * patch * patch:
+    if height % (rows * merge) or width % (columns * merge):
+        raise ValueError("the picture is not made of such blocks")
+    if copies < 1 or made.shape[0] // copies != 3 * height * width or made.shape[0] % copies:
         raise ValueError("the patches are not those of the picture")
-    if not made.shape[0]:
-        return
     with nogil:
-        smg_merged(&source[0, 0, 0], &made[0, 0], height, width, patch, merge, copies)
+        smg_merged(&source[0, 0, 0], &made[0], height, width, rows, columns, merge, copies)
 
 
 def widened(const uint8_t[::1] levels, const uint8_t[:, ::1] table, uint8_t[::1] made, Py_ssize_t run):

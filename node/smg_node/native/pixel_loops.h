@@ -196,20 +196,20 @@ static void smg_vertical(
     }
 }
 
-/* Patches in the order of blocks of `merge` by `merge`, each as channel, copy, y, x. */
+/* Patches of `rows` by `columns` in the order of blocks of `merge` by `merge`, each as channel, copy, y, x. */
 static void smg_merged(
-    const uint8_t *source, uint8_t *made, ptrdiff_t height, ptrdiff_t width, ptrdiff_t patch, ptrdiff_t merge,
-    ptrdiff_t copies
+    const uint8_t *source, uint8_t *made, ptrdiff_t height, ptrdiff_t width, ptrdiff_t rows, ptrdiff_t columns,
+    ptrdiff_t merge, ptrdiff_t copies
 ) {
-    const ptrdiff_t plane = patch * patch, side = patch * merge;
-    for (ptrdiff_t top = 0; top < height; top += side)
-        for (ptrdiff_t left = 0; left < width; left += side)
+    const ptrdiff_t plane = rows * columns;
+    for (ptrdiff_t top = 0; top < height; top += rows * merge)
+        for (ptrdiff_t left = 0; left < width; left += columns * merge)
             for (ptrdiff_t inner = 0; inner < merge * merge; inner++) {
-                const ptrdiff_t row = top + inner / merge * patch, column = left + inner % merge * patch;
-                for (ptrdiff_t y = 0; y < patch; y++) {
+                const ptrdiff_t row = top + inner / merge * rows, column = left + inner % merge * columns;
+                for (ptrdiff_t y = 0; y < rows; y++) {
                     const uint8_t *sample = source + 3 * ((row + y) * width + column);
-                    uint8_t *red = made + y * patch, *green = red + copies * plane, *blue = green + copies * plane;
-                    for (ptrdiff_t x = 0; x < patch; x++) {
+                    uint8_t *red = made + y * columns, *green = red + copies * plane, *blue = green + copies * plane;
+                    for (ptrdiff_t x = 0; x < columns; x++) {
                         red[x] = sample[3 * x];
                         green[x] = sample[3 * x + 1];
                         blue[x] = sample[3 * x + 2];
@@ -221,19 +221,29 @@ static void smg_merged(
             }
 }
 
+/* How many levels of a run must be looked up: half, where the other half is the same again, as copies of a still are. */
+static inline ptrdiff_t smg_new_part(const uint8_t *levels, ptrdiff_t run) {
+    const ptrdiff_t half = run / 2;
+    return half > 0 && run % 2 == 0 && !memcmp(levels, levels + half, (size_t)half) ? half : run;
+}
+
 /* Levels to numbers of two or four bytes, by a table of 256 for each channel; channels change every `run` levels. `made`
    need not be aligned. */
 static void smg_wide2(const uint8_t *levels, const uint16_t *table, uint8_t *made, ptrdiff_t size, ptrdiff_t run) {
     for (ptrdiff_t at = 0, channel = 0; at < size; at += run, channel = channel == 2 ? 0 : channel + 1) {
         const uint16_t *values = table + 256 * channel;
-        for (ptrdiff_t step = at; step < at + run; step++) memcpy(made + 2 * step, values + levels[step], 2);
+        const ptrdiff_t part = smg_new_part(levels + at, run);
+        for (ptrdiff_t step = at; step < at + part; step++) memcpy(made + 2 * step, values + levels[step], 2);
+        memcpy(made + 2 * (at + part), made + 2 * at, (size_t)(2 * (run - part)));
     }
 }
 
 static void smg_wide4(const uint8_t *levels, const uint32_t *table, uint8_t *made, ptrdiff_t size, ptrdiff_t run) {
     for (ptrdiff_t at = 0, channel = 0; at < size; at += run, channel = channel == 2 ? 0 : channel + 1) {
         const uint32_t *values = table + 256 * channel;
-        for (ptrdiff_t step = at; step < at + run; step++) memcpy(made + 4 * step, values + levels[step], 4);
+        const ptrdiff_t part = smg_new_part(levels + at, run);
+        for (ptrdiff_t step = at; step < at + part; step++) memcpy(made + 4 * step, values + levels[step], 4);
+        memcpy(made + 4 * (at + part), made + 4 * at, (size_t)(4 * (run - part)));
     }
 }
 

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _SAME_BYTES: Final = ("YCbCr", "Gray")
 """Colour spaces of JPEG in which simplejpeg and Pillow agree to the bit; of CMYK they do not."""
 
+_STRIP_PIXELS: Final = 1 << 18
+"""Pixels that are converted at once: a megabyte in Pillow's memory."""
+
 
 class DecodeLimits(msgspec.Struct, frozen=True):
     """Bounds of one picture."""
@@ -135,16 +138,25 @@ def _by_pillow(data: bytes, name: str, size: tuple[int, int]) -> "Pixels":
     """Return a picture's pixels as Pillow makes them, alpha laid over white; only if it has the size that was read."""
     import numpy as np
 
+    from smg_node.media.pixels.arena import scratch
+
     image = _opened(data, name)
     if image.size not in (size, size[::-1]):
         raise DamagedPicture(f"the {name} contradicts its own header about its size")
     image.load()
-    if image.has_transparency_data:
-        image = _over_white(image if image.mode == "RGBA" else image.convert("RGBA"))
-    elif image.mode != "RGB":
-        image = image.convert("RGB")
     width, height = image.size
-    return np.frombuffer(image.tobytes(), dtype=np.uint8).reshape(height, width, 3)
+    made = scratch((height, width, 3))
+    # In strips, so that beside the decoded picture and the result nothing as large is ever there.
+    rows = max(_STRIP_PIXELS // width, 1)
+    for top in range(0, height, rows):
+        strip = image.crop((0, top, width, min(top + rows, height))) if rows < height else image
+        if strip.has_transparency_data:
+            strip = _over_white(strip if strip.mode == "RGBA" else strip.convert("RGBA"))
+        elif strip.mode != "RGB":
+            strip = strip.convert("RGB")
+        levels = np.frombuffer(strip.tobytes(), dtype=np.uint8)
+        made[top : top + rows] = levels.reshape(-1, width, 3)
+    return made
 
 
 def _over_white(image: "Image") -> "Image":

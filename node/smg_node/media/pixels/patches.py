@@ -36,9 +36,10 @@ def merged_patches(pixels: "Pixels", patch: int, merge: int, temporal: int) -> "
     assert width % side == 0
     if KERNELS is None:
         return merged_by_numpy(pixels, patch, merge, temporal)
-    patches = height // patch * (width // patch)
-    made = np.empty((patches, _CHANNELS * temporal * patch * patch), dtype=np.uint8)
-    KERNELS.merged(np.ascontiguousarray(pixels), made, patch, merge, temporal)
+    shape = (height // patch * (width // patch), _CHANNELS * temporal * patch * patch)
+    made: Pixels = np.empty(shape, dtype=np.uint8)
+    source = np.ascontiguousarray(pixels)
+    KERNELS.merged(source, made.reshape(-1), patch, patch, merge, temporal)
     return made
 
 
@@ -57,8 +58,7 @@ def plain_patches(pixels: "Pixels", patch: int) -> "Pixels":
     height, width, _ = pixels.shape
     assert height % patch == 0
     assert width % patch == 0
-    cut = pixels.reshape(height // patch, patch, width // patch, patch, _CHANNELS)
-    return cut.transpose(0, 2, 4, 1, 3).reshape(-1, _CHANNELS, patch, patch)
+    return _planes(pixels, patch, patch)
 
 
 def planar_tiles(pixels: "Pixels", tile: int) -> "Pixels":
@@ -68,7 +68,27 @@ def planar_tiles(pixels: "Pixels", tile: int) -> "Pixels":
 
 def planar(pixels: "Pixels") -> "Pixels":
     """Return the whole picture channel by channel: [3, height, width]."""
-    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+    height, width, _ = pixels.shape
+    return _planes(pixels, height, width).reshape(_CHANNELS, height, width)
+
+
+def _planes(pixels: "Pixels", rows: int, columns: int) -> "Pixels":
+    """Return the pieces of that size row by row, channel by channel: [pieces, 3, rows, columns]."""
+    if KERNELS is None:
+        return planes_by_numpy(pixels, rows, columns)
+    height, width, _ = pixels.shape
+    pieces = height // rows * (width // columns)
+    made = np.empty((pieces, _CHANNELS, rows, columns), dtype=np.uint8)
+    KERNELS.merged(np.ascontiguousarray(pixels), made.reshape(-1), rows, columns, 1, 1)
+    return made
+
+
+def planes_by_numpy(pixels: "Pixels", rows: int, columns: int) -> "Pixels":
+    """Return the pieces of a picture as patches, tiles and planes have them, without the compiled kernel."""
+    height, width, _ = pixels.shape
+    cut = pixels.reshape(height // rows, rows, width // columns, columns, _CHANNELS)
+    ordered = cut.transpose(0, 2, 4, 1, 3)
+    return np.ascontiguousarray(ordered).reshape(-1, _CHANNELS, rows, columns)
 
 
 def padded(

@@ -12,6 +12,9 @@ from smg_node.media.pixels.patches import (
     finish,
     merged_by_numpy,
     merged_patches,
+    plain_patches,
+    planar,
+    planes_by_numpy,
     value_table,
     widen_by_numpy,
 )
@@ -73,19 +76,33 @@ def test_patches_are_those_of_numpy(patch: int, merge: int, copies: int) -> None
     )
 
 
+def test_pieces_are_those_of_numpy() -> None:
+    pixels = np.random.default_rng(2).integers(0, 256, (6, 35, 3), dtype=np.uint8)
+    assert np.array_equal(planar(pixels)[None], planes_by_numpy(pixels, 6, 35))
+    assert np.array_equal(plain_patches(pixels[:, :30], 3), planes_by_numpy(pixels[:, :30], 3, 3))
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-def test_numbers_are_those_of_numpy_wherever_they_are_written(dtype: Any) -> None:
-    levels = np.random.default_rng(3).integers(0, 256, (7, 3 * 11), dtype=np.uint8)
+def test_numbers_are_those_of_numpy_wherever_they_are_written(dtype: Any, copies: int) -> None:
+    # Copies of a still are looked up once; some of these are not copies in one level.
+    once = np.random.default_rng(3).integers(0, 256, (7, 3, 1, 10), dtype=np.uint8)
+    levels = np.repeat(once, copies, axis=2).reshape(7, -1)
+    levels[3] ^= (np.arange(levels.shape[1]) % 7 == 0).astype(np.uint8)
     numbers = ((0.48, 0.45, 0.4), (0.26, 0.26, 0.27), 1 / 255)
     expected = np.empty(levels.size * (4 if dtype == "float32" else 2), dtype=np.uint8)
-    widen_by_numpy(levels, value_table(*numbers, dtype), expected, 11)
+    widen_by_numpy(levels, value_table(*numbers, dtype), expected, 10 * copies)
     message = bytearray(expected.size + 3)
     finish(levels, *numbers, dtype, out=memoryview(message)[3:])
     assert bytes(message[3:]) == expected.tobytes()
 
 
-@pytest.mark.parametrize("wide", FORMS)
-def test_what_would_read_or_write_outside_is_refused(wide: bool) -> None:
+def test_what_would_read_or_write_outside_is_refused() -> None:
+    for wide in FORMS:
+        check_refusals(wide)
+
+
+def check_refusals(wide: bool) -> None:
     kernels = KERNELS
     assert kernels is not None
     pixels = np.zeros((4, 10, 3), dtype=np.uint8)
@@ -106,9 +123,11 @@ def test_what_would_read_or_write_outside_is_refused(wide: bool) -> None:
     with pytest.raises(ValueError, match="weights"):
         kernels.vertical(pixels, np.empty((5, 10, 3), dtype=np.uint8), *axis, wide)
     with pytest.raises(ValueError, match="blocks"):
-        kernels.merged(pixels, np.empty((4, 30), dtype=np.uint8), 3, 1, 1)
+        kernels.merged(pixels, np.empty(120, dtype=np.uint8), 3, 3, 1, 1)
+    with pytest.raises(ValueError, match="blocks"):
+        kernels.merged(pixels, np.empty(120, dtype=np.uint8), 1 << 40, 1 << 40, 1 << 40, 1)
     with pytest.raises(ValueError, match="patches"):
-        kernels.merged(pixels, np.empty((9, 12), dtype=np.uint8), 2, 1, 1)
+        kernels.merged(pixels, np.empty(119, dtype=np.uint8), 2, 2, 1, 1)
     table = np.zeros((3, 512), dtype=np.uint8)
     for levels, numbers, run in ((9, 18, 2), (12, 23, 2), (12, 24, 0)):
         with pytest.raises(ValueError, match="levels"):
