@@ -70,15 +70,18 @@ def expanded_length(ids: TokenIds, pictures: Sequence[PlacedPicture]) -> int:
     return len(ids) + sum(len(picture.layout.ids) - 1 for picture in pictures)
 
 
-def _places(ids: TokenIds, anchor: int) -> list[int]:
+def _places(ids: TokenIds, token: int) -> list[int]:
+    """Return where a token stands. Looked for as bytes: `array.index` makes a number of each id on its way."""
+    width = ids.itemsize
+    data, needle = ids.tobytes(), array("I", (token,)).tobytes()
     places: list[int] = []
-    at = -1
-    try:
-        while True:
-            at = ids.index(anchor, at + 1)
-            places.append(at)
-    except ValueError:
-        return places
+    at = data.find(needle)
+    while at >= 0:
+        place, within = divmod(at, width)
+        if not within:
+            places.append(place)
+        at = data.find(needle, at + 1 if within else at + width)
+    return places
 
 
 def _joined(

@@ -53,6 +53,14 @@ def test_a_range_leaves_out_what_its_layout_says() -> None:
     assert (found.ranges[0].offset, found.ranges[0].length) == (2, 2)
 
 
+def test_bytes_of_two_neighbours_are_no_anchor() -> None:
+    # Little-endian: the bytes of 0x5A000000 and 0x00000000 hold those of 0x5A at each offset that is no id's.
+    ids = token_ids([0x5A000000, 0, 0x5A0000, 0, 0x5A00, 0, 0x5A, 0])
+    found = expand(ids, 0x5A, [picture(1)])
+    assert found.ids == token_ids([0x5A000000, 0, 0x5A0000, 0, 0x5A00, 0, PAD, 0])
+    assert found.ranges[0].offset == 6
+
+
 def test_a_layout_may_have_the_anchor_in_it() -> None:
     layout = PictureLayout([START, ANCHOR, PAD, END])
     placed = PlacedPicture(layout=layout, tokens=1, digest="", where="")

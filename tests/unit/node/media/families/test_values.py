@@ -8,15 +8,24 @@ import pytest
 from smg_node.media.engine_media import WIDTHS, Dtype, MediaRange, Tensor, TensorBatch
 from smg_node.media.family import Family, FinishedFor, PicturePlan
 from smg_node.media.picture import Picture
+from smg_node.media.pixels import resize
+from smg_node.media.pixels.kernels import KERNELS
 from support.media.checkpoints import CHECKPOINTS, family
+from support.media.family_digests import DIGESTS, SIZES
 from support.media.programs.picture_judge import pattern
-from support.media.torchvision_digests import DIGESTS, SIZES
 
 FLOATS = FinishedFor(dtype="float32", device_normalizes=False)
 FLOAT_TYPES: tuple[Dtype, ...] = ("float32", "float16", "bfloat16")
 RAGGED = {"pixtral", "mistral3"}
 PADDED = {"llava_next", "phi4mm", "gemma4"}
 SMALL = ((97, 64), (30, 90), (97, 64))
+
+
+@pytest.fixture
+def exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler nodes resize with Pillow, up to two levels away; the twin in numpy is exact."""
+    if KERNELS is None:
+        monkeypatch.setattr(resize, "resize", resize.resize_by_numpy)
 
 
 def patches_of(made: Family, width: int, height: int, seed: int) -> "np.typing.NDArray[np.uint8]":
@@ -46,6 +55,7 @@ def test_every_family_has_digests() -> None:
     assert DIGESTS.keys() == CHECKPOINTS.keys()
 
 
+@pytest.mark.usefixtures("exact")
 @pytest.mark.parametrize("name", DIGESTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_picture_becomes_the_values_of_the_published_processor(name: str, seed: int) -> None:
@@ -204,6 +214,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.usefixtures("exact")
 def test_the_whole_crop_of_phi4_is_interpolated_as_torch_does_it() -> None:
     made = family("phi4mm")
     plan = made.plan(700, 930)
