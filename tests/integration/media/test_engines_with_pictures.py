@@ -38,7 +38,7 @@ def text_of(answer: Any) -> str:
         (
             "vllm",
             "qwen2_5_vl",
-            ("--media-normalizes", "false", "--media-dtype", "bfloat16"),
+            ("--no-media-normalizes", "--media-dtype", "bfloat16"),
             "tensors",
         ),
         ("vllm", "llava", (), "tensors"),

@@ -68,9 +68,10 @@ class Call(msgspec.Struct, eq=False):
         """
         ground, hold, story = self._ground, self.hold, self._story
         leg, alone, telling = self._leg, story.alone, ground.telling
-        handed = (
-            None if leg.media is None else await leg.media.handed(hold.seeing, leg.ids, leg.done)
-        )
+        handed = None
+        if leg.media is not None:
+            handed = await leg.media.handed(hold.seeing, leg.ids, leg.done)
+            leg.media.sent(handed)
         stream = hold.call(self._request(trace_headers, handed))
         if story.plain is not None and telling.cuts:
             self._cuts_from = stream
