@@ -1,4 +1,4 @@
-"""Compiles what is worth it to machine code beside its source: the modules of the node that have a `.pxd`.
+"""Compiles what is worth it to machine code beside its source: the modules of the node that have a `.pxd`, and `.pyx`.
 
 The build of a wheel and the editable installation do this by themselves (it is hatchling's hook); `make compile`
 does it by hand. The same source runs as Python where there is no compiler, or where SMG_PURE=1 asks for it: slower
@@ -125,6 +125,8 @@ def compiled(root: Path, work: Path) -> list[Path]:
                 Extension(
                     ".".join(source.with_suffix("").parts),
                     [str(source)],
+                    depends=[str(header) for header in sorted(source.parent.glob("*.h"))],
+                    include_dirs=[str(source.parent)],
                     extra_compile_args=[] if sys.platform == "win32" else ["-g0", _level(source)],
                 )
                 for source in sources(Path())
@@ -153,12 +155,15 @@ def compiled(root: Path, work: Path) -> list[Path]:
 
 
 def sources(root: Path) -> list[Path]:
-    """Return the modules that are compiled."""
-    return sorted(types.with_suffix(".py") for types in (root / PACKAGE).rglob("*.pxd"))
+    """Return the modules that are compiled; a `.pyx` is nothing but that, its twin is another library."""
+    twins = (types.with_suffix(".py") for types in (root / PACKAGE).rglob("*.pxd"))
+    return sorted([*twins, *(root / PACKAGE).rglob("*.pyx")])
 
 
 def _level(source: Path) -> str:
     """Return how hard the compiler tries: loops gain by it, all others take it twice as long and gain nothing."""
+    if source.suffix == ".pyx":
+        return "-O3"
     return "-O2" if source.parent.name == "native" else "-O1"
 
 

@@ -12,8 +12,8 @@ from smg_node.telemetry.metrics.declared import mesh as mesh_metrics
 from smg_node.telemetry.metrics.declared import prefix_hints as hint_metrics
 from smg_node.telemetry.metrics.declared import rights as rights_metrics
 from smg_node.telemetry.metrics.declared import shared_state as state_metrics
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.meters import Meters, Reading
+from smg_node.telemetry.metrics.metric import Metric
 
 if TYPE_CHECKING:
     from smg_mesh.shared import NamespaceState

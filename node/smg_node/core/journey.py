@@ -36,6 +36,10 @@ class Rated(msgspec.Struct, frozen=True, array_like=True, gc=False):
     dollars: float | None = None
 
 
+VIEWED_MAX: Final = 16
+"""Pictures of a prompt that are told of: they are much alike, and each takes 130 bytes."""
+
+
 class Ratings(Sequence[Rated]):
     """Costs of the candidates of one decision, the best first: at most 16, and the chosen one among
     them.
@@ -205,6 +209,21 @@ class Ran(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ms: int = 0
 
 
+class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A picture of the prompt: its size in pixels, its tokens, its digest, and how its first worker was handed it.
+
+    `family` is whose rules made it, "" where only the engine knows them; then sizes, tokens and digest are not known.
+    """
+
+    family: str
+    width: int
+    height: int
+    tokens: int
+    digest: str
+    way: str
+    worker: str
+
+
 class Journey(msgspec.Struct, array_like=True):
     """Record of one request. Times are wall-clock milliseconds."""
 
@@ -235,6 +254,8 @@ class Journey(msgspec.Struct, array_like=True):
     """What vendors take for it, call by call."""
     runs: tuple[Ran, ...] = ()
     """What became of calls of tools on this side; told with the first journey of a request."""
+    pictures: tuple[Viewed, ...] = ()
+    """The first pictures of its prompt."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

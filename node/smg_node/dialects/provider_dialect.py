@@ -12,7 +12,7 @@ import msgspec
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Begin, Event, Usage
-from smg_node.core.generation.request import GenerateRequest
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, media_of
 from smg_node.dialects.worker_errors import WorkerError
 
 
@@ -38,6 +38,13 @@ class Written(msgspec.Struct, frozen=True):
 
     fields: dict[str, Any]
     ignored: tuple[str, ...] = ()
+
+
+def ignored_details(prompt: ChatPrompt) -> list[str]:
+    """Return the paths of what is said of pictures' detail, for an API that has no word for it."""
+    return [
+        f"{part.where}.detail" for part in media_of(prompt.turns) if part.detail not in ("", "auto")
+    ]
 
 
 class AnswerListener(Protocol):

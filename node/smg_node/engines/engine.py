@@ -65,6 +65,9 @@ OWN_MODEL: Final = "own_model"
 """What the card of a target that stands for own workers calls their model."""
 
 
+_FILES_ONLY: Final = frozenset({"encoded"})
+
+
 class MediaCard(msgspec.Struct, frozen=True):
     """An engine's description of the pictures it takes, by its metadata.
 
@@ -81,6 +84,21 @@ class MediaCard(msgspec.Struct, frozen=True):
     tokens_max: int | None = None
     shared_memory: str = ""
     schemes: frozenset[str] = frozenset()
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What it says, in an order that is the same everywhere; empty where its contract alone says all of it."""
+        if self.ways == _FILES_ONLY:
+            return ()
+        return (
+            *sorted(self.ways),
+            self.device_normalizes,
+            self.dtype,
+            *sorted(self.items_max.items()),
+            self.tokens_max,
+            self.shared_memory,
+            *sorted(self.schemes),
+        )
 
 
 @dataclass(frozen=True, slots=True)

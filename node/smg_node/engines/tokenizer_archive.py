@@ -2,7 +2,8 @@
 
 An engine is a machine of ours, but what it sends was built from downloaded files, so the
 archive is treated as hostile: its sum must be right; names are plain and relative; sizes are counted
-while inflating, never taken from the archive's own words; what no tokenizer needs is not kept.
+while inflating, never taken from the archive's own words; what neither a tokenizer nor a model's image processor
+needs is not kept.
 """
 
 import hashlib
@@ -39,6 +40,9 @@ _NAMES: Final = frozenset(
         "special_tokens_map.json",
         "chat_template.json",
         "chat_template.jinja",
+        "preprocessor_config.json",
+        "processor_config.json",
+        "video_preprocessor_config.json",
     }
 )
 _TIKTOKEN: Final = re.compile(r"[A-Za-z0-9._-]{1,120}\.tiktoken|tiktoken\.model")

@@ -41,11 +41,14 @@ class PictureLayout(msgspec.Struct, frozen=True):
     """Ids that stand in the place of a picture's anchor.
 
     The range that engines are told begins `before` ids after the first of them and ends `after` ids before the last.
+    `joins` are pairs of tokens that are one where they meet in the expanded prompt, and that one: newlines of a layout
+    beside those of the text. They lie outside of ranges.
     """
 
     ids: "Sequence[int]"
     before: int = 0
     after: int = 0
+    joins: tuple[tuple[int, int, int], ...] = ()
 
 
 class FinishedFor(msgspec.Struct, frozen=True):

@@ -59,6 +59,11 @@ class Reservation(msgspec.Struct, eq=False):
         return self.engine.abilities
 
     @property
+    def seeing(self) -> ModelCard:
+        """Card of the worker that works the prompt off, and so is handed its pictures."""
+        return self.card
+
+    @property
     def caching(self) -> tuple[Worker, int | None]:
         """Worker and rank whose cache holds the prompt from the first token on; the rank is None if
         it has one only.

@@ -6,11 +6,10 @@ for an assistant that said nothing, whether call arguments are an object or text
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec.structs import replace
 
-from smg_node.core.errors import unsupported
 from smg_node.core.generation.call_arguments import (
     UNREADABLE_KEY,
     read_arguments,
@@ -19,7 +18,6 @@ from smg_node.core.generation.call_arguments import (
 from smg_node.core.generation.request import (
     ChatPrompt,
     HandedDocuments,
-    MediaPart,
     Part,
     TextPart,
     Tool,
@@ -30,11 +28,15 @@ from smg_node.prompts.analysis.template_facts import (
     BUILTIN,
     DEFERRED,
     REFERENCE,
-    ContentForm,
     TemplateFacts,
 )
+from smg_node.prompts.call_order import in_call_order
 from smg_node.prompts.jinja.symbolic_text import Notes, Place, SymbolicText
 from smg_node.prompts.message_forms import RESULT_ROLES, Message, as_parts, one_call_each
+
+if TYPE_CHECKING:
+    # Loaded with the first prompt that has more than text.
+    from smg_node.prompts.media_forms import MediaForms
 
 
 class Warn(Protocol):
@@ -52,16 +54,17 @@ _TURNS_A_REST: Final = 128
 _OWNED: Final = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 
 
-def to_messages(turns: Iterable[Turn], facts: TemplateFacts, warn: Warn) -> list[Message]:
+def to_messages(
+    turns: Iterable[Turn], facts: TemplateFacts, warn: Warn, media: "MediaForms | None" = None
+) -> list[Message]:
     """Return one dict per turn, results of tools in the order of their calls.
 
-    INVALID_REQUEST (`unsupported_parameter`) at a media part. `warn` is told of call arguments that
-    are no JSON object; their text is shown.
+    `media` is how the model sees media; INVALID_REQUEST (`unsupported_parameter`) at a part that it does not see.
+    `warn` is told of call arguments that are no JSON object; their text is shown.
     """
     as_string = facts.content == "string"
     messages: list[Message] = []
-    has_results = False
-    for turn in turns:
+    for turn in in_call_order(turns):
         content = turn.content
         role: str = turn.role
         if role == "developer" and not facts.knows_developer:
@@ -75,15 +78,12 @@ def to_messages(turns: Iterable[Turn], facts: TemplateFacts, warn: Warn) -> list
         ):
             message: Message = {"role": role, "content": content}
         else:
-            message = _message(turn, role, facts, warn)
-            has_results = has_results or role == "tool"
+            message = _message(turn, role, facts, warn, media)
         if turn.name is not None:
             message["name"] = turn.name
         if turn.extra:
             _add_unknown(message, turn)
         messages.append(message)
-    if has_results:
-        messages = _in_call_order(messages)
     return one_call_each(messages, facts.nothing()) if facts.one_call else messages
 
 
@@ -125,9 +125,10 @@ def _add_unknown(message: Message, turn: Turn) -> None:
             message.setdefault(key, value)
 
 
-def _message(turn: Turn, role: str, facts: TemplateFacts, warn: Warn) -> Message:
-    form = facts.tool_content if role in RESULT_ROLES else facts.content
-    message: Message = {"role": role, "content": _content(turn.content, form, facts, role)}
+def _message(
+    turn: Turn, role: str, facts: TemplateFacts, warn: Warn, media: "MediaForms | None"
+) -> Message:
+    message: Message = {"role": role, "content": _content(turn.content, facts, role, media)}
     if turn.references and facts.knows_references:
         message["content"] = [{"type": REFERENCE, "name": name} for name in turn.references]
     if turn.reasoning is not None:
@@ -145,30 +146,28 @@ def _message(turn: Turn, role: str, facts: TemplateFacts, warn: Warn) -> Message
 
 
 def _content(
-    content: str | tuple[Part, ...] | None, form: ContentForm, facts: TemplateFacts, role: str
+    content: str | tuple[Part, ...] | None,
+    facts: TemplateFacts,
+    role: str,
+    media: "MediaForms | None",
 ) -> Any:
+    result = role in RESULT_ROLES
+    form = facts.tool_content if result else facts.content
     if not content:
         if content is None and role == "assistant":
             return facts.nothing()
         return "" if form == "string" else []
+    if isinstance(content, str):
+        return content if form == "string" else [{"type": "text", "text": content}]
+    texts = [part.text for part in content if isinstance(part, TextPart)]
+    if len(texts) < len(content):
+        from smg_node.prompts.media_forms import content_with_media
+
+        picture = facts.tool_picture_part if result else facts.picture_part
+        return content_with_media(content, form, picture, media)
     if form == "string":
-        return content if isinstance(content, str) else "\n".join(_texts(content))
-    texts = [content] if isinstance(content, str) else _texts(content)
+        return "\n".join(texts)
     return [{"type": "text", "text": text} for text in texts]
-
-
-def _texts(parts: Iterable[Part]) -> list[str]:
-    texts: list[str] = []
-    for part in parts:
-        match part:
-            case TextPart():
-                texts.append(part.text)
-            case MediaPart():
-                raise unsupported(
-                    f"this node cannot give {part.kind} input to a model yet; send text only",
-                    part.where,
-                )
-    return texts
 
 
 def _call(call: ToolCall, facts: TemplateFacts, warn: Warn) -> Message:
@@ -192,28 +191,6 @@ def _object(call: ToolCall, arguments: Message | None, facts: TemplateFacts) -> 
         return arguments
     text = without_halves(call.arguments)
     return text if facts.prints_raw_arguments else {UNREADABLE_KEY: text}
-
-
-def _in_call_order(messages: list[Message]) -> list[Message]:
-    """Return the messages with each run of tool results in the order of the calls before it."""
-    ordered: list[Message] = []
-    places: dict[str, int] = {}
-    run: list[Message] = []
-    for message in messages:
-        if message["role"] == "tool":
-            run.append(message)
-            continue
-        ordered += _sorted_run(run, places)
-        run = []
-        places = {call["id"]: at for at, call in enumerate(message.get("tool_calls", ()))}
-        ordered.append(message)
-    return ordered + _sorted_run(run, places)
-
-
-def _sorted_run(run: list[Message], places: dict[str, int]) -> list[Message]:
-    if len(run) > 1 and places:
-        run.sort(key=lambda message: places.get(message.get("tool_call_id", ""), len(places)))
-    return run
 
 
 def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | None:

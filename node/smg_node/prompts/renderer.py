@@ -7,16 +7,17 @@ its special tokens. Rendering is pure: the time of day is an argument, and one r
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.core.generation.request import ChatPrompt, Turn
+from smg_node.core.generation.request import ChatPrompt, Turn, media_of
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.prompts.analysis.template_facts import TemplateFacts, find_facts
 from smg_node.prompts.analysis.template_selection import TemplateTexts, find_templates
 from smg_node.prompts.analysis.thinking_variables import thinking_variables
 from smg_node.prompts.call_ids import with_ids
 from smg_node.prompts.coded_template import CodedTemplate, coded_template
+from smg_node.prompts.continued_message import cut_open, open_ended
 from smg_node.prompts.jinja.chat_template import ChatTemplate, TemplateError, TemplateLimits
 from smg_node.prompts.jinja.prompt_skeleton import Forms, form_of
 from smg_node.prompts.jinja.sandbox import Moment, Today
@@ -32,6 +33,10 @@ from smg_node.prompts.messages import (
     with_rests,
 )
 
+if TYPE_CHECKING:
+    # Loaded with the first prompt that has more than text.
+    from smg_node.prompts.media_forms import MediaForms, PicturedPrompt
+
 # A template from a request is compiled while others wait for the interpreter: 0.6 s at worst.
 REQUEST_SOURCE_MAX_BYTES: Final = 1 << 16
 REQUEST_NODES_MAX: Final = 10_000
@@ -46,8 +51,6 @@ _OWNED: Final = frozenset(
         *("raise_exception", "strftime_now", "range", "dict", "namespace", "cycler", "joiner"),
     )
 )
-# Stands where the answer goes on; ends in a space, so that a template that strips texts is noticed.
-_GOES_ON: Final = "smgGoesOnHere "
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,8 @@ class Renderer:
         now: datetime,
         warn: Warn = _silent,
         rest: Callable[[], None] | None = None,
+        media: "MediaForms | None" = None,
+        model: str = "",
     ) -> str:
         """Return the prompt's text, beginning-of-text token and all if the template prints one.
 
@@ -153,15 +158,18 @@ class Renderer:
         conversation (its own message) or fails on it, and for what the prompt may not ask; TOO_LARGE
         if the text would be longer than a prompt may be. `warn` is told of what was mended, and of a wish
         about thinking that this template cannot honour. `rest` is what a thread does after every millisecond or so.
+        `media` is how the model sees media, None if it sees none, which is refused at the part (`model` is its name).
+        A prompt with pictures holds the anchor once for each, in their order; INVALID_REQUEST if it cannot be so.
         """
         self._check(prompt)
+        pictured = _pictured(prompt, media, model) if media_of(prompt.turns) else None
         known = self._choose(prompt)
         if prompt.handed is not None and prompt.documents is None and known.facts.takes_documents:
             prompt = documents_handed(prompt, prompt.handed)
         turns: Iterable[Turn] = with_ids(prompt.turns, self._call_ids)
         if rest is not None:
             turns = with_rests(turns, rest)
-        messages = to_messages(turns, known.facts, warn)
+        messages = to_messages(turns, known.facts, warn, media)
         if prompt.systems_stay and not known.facts.later_systems:
             messages = later_systems_as_reminders(messages)
         tools = to_tools(prompt.tools, known.facts)
@@ -180,14 +188,17 @@ class Renderer:
             "strftime_now": Today(now),
         }
         if prompt.continue_final_message:
-            messages[-1] = _open_ended(messages[-1], known.facts)
+            messages[-1] = open_ended(messages[-1], known.facts)
         try:
-            text = _render(known, messages, variables, _given(tools), rest)
+            mended = pictured is None or pictured.mendable
+            text = _render(known, messages, variables, _given(tools), rest, mended=mended)
         except TemplateError as failure:
             raise _error(failure, prompt, known) from failure
+        if pictured is not None:
+            pictured.check(text)
         if not thinking.unheeded:  # what must be said each time
             self._learn(prompt, known, messages, variables, text)
-        return _cut(text, prompt) if prompt.continue_final_message else text
+        return cut_open(text, prompt.where) if prompt.continue_final_message else text
 
     def _learn(
         self,
@@ -322,6 +333,12 @@ def renderer_of(
     )
 
 
+def _pictured(prompt: ChatPrompt, media: "MediaForms | None", model: str) -> "PicturedPrompt":
+    from smg_node.prompts.media_forms import PicturedPrompt
+
+    return PicturedPrompt(prompt, media, model)
+
+
 def _choice(prompt: ChatPrompt) -> dict[str, str]:
     """Return the `tool_choice` variable, which few templates print; nothing for `auto`."""
     mode = prompt.choice.mode
@@ -344,47 +361,23 @@ def _render(
     variables: dict[str, Any],
     given: frozenset[int],
     rest: Callable[[], None] | None,
+    *,
+    mended: bool,
 ) -> str:
-    """Render the messages as they are; if the template refuses them, in the forms it may accept."""
+    """Render the messages as they are; if the template refuses them, in the forms it may accept, if `mended`."""
     try:
         return known.template.render({**variables, "messages": messages}, given=given, rest=rest)
     except TemplateError as failure:
         if failure.kind != "raised":
             raise
         refusal = failure
-    for form in other_forms(messages, known.facts):
+    for form in other_forms(messages, known.facts) if mended else ():
         try:
             return known.template.render({**variables, "messages": form}, given=given, rest=rest)
         except TemplateError as failure:
             if failure.kind not in ("raised", "broken"):
                 raise
     raise refusal
-
-
-def _open_ended(message: Message, facts: TemplateFacts) -> Message:
-    content = message["content"]
-    if isinstance(content, list) and content and "text" in content[-1]:
-        last = content[-1]
-        ended: Any = [*content[:-1], {**last, "text": last["text"] + _GOES_ON}]
-    elif isinstance(content, list) or facts.content == "parts":
-        ended = [*(content or []), {"type": "text", "text": _GOES_ON}]
-    else:
-        ended = (content or "") + _GOES_ON
-    return {**message, "content": ended}
-
-
-def _cut(text: str, prompt: ChatPrompt) -> str:
-    """Return `text` up to where the last message goes on."""
-    word = _GOES_ON.rstrip()
-    at = text.rfind(word)
-    if at < 0:
-        raise invalid(
-            "the chat template does not print the last message, so it cannot be continued",
-            prompt.where,
-        )
-    if text.startswith(_GOES_ON, at):
-        return text[:at]
-    return text[:at].rstrip()
 
 
 def _error(failure: TemplateError, prompt: ChatPrompt, known: _Known) -> SmgError:

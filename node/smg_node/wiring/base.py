@@ -48,6 +48,8 @@ class Base:
     post: ShadowPost
     state_cache: LazyStateCache
     approvals: LazyApprovals
+    ending: AsyncExitStack
+    """Takes down what is built later, before everything that was built earlier."""
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -97,6 +99,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         post=ShadowPost(),
         state_cache=state_cache,
         approvals=approvals,
+        ending=stack,
     )
 
 

@@ -29,6 +29,7 @@ from smg_node.wiring.fleet_parts import (
     listen_options,
     retry_options,
 )
+from smg_node.wiring.media_parts import LazyMedia
 
 if TYPE_CHECKING:
     from smg_node.pipeline.tool_loop.loop_parts import LoopParts
@@ -48,6 +49,8 @@ class Pipeline:
     embedder: Embedder
     loops: "Callable[[], LoopParts]"
     """Returns what runs tools of this side, built at its first call."""
+    media: LazyMedia
+    """What takes pictures in."""
 
 
 def follow_serving(
@@ -82,6 +85,7 @@ def follow_serving(
     serving = ("http", "auth", "stream", "engine", "limits", "drain", "queue", "messages")
     live.watch(serving, surface)
     live.watch(("limits",), lambda now: pipeline.preparer.retune(prepare_limits(now)))
+    live.watch(("media",), pipeline.media.retune)
     live.watch(("routing", "models", "queue", "overload"), placing)
     live.watch(("retry",), lambda now: pipeline.retries.retune(retry_options(now)))
     live.watch(

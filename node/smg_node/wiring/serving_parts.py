@@ -29,7 +29,7 @@ from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.registry import Dialects
 from smg_node.dialects.thought_seals import ThoughtSeals, Vault
 from smg_node.engines.engine import Engine
-from smg_node.engines.engine_options import EngineOptions
+from smg_node.engines.engine_options import EngineOptions, SharedMemoryOpener
 from smg_node.engines.transport.tls_trust import Trust
 from smg_node.fleet.fleet import Fleet, OpenEngine
 from smg_node.fleet.models.model_registry import ModelParts
@@ -75,6 +75,7 @@ from smg_node.wiring.live_updates import (
     prepare_limits,
 )
 from smg_node.wiring.mcp_parts import offered_servers
+from smg_node.wiring.media_parts import LazyMedia
 from smg_node.wiring.tool_loops import Pool, loop_parts
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def engine_options(settings: Settings) -> EngineOptions:
         stall_s=knobs.stall_s,
         ping_interval_s=knobs.ping_interval_s,
         message_max_bytes=knobs.message_max_bytes,
+        media_message_max_bytes=knobs.media_message_max_bytes,
+        open_memory=SharedMemoryOpener() if knobs.tensor_transport == "auto" else None,
         bundle_max_bytes=settings.tokens.bundle_max_bytes,
         trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
     )
@@ -331,7 +334,9 @@ def _build_pipeline(
         retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
     )
     watch_placing(base.meters, placer, retries)
-    preparer = Preparer(clock=base.clock, threads=base.threads, limits=prepare_limits(settings))
+    media = LazyMedia(settings, base, fleet)
+    limits = prepare_limits(settings)
+    preparer = Preparer(clock=base.clock, threads=base.threads, limits=limits, media=media)
     engines = GenerationParts(
         placer=placer,
         preparer=preparer,
@@ -362,9 +367,9 @@ def _build_pipeline(
     relays, embedder = Relays(calls), Embedder(calls, preparer)
     generator = Generator(engines)
     pool = Pool(relays, embedder, preparer)
-    loops = loop_parts(lambda: live.effective, base, journal, counting, tool_servers, pool)
+    loops = loop_parts(lambda: live.effective, base, journal, counting, tool_servers, pool, media)
     return Pipeline(
-        policies, placer, retries, preparer, journal, generator, relays, embedder, loops
+        policies, placer, retries, preparer, journal, generator, relays, embedder, loops, media
     )
 
 

@@ -13,6 +13,7 @@ from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.wiring.base import Base
+from smg_node.wiring.media_parts import LazyMedia, LazyPictures
 
 if TYPE_CHECKING:
     from smg_node.mcp.tool_servers import ToolServers
@@ -45,6 +46,7 @@ def loop_parts(
     on_outcome: Callable[[Outcome], None],
     servers: "Callable[[], ToolServers | None]",
     pool: Pool,
+    media: LazyMedia,
 ) -> "Callable[[], LoopParts]":
     """Return the function that returns the parts of loops, built at its first call.
 
@@ -78,6 +80,7 @@ def loop_parts(
             approvals=base.approvals,
             tokens=ToolTokens(pool.tokens),
             on_outcome=on_outcome,
+            pictures=LazyPictures(media),
             on_run=journal.ran,
         )
 

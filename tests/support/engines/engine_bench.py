@@ -82,9 +82,13 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    contract: Contract = Contract.VLLM, options: EngineOptions | None = None
+    contract: Contract = Contract.VLLM,
+    options: EngineOptions | None = None,
+    *,
+    takes_bytes: int | None = None,
 ) -> AsyncIterator[Bench]:
-    async with EngineServer() as server:
+    taken = [] if takes_bytes is None else [("grpc.max_receive_message_length", takes_bytes)]
+    async with EngineServer(options=taken) as server:
         made = Bench(contract, server)
         abort = made.pb.AbortResponse().SerializeToString()
         server.unary[made.path("Abort")] = lambda _: abort

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -24,14 +24,16 @@ from smg_node.core.ids import IdSource
 from smg_node.core.request_context import RequestContext
 from smg_node.fleet.fleet import Fleet, FleetOptions
 from smg_node.pipeline.generation.generator import GenerationParts, GenerationRun, Generator
+from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer, PlacerOptions
 from smg_node.pipeline.prompt.preparation import Preparer
+from smg_node.prompts.renderer import Renderer
 from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.retry_budget import RetryBudgets, RetryOptions
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import FakeEngine
-from support.fleet.fleet_builder import FAST, fleet_of, running
+from support.fleet.fleet_builder import FAST, fleet_of, no_renderer, running
 
 HI: tuple[Prompt, ...] = (TextPrompt("hi", add_special_tokens=False),)
 
@@ -125,9 +127,12 @@ async def bench_of(
     options: FleetOptions = FAST,
     placing: PlacerOptions = ROUND_ROBIN,
     admission: Admission | None = None,
+    renderer: Callable[..., Renderer] = no_renderer,
+    media: Callable[[Fleet], MediaIntake] | None = None,
 ) -> AsyncIterator[Bench]:
     """Run a generator over these engines."""
-    async with running(fleet_of(engines, folder, options=options), sorted(engines)) as fleet:
+    built = fleet_of(engines, folder, options=options, renderer=renderer)
+    async with running(built, sorted(engines)) as fleet:
         async with asyncio.timeout(10):
             while not all(worker.routable for worker in fleet.workers()):  # noqa: ASYNC110 - from outside
                 await asyncio.sleep(0.005)
@@ -141,9 +146,13 @@ async def bench_of(
             rng=rng,
         )
         with ThreadPoolExecutor(1) as threads:
+            intake = None if media is None else media(fleet)
+            preparer = Preparer(
+                clock=clock, threads=threads, media=None if intake is None else lambda: intake
+            )
             parts = GenerationParts(
                 placer=placer,
-                preparer=Preparer(clock=clock, threads=threads),
+                preparer=preparer,
                 ids=IdSource(clock, rng),
                 clock=clock,
                 rng=rng,

@@ -61,6 +61,7 @@ def fleet_of(
     load: Callable[[TokenizerBundle], LoadedTokenizer] = bytewise,
     at_once: bool = True,
     resolve: Resolve = unresolved,
+    renderer: Callable[..., Renderer] = no_renderer,
 ) -> Fleet:
     """Return a fleet in which `grpc://NAME:1` is reached through `engines[NAME]`, or as `open_really` does.
 
@@ -78,7 +79,7 @@ def fleet_of(
         load=load,
         encoder=CachedEncoder,
         faster=faster,
-        renderer=no_renderer,
+        renderer=renderer,
         recognition=lambda name, bundle, tokenizer, template: Recognition(clues or Clues((name,))),
         at_once=at_once,
     )

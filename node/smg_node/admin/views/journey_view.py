@@ -80,7 +80,18 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("tokens", _tokens(journey)),
         ("calls", _calls(journey)),
         *(("billed", _bill(one)) for one in journey.get("bills", ())),
+        *(("picture", _picture(one)) for one in journey.get("pictures", ())),
     ]
+
+
+def _picture(seen: Mapping[str, Any]) -> str:
+    sent = f"as {seen['way']} to {seen['worker']}"
+    if not seen["family"]:
+        return printable(f"{sent}, which knows how it is made")
+    size, digest = f"{seen['width']} x {seen['height']}", seen["digest"][:12]
+    return printable(
+        f"{size}, {seen['tokens']} tokens by the rules of {seen['family']}, {digest}…, {sent}"
+    )
 
 
 def _bill(bill: Mapping[str, Any]) -> str:

@@ -18,8 +18,8 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.cluster_metrics import ClusterNumbers, NodeNumbers, NumberRow
 from smg_node.http.ports.node import Health, MemberRow
 from smg_node.telemetry.metrics.cluster_metrics import KNOWN
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.meters import Meters
+from smg_node.telemetry.metrics.metric import Metric
 
 NUMBERS: Final = "node.numbers"
 ASK_S: Final = 2.0

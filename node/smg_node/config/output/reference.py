@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from smg_node.config.schema.knob import ANY_NAME, Group, Knob, Schema
-from smg_node.config.schema.live_settings import LIVE
+from smg_node.config.schema.live_keys import LIVE
 from smg_node.config.settings import Settings
 from smg_node.config.sources.command_line import ACTIONS, CONFIG_FLAG
 

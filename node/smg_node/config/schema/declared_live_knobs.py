@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from smg_node.config.schema.knob import ANY_NAME, Knob, Schema
-from smg_node.config.schema.live_settings import LIVE, MODELS, NEEDS, LiveKnob
+from smg_node.config.schema.live_keys import LIVE
+from smg_node.config.schema.live_settings import MODELS, NEEDS, LiveKnob
 
 
 def live_knobs(root: type[BaseModel]) -> tuple[LiveKnob, ...]:

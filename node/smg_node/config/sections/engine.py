@@ -83,4 +83,16 @@ class EngineCalls(Section):
         high=2_147_483_647,
         why="a tokenizer chunk needs 64 KiB; gRPC counts message bytes in 31 bits",
     )
+    tensor_transport: Literal["auto", "inline"] = choice(
+        "auto",
+        "How the tensors of pictures reach engines: `auto` through shared memory where an engine has the same /dev/shm"
+        " and in the message otherwise, `inline` always in the message.",
+    )
+    media_message_max_bytes: int = number(
+        268_435_456,
+        "Largest request to an engine that has pictures in it.",
+        low=65_536,
+        high=2_147_483_647,
+        why="a thumbnail's tensor needs 64 KiB; gRPC counts message bytes in 31 bits",
+    )
     tls: EngineTls = Field(default_factory=EngineTls)

@@ -183,7 +183,7 @@ class Finish(msgspec.Struct, frozen=True, gc=False):
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """What the generation cost, in tokens; prompts are counted once whatever `n` is.
 
-    Cached and written tokens are parts of the prompt's. `cache_write_tokens` were written into a vendor's cache,
+    Cached and written tokens, and those of pictures, are parts of the prompt's. `cache_write_tokens` were written into a vendor's cache,
     `cache_write_long_tokens` of them for an hour. `service_tier` is the vendor's name of what was served, "" where it
     says none, `server_tools` how often it used which of its own tools. `cost_pico` is its own bill for the call, in
     millionths of a millionth of a dollar; None where it says none, as nearly all do.
@@ -198,6 +198,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     service_tier: str = ""
     server_tools: tuple[tuple[str, int], ...] = ()
     cost_pico: int | None = None
+    image_tokens: int = 0
 
 
 class End(msgspec.Struct, frozen=True, gc=False):

@@ -8,10 +8,10 @@ changed by `msgspec.structs.replace` in as little. None of them can be part of a
 """
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -28,11 +28,14 @@ TokenIds: TypeAlias = "array[int]"
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool", "function"]
 MediaKind: TypeAlias = Literal["image", "video", "audio", "file"]
-MediaDetail: TypeAlias = Literal["", "auto", "low", "high"]
+MediaDetail: TypeAlias = Literal["", "auto", "low", "high", "original"]
 ConstraintKind: TypeAlias = Literal[
     "json_object", "json_schema", "regex", "ebnf", "structural_tag", "choice"
 ]
 GrammarStart: TypeAlias = Literal["engine", "first_token", "after_thought"]
+
+DETAILS: Final[tuple[MediaDetail, ...]] = get_args(MediaDetail)[1:]
+"""What a client may say of a picture's detail. Only `low` bounds its size, all others leave it to the model."""
 
 _NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
 
@@ -107,6 +110,17 @@ class Turn(msgspec.Struct, frozen=True, gc=False):
     extra: Mapping[str, Any] = _NOTHING
     references: tuple[str, ...] = ()
     blocks: tuple[TurnBlock, ...] = ()
+
+
+def media_of(turns: Iterable[Turn]) -> list[MediaPart]:
+    """Return the pictures, clips and files of some turns, in their order."""
+    return [
+        part
+        for turn in turns
+        if type(turn.content) is tuple
+        for part in turn.content
+        if type(part) is MediaPart
+    ]
 
 
 def blocks_of(turn: Turn) -> tuple[TurnBlock, ...]:

@@ -207,6 +207,7 @@ class RunResult(msgspec.Struct, frozen=True):
     `pattern`), `sources` what was found, `outputs` what code printed or drew. `found` are tools that a search found,
     each under the name by which the model calls it, and `found_at` the labels of their servers, "" for the client's.
     `cut`: the client left or the node stopped before it was over. `duration_ms` is the time of the call.
+    `pictures` are data URLs of what the model is shown beside the text.
     """
 
     text: str
@@ -219,3 +220,4 @@ class RunResult(msgspec.Struct, frozen=True):
     found_at: tuple[str, ...] = ()
     cut: bool = False
     duration_ms: int = 0
+    pictures: tuple[str, ...] = ()

@@ -1,15 +1,28 @@
 """Content parts of a message: reads a string, or parts of text and media."""
 
-from typing import Final
+from typing import Final, cast
 
-from smg_node.core.generation.request import MediaKind, MediaPart, Part, TextPart
+from smg_node.core.generation.request import (
+    DETAILS,
+    MediaDetail,
+    MediaKind,
+    MediaPart,
+    Part,
+    TextPart,
+)
 from smg_node.core.json_cursor import Cursor, kind_of
 from smg_node.dialects.openai.part_limits import PartCounter
 
 _KINDS: Final = (
     "text", "image_url", "video_url", "audio_url", "input_audio", "file", "refusal",
 )  # fmt: skip
-_KEYS: Final = {kind: frozenset({"type", kind}) for kind in _KINDS}
+_UUID: Final = "uuid"
+_KEYS: Final = {
+    kind: frozenset({"type", kind, _UUID} if kind == "image_url" else {"type", kind})
+    for kind in _KINDS
+}
+_UUID_MAX: Final = 256
+_DETAIL: Final = "detail"
 _URL_KEYS: Final = frozenset({"url", "detail"})
 _AUDIO_KEYS: Final = frozenset({"format", "data"})
 _FILE_KEYS: Final = frozenset({"file_id", "filename", "file_data"})
@@ -66,12 +79,16 @@ def _read_part(part: Cursor, role: str, shelf: PartCounter) -> Part | None:
 
 def _read_media(part: Cursor, kind: str, shelf: PartCounter) -> MediaPart | None:
     media: MediaKind
+    detail = uuid = ""
     if kind == "input_audio":
         media, source = "audio", _audio_source(part)
     elif kind == "file":
         media, source = "file", _file_source(part)
     else:
         media, source = _URL_KINDS[kind], _url_source(part, kind)
+        if media == "image":
+            detail = _detail(part)
+            uuid = part.text(_UUID, characters_max=_UUID_MAX) or ""
     if source is None:
         return None
     shelf.media[media] = shelf.media.get(media, 0) + 1
@@ -79,7 +96,18 @@ def _read_media(part: Cursor, kind: str, shelf: PartCounter) -> MediaPart | None
     if shelf.media[media] > limit:
         part.problem("", f"a request may have at most {limit} parts of kind {media}")
         return None
-    return MediaPart(media, source, part.path(kind))
+    if not detail and not uuid:
+        return MediaPart(media, source, part.path(kind))
+    return MediaPart(media, source, part.path(kind), cast(MediaDetail, detail), uuid)
+
+
+def _detail(part: Cursor) -> str:
+    """Return how closely to look, "" where nothing is said."""
+    place = part.values.get("image_url")
+    if type(place) is not dict or place.get(_DETAIL) is None:
+        return ""
+    found = part.object("image_url")
+    return "" if found is None else found.word(_DETAIL, DETAILS) or ""
 
 
 def _url_source(part: Cursor, kind: str) -> str | None:
@@ -90,9 +118,9 @@ def _url_source(part: Cursor, kind: str) -> str | None:
     if place is None:
         return None
     place.only(_URL_KEYS)
-    if place.text("detail") not in (None, "auto"):
-        # How closely to look is for the engine to say.
-        place.ignore("detail")
+    if kind != "image_url" and place.text(_DETAIL) not in (None, "auto"):
+        # Only pictures have sizes that it could mean.
+        place.ignore(_DETAIL)
     return place.text("url", required=True, characters_min=1)
 
 

@@ -291,7 +291,7 @@ class ChatPresenter:
 def is_bare(block: BlockEnd, usage: Usage) -> bool:
     """Whether an answer is a text, and nothing that its usual form has no place for."""
     plain = block.kind == "text" and not (block.opaque or block.annotations)
-    return plain and not usage.cache_write_tokens
+    return plain and not (usage.cache_write_tokens or usage.image_tokens)
 
 
 # By type, in one step: a match over classes takes 0.4 us.

@@ -164,7 +164,10 @@ def _part(part: Part) -> dict[str, Any]:
     match part.kind:
         case "image" | "video":
             kind = f"{part.kind}_url"
-            return {"type": kind, kind: {"url": part.source}}
+            address = {"url": part.source}
+            if part.detail in ("low", "high"):
+                address["detail"] = part.detail
+            return {"type": kind, kind: address}
         case "audio":
             return _audio(part)
         case "file":

@@ -96,6 +96,8 @@ def usage_object(usage: Usage) -> dict[str, Any]:
     details = {"cached_tokens": usage.cached_tokens}
     if usage.cache_write_tokens:
         details["cache_write_tokens"] = usage.cache_write_tokens
+    if usage.image_tokens:
+        details["image_tokens"] = usage.image_tokens
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,

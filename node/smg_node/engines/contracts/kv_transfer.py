@@ -68,6 +68,20 @@ def checked(transfer: str) -> str:
     return transfer
 
 
+def is_fetched(transfer: str) -> bool:
+    """Whether these parameters tell an engine to fetch what another one worked off, so that it works nothing off."""
+    if not transfer:
+        return False
+    try:
+        return msgspec.json.decode(transfer, type=_Told).do_remote_prefill is True
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+
+
+class _Told(msgspec.Struct):
+    do_remote_prefill: object = None
+
+
 def _broken(why: str) -> SmgError:
     return SmgError(ErrorKind.UPSTREAM_FAILED, why, code="upstream_transfer")
 

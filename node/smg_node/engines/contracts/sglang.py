@@ -11,8 +11,9 @@ fetched; the decode engine gives no log probabilities of the prompt. Both go to 
 leaves when it is divided by the ranks of the prefill engine. The Python servicer drops `data_parallel_rank`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from smg_grpc_proto.generated import sglang_scheduler_pb2 as pb
 
@@ -35,16 +36,19 @@ from smg_node.engines.contracts.pairing_rules import (
     scheduler_role,
 )
 from smg_node.engines.contracts.request_template import Splice
-from smg_node.engines.contracts.wire import Message, embedded, parsed
+from smg_node.engines.contracts.wire import NOWHERE, Message, Places, embedded, parsed
 from smg_node.engines.engine import (
     Abilities,
     Contract,
     Embedded,
     EmbedRequest,
     EngineRequest,
+    MediaCard,
     ModelCard,
 )
 from smg_node.engines.load import Load
+from smg_node.engines.transport.message_pieces import MessagePieces
+from smg_node.media.engine_media import Tensor
 from smg_node.native.stream_messages import ChunkReader, EndReader
 
 
@@ -86,6 +90,22 @@ class SglangWire:
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
         return self._splice.written(request, bias_width)
+
+    def generate_media(
+        self, request: EngineRequest, *, bias_width: int | None, places: Places = NOWHERE
+    ) -> MessagePieces:
+        """See `MediaWire`."""
+        # Here and below: a node that sees no picture loads none of it.
+        from smg_node.engines.contracts.media.fields import with_fields
+        from smg_node.engines.contracts.media.sglang_fields import sglang_fields
+
+        assert request.media is not None
+        text = self._splice.written(request, bias_width)
+        return with_fields(text, sglang_fields(request.media))
+
+    def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
+        """See `MediaWire`."""
+        return {}
 
     def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
         """Return the request as protobuf has it."""
@@ -193,6 +213,7 @@ class SglangWire:
             instance=drawn_instance(
                 process.start_time, arguments.get("random_seed", arguments.get("seed"))
             ),
+            media=_media(about, arguments),
             ranks=scheduler_ranks(arguments),
         )
 
@@ -208,3 +229,11 @@ class SglangWire:
     def loads(self, data: bytes) -> Sequence[Load]:
         """See `Wire`."""
         return scheduler_loads(parsed(pb.GetLoadsResponse, data).loads)
+
+
+def _media(about: Any, arguments: Mapping[str, object]) -> MediaCard | None:
+    if not about.supports_vision:
+        return None
+    from smg_node.engines.contracts.media.cards import sglang_media
+
+    return sglang_media(arguments)

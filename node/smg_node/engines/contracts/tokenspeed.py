@@ -6,8 +6,8 @@ stop id is trimmed from the answer unless `no_stop_trim`, which is always sent: 
 complete here. The first chunk may be empty; an abort ends the call with an error.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from smg_grpc_proto.generated import tokenspeed_scheduler_pb2 as pb
 
@@ -31,9 +31,11 @@ from smg_node.engines.contracts.pairing_rules import (
 )
 from smg_node.engines.contracts.request_template import Splice
 from smg_node.engines.contracts.sampling_rules import SEED_64_BITS
-from smg_node.engines.contracts.wire import Message, parsed
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, ModelCard
+from smg_node.engines.contracts.wire import NOWHERE, Message, Places, parsed
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, MediaCard, ModelCard
 from smg_node.engines.load import Load
+from smg_node.engines.transport.message_pieces import MessagePieces
+from smg_node.media.engine_media import Tensor
 from smg_node.native.stream_messages import ChunkReader, EndReader
 
 ROOM_BITS: Final = 63
@@ -77,6 +79,24 @@ class TokenspeedWire:
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
         return self._splice.written(request, bias_width)
+
+    def generate_media(
+        self, request: EngineRequest, *, bias_width: int | None, places: Places = NOWHERE
+    ) -> MessagePieces:
+        """See `MediaWire`."""
+        # Here and below: a node that sees no picture loads none of it.
+        from smg_node.engines.contracts.media.fields import with_fields
+        from smg_node.engines.contracts.media.tokenspeed_fields import tokenspeed_fields
+
+        assert request.media is not None
+        text = self._splice.written(request, bias_width)
+        return with_fields(text, tokenspeed_fields(request.media, places))
+
+    def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
+        """See `MediaWire`."""
+        from smg_node.engines.contracts.media.tokenspeed_fields import tokenspeed_shareable
+
+        return tokenspeed_shareable(request.media)
 
     def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
         """Return the request as protobuf has it."""
@@ -168,6 +188,7 @@ class TokenspeedWire:
             instance=drawn_instance(
                 process.start_time, arguments.get("random_seed", arguments.get("seed"))
             ),
+            media=_media(about, process),
             ranks=scheduler_ranks(arguments),
         )
 
@@ -183,3 +204,11 @@ class TokenspeedWire:
     def loads(self, data: bytes) -> Sequence[Load]:
         """See `Wire`."""
         return scheduler_loads(parsed(pb.GetLoadsResponse, data).loads)
+
+
+def _media(about: Any, process: Any) -> MediaCard | None:
+    if not (about.supports_vision or about.supports_multimodal):
+        return None
+    from smg_node.engines.contracts.media.cards import tokenspeed_media
+
+    return tokenspeed_media(about, plain(process.scheduler_info))

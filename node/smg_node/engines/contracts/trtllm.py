@@ -11,7 +11,7 @@ leaves has no field in an answer, so that no pair can be made over this contract
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from smg_grpc_proto.generated import trtllm_service_pb2 as pb
 
@@ -24,10 +24,15 @@ from smg_node.engines.contracts.grammar_mapping import choices_pattern
 from smg_node.engines.contracts.pairing_rules import assert_alone
 from smg_node.engines.contracts.request_template import Splice
 from smg_node.engines.contracts.sampling_rules import SEED_64_BITS, known_logprob
-from smg_node.engines.contracts.wire import Message, no_loads, parsed
-from smg_node.engines.engine import Abilities, Contract, EngineRequest, ModelCard
+from smg_node.engines.contracts.wire import NOWHERE, Message, Places, no_loads, parsed
+from smg_node.engines.engine import Abilities, Contract, EngineRequest, MediaCard, ModelCard
 from smg_node.engines.load import Load
+from smg_node.engines.transport.message_pieces import MessagePieces
+from smg_node.media.engine_media import Tensor
 from smg_node.native.stream_messages import ChunkReader, EndReader
+
+_FILES: Final = MediaCard(ways=frozenset({"encoded"}))
+"""Whether its model sees pictures has no field; its config.json tells."""
 
 
 class TrtllmWire:
@@ -63,6 +68,22 @@ class TrtllmWire:
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
         return self._splice.written(request, bias_width)
+
+    def generate_media(
+        self, request: EngineRequest, *, bias_width: int | None, places: Places = NOWHERE
+    ) -> MessagePieces:
+        """See `MediaWire`."""
+        # Here and below: a node that sees no picture loads none of it.
+        from smg_node.engines.contracts.media.fields import with_fields
+        from smg_node.engines.contracts.media.trtllm_fields import trtllm_fields
+
+        assert request.media is not None
+        text = self._splice.written(request, bias_width)
+        return with_fields(text, trtllm_fields(request.media))
+
+    def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
+        """See `MediaWire`."""
+        return {}
 
     def _message(self, request: EngineRequest, bias_width: int | None) -> pb.GenerateRequest:
         """Return the request as protobuf has it."""
@@ -145,6 +166,7 @@ class TrtllmWire:
             server_version=process.version,
             server=flattened(declared_fields(process)),
             running_max=positive(about.max_batch_size),
+            media=_FILES,
         )
 
     def bias_width(self, model: bytes) -> int | None:

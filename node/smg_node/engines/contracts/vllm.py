@@ -10,7 +10,7 @@ In a pair the decode engine draws the first token itself, and fetches nothing if
 wanted. What the prefill engine says to it comes in `complete`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from smg_node.engines.contracts.engine_metadata import (
     positive,
 )
 from smg_node.engines.contracts.grammar_mapping import choices_of
+from smg_node.engines.contracts.kv_transfer import is_fetched
 from smg_node.engines.contracts.load_reports import scheduler_loads
 from smg_node.engines.contracts.pairing_rules import (
     believable_ranks,
@@ -34,16 +35,19 @@ from smg_node.engines.contracts.pairing_rules import (
 )
 from smg_node.engines.contracts.request_template import Splice
 from smg_node.engines.contracts.sampling_rules import folded_seed
-from smg_node.engines.contracts.wire import Message, embedded, parsed
+from smg_node.engines.contracts.wire import NOWHERE, Message, Places, embedded, parsed
 from smg_node.engines.engine import (
     Abilities,
     Contract,
     Embedded,
     EmbedRequest,
     EngineRequest,
+    MediaCard,
     ModelCard,
 )
 from smg_node.engines.load import Load
+from smg_node.engines.transport.message_pieces import MessagePieces
+from smg_node.media.engine_media import Tensor
 from smg_node.native.stream_messages import ChunkReader, EndReader
 
 _RUST: Final = "vllm-grpc"
@@ -87,6 +91,25 @@ class VllmWire:
     def generate(self, request: EngineRequest, *, bias_width: int | None) -> bytes:
         """See `Wire`."""
         return self._splice.written(request, bias_width)
+
+    def generate_media(
+        self, request: EngineRequest, *, bias_width: int | None, places: Places = NOWHERE
+    ) -> MessagePieces:
+        """See `MediaWire`."""
+        # Here and below: a node that sees no picture loads none of it.
+        from smg_node.engines.contracts.media.fields import with_fields
+        from smg_node.engines.contracts.media.vllm_fields import vllm_fields
+
+        assert request.media is not None
+        text = self._splice.written(request, bias_width)
+        bare = is_fetched(request.transfer)
+        return with_fields(text, vllm_fields(request.media, places, bare=bare))
+
+    def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
+        """See `MediaWire`."""
+        from smg_node.engines.contracts.media.vllm_fields import vllm_shareable
+
+        return {} if is_fetched(request.transfer) else vllm_shareable(request.media)
 
     def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
         """Return the request as protobuf has it."""
@@ -180,6 +203,7 @@ class VllmWire:
             role=connector_role(process),
             pairing=connector_pairing(process),
             instance=named_instance(process.kv_engine_id),
+            media=_media(about, process),
             ranks=believable_ranks(process.data_parallel_size),
         )
 
@@ -195,6 +219,14 @@ class VllmWire:
     def loads(self, data: bytes) -> Sequence[Load]:
         """See `Wire`."""
         return scheduler_loads(parsed(pb.GetLoadsResponse, data).loads)
+
+
+def _media(about: Any, process: Any) -> MediaCard | None:
+    if not about.supports_vision:
+        return None
+    from smg_node.engines.contracts.media.cards import vllm_media
+
+    return vllm_media(process)
 
 
 def _constrain(params: Any, constraint: Constraint) -> None:

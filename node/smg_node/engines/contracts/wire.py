@@ -7,8 +7,9 @@ messages repeat earlier ids is decided in `stream_reader`.
 
 import sys
 from array import array
-from collections.abc import Sequence
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import msgspec
 from google.protobuf.message import DecodeError
@@ -25,6 +26,8 @@ from smg_node.engines.engine import (
     ModelCard,
 )
 from smg_node.engines.load import Load
+from smg_node.engines.transport.message_pieces import MessagePieces
+from smg_node.media.engine_media import Tensor
 from smg_node.native.stream_messages import ChunkReader, EndReader
 
 GENERATE: Final = "Generate"
@@ -36,6 +39,10 @@ GET_SERVER_INFO: Final = "GetServerInfo"
 GET_TOKENIZER: Final = "GetTokenizer"
 GET_LOADS: Final = "GetLoads"
 SUBSCRIBE_KV_EVENTS: Final = "SubscribeKvEvents"
+
+Places: TypeAlias = Mapping[str, str]
+"""Names of shared memory, by the keys of the tensors that lie there."""
+NOWHERE: Final[Places] = MappingProxyType({})
 
 
 class Message(msgspec.Struct, gc=False):
@@ -116,6 +123,24 @@ class EmbedWire(Protocol):
 
     def embedded(self, data: bytes) -> Embedded:
         """Return an EmbedResponse; UPSTREAM_FAILED for garbage."""
+        ...
+
+
+@runtime_checkable
+class MediaWire(Protocol):
+    """A contract whose requests may have pictures. They were checked (`media/checks`) before it is asked."""
+
+    def generate_media(
+        self, request: EngineRequest, *, bias_width: int | None, places: Places = NOWHERE
+    ) -> MessagePieces:
+        """Return the GenerateRequest of a request with pictures; the bytes of tensors stay where they are.
+
+        Those whose key is in `places` are in shared memory of that name already.
+        """
+        ...
+
+    def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
+        """Return the tensors that its engine could open in shared memory, by the keys that `places` has for them."""
         ...
 
 

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import structs
 
@@ -18,7 +18,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import Sampling
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.chunk import Chunk
-from smg_node.engines.chunk_stream import pulled
+from smg_node.engines.chunk_stream import ChunkStream, pulled
 from smg_node.engines.contracts.request_template import KINDS_MAX
 from smg_node.engines.contracts.sampling_rules import with_defaults
 from smg_node.engines.contracts.wire import (
@@ -30,7 +30,9 @@ from smg_node.engines.contracts.wire import (
     GET_SERVER_INFO,
     GET_TOKENIZER,
     HEALTH_CHECK,
+    NOWHERE,
     SUBSCRIBE_KV_EVENTS,
+    Places,
     Wire,
     embed_wire,
 )
@@ -47,6 +49,7 @@ from smg_node.engines.kv_events import CURSOR_CODE, LOST_CODE, KvBatch
 from smg_node.engines.load import Load
 from smg_node.engines.tokenizer_archive import broken, bundle_from_archive
 from smg_node.engines.transport.grpc_status import closed_here, smg_error
+from smg_node.engines.transport.message_pieces import Body
 from smg_node.engines.transport.stream_timeouts import Limit, Watches, too_late
 from smg_node.engines.transport.transport import (
     MessageStream,
@@ -54,6 +57,9 @@ from smg_node.engines.transport.transport import (
     Transport,
     TransportError,
 )
+
+if TYPE_CHECKING:
+    from smg_node.engines.grpc.media_call import MediaCalls
 
 ABORT_TIMEOUT_S: Final = 5.0
 DEADLINE_SLACK_S: Final = 0.1
@@ -88,6 +94,7 @@ class RemoteEngine:
         self._filled: dict[int, tuple[Sampling, Sampling]] = {}
         """Ways to draw as they were asked for, and with `_defaults`; the former is held, so that it stays itself."""
         self._bias_width: int | None = None
+        self._media: MediaCalls | None = None
         self._reasons_logged: set[str] = set()
         self._closed = False
 
@@ -132,6 +139,8 @@ class RemoteEngine:
         self._filled.clear()
         self.abilities = card.abilities or self._wire.abilities
         self._bias_width = self._wire.bias_width(model)
+        if card.media is not None or self._media is not None:
+            await self._pictures().meet(card.media)
         return card
 
     async def tokenizer(self, timeout_s: float) -> TokenizerBundle:
@@ -185,10 +194,11 @@ class RemoteEngine:
         """Stream the answer; see `Engine.generate`."""
         return pulled(lambda: self.call(request))
 
-    def call(self, request: EngineRequest) -> RemoteCall:
-        """Begin a call; see `Engine.call`."""
+    def call(self, request: EngineRequest) -> ChunkStream:
+        """Begin a call; see `Engine.call`. One whose tensors go through shared memory begins when it is read."""
         reader = StreamReader.of(request.sampling, self._wire)
-        return self._begin(request, reader, self._options.stall_s if request.stream else None)
+        stall_s = self._options.stall_s if request.stream else None
+        return self._start_call(request, reader, stall_s)
 
     async def prefill(self, request: EngineRequest) -> Prefilled:
         """Work a prompt off for another engine; see `Engine.prefill`.
@@ -198,7 +208,7 @@ class RemoteEngine:
         assert request.stream, "only a stream shows that the engine lives"
         assert request.sampling.n == 1, "blocks are kept for one answer"
         reader = HandoverReader.of(request.sampling, self._wire)
-        call = self._begin(request, reader, None)
+        call = self._start_call(request, reader, None)
         try:
             await call.pour(lambda _chunks: True)
         finally:
@@ -258,8 +268,31 @@ class RemoteEngine:
         except TransportError as error:
             self._raise(error)
 
-    def _begin(
+    def _pictures(self) -> "MediaCalls":
+        if self._media is None:
+            # With the first engine that takes pictures: a node that sees none loads none of it.
+            from smg_node.engines.grpc.media_call import MediaCalls
+
+            self._media = MediaCalls(self._wire, self._options, self.target)
+        return self._media
+
+    def _start_call(
         self, request: EngineRequest, reader: StreamReader, stall_s: float | None
+    ) -> ChunkStream:
+        if request.media is None:
+            return self._begin(request, reader, stall_s)
+
+        def begin(request: EngineRequest, places: Places) -> RemoteCall:
+            return self._begin(request, reader, stall_s, places)
+
+        return self._pictures().call(request, begin, reader.plain)
+
+    def _begin(
+        self,
+        request: EngineRequest,
+        reader: StreamReader,
+        stall_s: float | None,
+        places: Places = NOWHERE,
     ) -> RemoteCall:
         if self._closed:
             raise closed_here()
@@ -268,7 +301,10 @@ class RemoteEngine:
         watches = self._watches
         if self._defaults:
             request = self._with_defaults(request)
-        data = self._wire.generate(request, bias_width=self._bias_width)
+        if request.media is None:
+            data: Body = self._wire.generate(request, bias_width=self._bias_width)
+        else:
+            data = self._pictures().body(request, self._bias_width, places)
         if watches is None:
             self._watches = watches = Watches(asyncio.get_running_loop())
         try:

@@ -8,6 +8,7 @@ such words end up in logs and in what an operator is shown.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from smg_node.engines.transport.message_pieces import Body
 from smg_node.engines.transport.transport import MessageStream, Take, Transport, TransportError
 
 API_KEY_MAX_CHARACTERS: Final = 4096
@@ -43,7 +44,7 @@ class AuthorizedTransport:
     async def unary(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -60,7 +61,7 @@ class AuthorizedTransport:
     def stream(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -74,7 +75,7 @@ class AuthorizedTransport:
     def notify(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,

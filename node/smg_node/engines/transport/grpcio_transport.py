@@ -15,12 +15,14 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
+from smg_node.engines.transport.message_pieces import Body, MessagePieces
 from smg_node.engines.transport.transport import (
     MessageStream,
     StatusCode,
     Take,
     TransportError,
     TransportOptions,
+    check_size,
     metadata_of,
 )
 
@@ -44,7 +46,7 @@ class GrpcioTransport:
             "one connection per stream loses, and so does one for all"
         )
         self.target = target
-        self._message_max_bytes = options.message_max_bytes
+        self._options = options
         self._channels = [_channel(target, options) for _ in range(options.connections)]
         self._next = 0
         self._methods: dict[tuple[int, str, bool], Any] = {}
@@ -55,17 +57,17 @@ class GrpcioTransport:
     async def unary(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
         work: bool = False,
     ) -> bytes:
         """See `Transport`; the library keeps one line, so `work` and questions wait alike."""
-        self._check(request)
+        data = self._checked(request)
         try:
             answer: bytes = await self._callable(method, streamed=False)(
-                request, timeout=timeout_s, metadata=tuple(metadata_of(headers))
+                data, timeout=timeout_s, metadata=tuple(metadata_of(headers))
             )
         except grpc.aio.AioRpcError as error:
             raise _translated(error) from None
@@ -78,15 +80,14 @@ class GrpcioTransport:
     def stream(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> MessageStream:
         """See `Transport`."""
-        self._check(request)
         call = self._callable(method, streamed=True)(
-            request, timeout=timeout_s, metadata=tuple(metadata_of(headers))
+            self._checked(request), timeout=timeout_s, metadata=tuple(metadata_of(headers))
         )
         stream = GrpcioStream(call)
         self._streams.add(stream)
@@ -96,7 +97,7 @@ class GrpcioTransport:
     def notify(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -104,8 +105,9 @@ class GrpcioTransport:
         """See `Transport`."""
         if self._closed or len(self._notices) >= NOTICES_MAX:
             return False
+        data = request.joined() if isinstance(request, MessagePieces) else request
         call = self._callable(method, streamed=False)(
-            request, timeout=timeout_s, metadata=tuple(metadata_of(headers))
+            data, timeout=timeout_s, metadata=tuple(metadata_of(headers))
         )
         self._notices.add(call)
         call.add_done_callback(self._notices.discard)
@@ -121,14 +123,12 @@ class GrpcioTransport:
         for channel in self._channels:
             await channel.close(None)
 
-    def _check(self, request: bytes) -> None:
+    def _checked(self, request: Body) -> bytes:
+        """Return a request in one piece, as the library wants it."""
         if self._closed:
             raise TransportError(StatusCode.CANCELLED, "the transport is closed")
-        if len(request) > self._message_max_bytes:
-            raise TransportError(
-                StatusCode.OUT_OF_RANGE,
-                f"the request has {len(request)} bytes, at most {self._message_max_bytes} are sent",
-            )
+        check_size(request, self._options)
+        return request.joined() if isinstance(request, MessagePieces) else request
 
     def _callable(self, method: str, *, streamed: bool) -> Any:
         self._next = (self._next + 1) % len(self._channels)
@@ -250,7 +250,7 @@ def channel_arguments(options: TransportOptions) -> list[tuple[str, int]]:
     """Return gRPC core's arguments for one channel. TCP_NODELAY is core's own default."""
     return [
         ("grpc.max_receive_message_length", options.message_max_bytes),
-        ("grpc.max_send_message_length", options.message_max_bytes),
+        ("grpc.max_send_message_length", max(options.message_max_bytes, options.pieces_max_bytes)),
         ("grpc.min_reconnect_backoff_ms", int(options.connect_s * 1000)),
         ("grpc.initial_reconnect_backoff_ms", _RECONNECT_FIRST_MS),
         ("grpc.max_reconnect_backoff_ms", _RECONNECT_MAX_MS),

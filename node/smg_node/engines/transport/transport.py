@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol, TypeAlias
 
+from smg_node.engines.transport.message_pieces import Body, MessagePieces
 from smg_node.engines.transport.tls_trust import Trust
 
 MESSAGE_MAX_BYTES: Final = 64 * 1024 * 1024
+PIECES_MAX_BYTES: Final = 256 * 1024 * 1024
+"""What the servers of most contracts take in one message."""
 
 
 class StatusCode(IntEnum):
@@ -54,14 +57,27 @@ class TransportError(Exception):
 class TransportOptions:
     """Options of connections. A message is refused above `message_max_bytes` in both directions.
 
-    With `trust` they are secure, and without it plain.
+    A request in pieces is refused above `pieces_max_bytes` instead. With `trust` connections are secure, and without
+    it plain.
     """
 
     connect_s: float = 5.0
     ping_interval_s: float = 30.0
     message_max_bytes: int = MESSAGE_MAX_BYTES
+    pieces_max_bytes: int = PIECES_MAX_BYTES
     connections: int = 1
     trust: Trust | None = None
+
+
+def check_size(request: Body, options: TransportOptions) -> None:
+    """Return if a request may be sent; TransportError OUT_OF_RANGE for one that is too large."""
+    pieces = isinstance(request, MessagePieces)
+    most = options.pieces_max_bytes if pieces else options.message_max_bytes
+    if len(request) > most:
+        raise TransportError(
+            StatusCode.OUT_OF_RANGE,
+            f"the request has {len(request)} bytes, at most {most} are sent",
+        )
 
 
 Take: TypeAlias = Callable[[Sequence[bytes]], bool]
@@ -118,7 +134,7 @@ class Transport(Protocol):
     async def unary(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -135,7 +151,7 @@ class Transport(Protocol):
     def stream(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -146,7 +162,7 @@ class Transport(Protocol):
     def notify(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,

@@ -17,6 +17,8 @@ class ModelSettings:
     reasoning_parser: str | None = None
     tool_parser: str | None = None
     thinking_key: str | None = None
+    media_processor: str | None = None
+    """JSON object of numbers of its image processor, over those of its files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from smg_node.fleet.models.model_files import ModelFiles
 from smg_node.fleet.models.model_log import tell_printing, tell_reading
 from smg_node.fleet.models.model_options import Labels, ModelSettings
 from smg_node.fleet.models.one_shot_thread import in_own_thread
+from smg_node.fleet.models.picture_rules import picture_rules
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel, bundle_context
 from smg_node.fleet.models.tokenizer_bundles import bundle_from_path
 from smg_node.process_memory import trim
@@ -291,6 +292,7 @@ class Models:
             bundle_context=bundle_context(bundle),
             why_no_template=reading.why_no_template,
             unread=unread,
+            pictures=picture_rules(bundle, settings.media_processor),
         )
 
     def _note(self, finding: Finding) -> None:

@@ -28,8 +28,12 @@ KNOWN_NAMES: Final = frozenset(
         "chat_template.jinja",
         "chat_template.json",
         "special_tokens_map.json",
+        "preprocessor_config.json",
+        "processor_config.json",
+        "video_preprocessor_config.json",
     }
 )
+"""What a tokenizer needs, and the image processor of a model that takes pictures."""
 FILES_MAX: Final = 64
 BUNDLES_KEPT_MAX: Final = 32
 """Older bundles leave the cache first; one is a few megabytes."""
@@ -130,8 +134,11 @@ class BundleCache:
     def _keep_files(self, bundle: TokenizerBundle) -> None:
         target = self._folder / bundle.digest
         if target.is_dir():
-            os.utime(target)
-            return
+            if _marker(target) == digest_of(dict(bundle.files)):
+                os.utime(target)
+                return
+            # Damaged, or kept by a release that left some of the archive's files out.
+            shutil.rmtree(target, ignore_errors=True)
         self._folder.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self._folder))
         try:
@@ -166,6 +173,14 @@ class BundleCache:
         folders.sort(key=lambda item: item.stat().st_mtime, reverse=True)
         for folder in folders[BUNDLES_KEPT_MAX:]:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _marker(folder: Path) -> str:
+    """Return the sum over the files that a bundle was kept with; "" where there is none."""
+    try:
+        return (folder / _SUM_NAME).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 _SUM_NAME: Final = ".sum"

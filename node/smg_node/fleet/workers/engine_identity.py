@@ -124,7 +124,7 @@ def mark_of(card: ModelCard) -> str:
 
 def lasting(card: ModelCard) -> tuple[object, ...]:
     """Return what an engine cannot change without having been started anew."""
-    return (
+    told: tuple[object, ...] = (
         card.model,
         card.model_path,
         card.vocabulary,
@@ -135,3 +135,5 @@ def lasting(card: ModelCard) -> tuple[object, ...]:
         card.pairing,
         card.ranks,
     )
+    # Nodes of an earlier release, which know nothing of pictures, say the same of all other engines.
+    return told if card.media is None or not card.media.told else (*told, card.media.told)

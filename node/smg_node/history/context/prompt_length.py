@@ -22,7 +22,7 @@ class ModelMeasure:
 
     async def count(self, prompt: Prompt) -> int:
         """Return how many tokens a prompt has."""
-        return len((await self._preparer.prompt(prompt, self._model)).ids)
+        return len((await self._preparer.counted(prompt, self._model)).ids)
 
 
 class RelayedMeasure:

@@ -22,8 +22,8 @@ from smg_node.history.store.store_health import StoreHealth
 from smg_node.history.turns.quotas import Quotas
 from smg_node.telemetry.metrics.declared import background_runs as run_metrics
 from smg_node.telemetry.metrics.declared import store as declared
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.meters import Meters
+from smg_node.telemetry.metrics.metric import Metric
 from smg_storage.records import PoolFigures
 
 _MARGIN_S: Final = 1.0

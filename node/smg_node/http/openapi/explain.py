@@ -59,6 +59,16 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         message=_TEXT,
         bills=_list("VendorBill"),
         runs=_list("ToolRun"),
+        pictures=_list("ViewedPicture"),
+    ),
+    "ViewedPicture": _object(
+        family=_TEXT,
+        width=_COUNT,
+        height=_COUNT,
+        tokens=_COUNT,
+        digest=_TEXT,
+        way={"enum": ["tensors", "references", "encoded"]},
+        worker=_TEXT,
     ),
     "ToolRun": _object(
         at_ms=_COUNT,

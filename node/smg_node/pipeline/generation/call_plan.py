@@ -4,7 +4,7 @@ Everything is checked here, before the first call is made, so that a refusal has
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -22,7 +22,8 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.parsers.constraints.output_constraint import Forced
 from smg_node.parsers.reading.parser import Parser
 from smg_node.parsers.reading.piece_writer import NewId
-from smg_node.pipeline.prompt.preparation import Prepared, check_able, fit
+from smg_node.pipeline.prompt.preparation import Prepared
+from smg_node.pipeline.prompt.prompt_fit import check_able, fit
 from smg_node.pipeline.prompt.request_bounds import (
     RequestBounds,
     SamplingBounds,
@@ -42,6 +43,10 @@ from smg_node.pipeline.stream.output_reader import (
 from smg_node.pipeline.stream.plain_choice import PlainStream, WholeStream
 from smg_node.tokens.tokenizer import Detokenizer
 
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.media.prompt_media import PromptMedia
+
 SEED_BITS: Final = 63
 
 
@@ -49,7 +54,8 @@ class Leg(msgspec.Struct, frozen=True, gc=False):
     """One engine call: `count` answers to one prompt, the first of them choice `first`.
 
     The last `done` of the ids are not prompt but answer: an earlier call broke after them, and this
-    one continues. `packed` are the ids as varints, None where they are not packed yet.
+    one continues. `packed` are the ids as varints, None where they are not packed yet. `media` are the pictures of
+    the prompt.
     """
 
     first: int
@@ -58,6 +64,7 @@ class Leg(msgspec.Struct, frozen=True, gc=False):
     sampling: Sampling
     done: int = 0
     packed: bytes | None = None
+    media: "PromptMedia | None" = None
 
 
 class Plan(msgspec.Struct):
@@ -204,6 +211,7 @@ def _planned(
         alone,
         alone if type(alone) is PlainStream else None,
         rows_due=sampling.prompt_logprobs is not None,
+        image_tokens=sum([0 if each.media is None else each.media.tokens for each in prepared]),
     )
     native_n = answers > 1 and _does_n(sampling, hold)
     legs = _legs(answering, answers, native_n=native_n)
@@ -321,12 +329,15 @@ def _legs(answering: Sequence[_Answering], answers: int, *, native_n: bool) -> l
     for number, each in enumerate(answering):
         asked, first = each.listener.asked(each.sampling), number * answers
         # Ids that were cut are others than those that were packed.
-        packed = each.prompt.packed if each.ids is each.prompt.ids else None
+        packed, media = (
+            each.prompt.packed if each.ids is each.prompt.ids else b"",
+            each.prompt.media,
+        )
         if native_n or answers == 1:
-            legs.append(Leg(first, answers, each.ids, asked, 0, packed or None))
+            legs.append(Leg(first, answers, each.ids, asked, 0, packed or None, media))
         else:
             legs += [
-                Leg(first + one, 1, each.ids, _one_of(asked, one), 0, packed or None)
+                Leg(first + one, 1, each.ids, _one_of(asked, one), 0, packed or None, media)
                 for one in range(answers)
             ]
     return legs

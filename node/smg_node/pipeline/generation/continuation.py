@@ -77,6 +77,7 @@ def _rest(leg: Leg, at: int, new: TokenIds, tokenizer: Tokenizer, prompt_max: in
         ids=ids,
         sampling=_sampling(leg.sampling, at, new, tokenizer),
         done=leg.done + len(new),
+        media=leg.media,
     )
 
 

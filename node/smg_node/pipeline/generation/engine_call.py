@@ -6,7 +6,7 @@ it, all the way to the client; the task is woken only at the end, and for backpr
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +24,10 @@ from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts
 from smg_node.pipeline.stream.generation_stream import GenerationStream
 from smg_node.pipeline.stream.plain_choice import WholeStream
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.media.prompt_media import Handed
 
 _PLAIN_ENDS: Final = ("stop", "length")
 """Ends of which there is nothing more to say."""
@@ -64,7 +68,11 @@ class Call(msgspec.Struct, eq=False):
         """
         ground, hold, story = self._ground, self.hold, self._story
         leg, alone, telling = self._leg, story.alone, ground.telling
-        stream = hold.call(self._request(trace_headers))
+        handed = None
+        if leg.media is not None:
+            handed = await leg.media.handed(hold.seeing, leg.ids, leg.done)
+            leg.media.sent(handed)
+        stream = hold.call(self._request(trace_headers, handed))
         if story.plain is not None and telling.cuts:
             self._cuts_from = stream
         try:
@@ -97,7 +105,9 @@ class Call(msgspec.Struct, eq=False):
             ground.parts.placer.answered(hold, ids[leg.done :] if leg.done else ids, now_s)
         hold.release(now_s)
 
-    def _request(self, trace_headers: Mapping[str, str] | None) -> EngineRequest:
+    def _request(
+        self, trace_headers: Mapping[str, str] | None, handed: "Handed | None"
+    ) -> EngineRequest:
         ground, leg, attempts = self._ground, self._leg, self._attempts
         context = ground.context
         left_s = context.deadline_s - ground.parts.clock.monotonic_s()
@@ -110,7 +120,7 @@ class Call(msgspec.Struct, eq=False):
         headers = context.upstream_headers
         # The first call has the id of its answer, so that whoever reads an engine's log finds it.
         first = not leg.first and (attempts is None or attempts.made == 1)
-        return EngineRequest(
+        request = EngineRequest(
             f"eng-{self._story.begin.id}" if first else ground.parts.ids.new("eng-"),
             leg.ids,
             leg.sampling,
@@ -120,6 +130,10 @@ class Call(msgspec.Struct, eq=False):
             0 if attempts is None else attempts.silences,
             packed=leg.packed,
         )
+        if handed is None:
+            return request
+        packed = leg.packed if handed.ids is leg.ids else None
+        return replace(request, ids=handed.ids, packed=packed, media=handed.media)
 
     # ── Within a wake-up ─────────────────────────────────────────────────────
 

@@ -12,10 +12,10 @@ itself it is given a moment to do so, because cancelling costs it more.
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.admission.ticket import Ticket
-from smg_node.core.errors import SmgError, invalid
+from smg_node.core.errors import SmgError
 from smg_node.core.generation.answer import Answer, Collector
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import Event, Fail, Usage
@@ -34,6 +34,7 @@ from smg_node.pipeline.generation.event_sink import (
     Receive,
     ReceiverError,
 )
+from smg_node.pipeline.generation.first_placement import checked_key, first_placement
 from smg_node.pipeline.generation.generation_context import GenerationContext, GenerationParts
 from smg_node.pipeline.generation.leg_runner import LegRun
 from smg_node.pipeline.generation.limit_metering import MeteredEventSink, reserve, settle
@@ -43,8 +44,11 @@ from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Attempts
 from smg_node.pipeline.stream.call_constraint import ConstraintCheck
 from smg_node.pipeline.stream.generation_stream import GenerationStream
-from smg_node.routing.routing_keys import KEY_BYTES_MAX
 from smg_node.telemetry.traces import request_scope as scope
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.media.prompt_media import PromptMedia
 
 __all__ = ["GenerationParts", "GenerationRun", "Generator", "checked_key"]
 
@@ -79,6 +83,8 @@ class GenerationRun(GenerationContext, eq=False):
     _model: str = ""
     _hold: Reservation | None = None
     """What nobody else has let go of when it is over."""
+    _media: "PromptMedia | None" = None
+    """The pictures of its prompt."""
     _keeping: ConstraintCheck | None = None
     _failure: SmgError | None = None
     _silent: bool = False
@@ -175,6 +181,8 @@ class GenerationRun(GenerationContext, eq=False):
         finally:
             if self._hold is not None:
                 self._let_go()
+            if self._media is not None:
+                self._media.close()
             self._report(journey)
 
     # ── The beginning ────────────────────────────────────────────────────────
@@ -197,24 +205,16 @@ class GenerationRun(GenerationContext, eq=False):
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
             prepared = await (prepared or preparer.prepared(request, model))
+        first = prepared[0]
+        self._media = media = first.media
+        if media is not None:
+            media.begin()
         wait = None if ticket is None else reserve(ticket, request, prepared, model, placer)
         if wait is not None:
             await wait
-        first, target = prepared[0], context.target_worker
-        self.wish = wish = PlacementRequest(
-            context.deadline_s,
-            first.ids,
-            first.text,
-            None,
-            checked_key(request.routing_key) if request.routing_key else "",
-            context.caller,
-            context.client,
-            request.sampling.adapter or "",
-            context.priority,
-            target,
-            why="first" if target is None else "target",
-            journey=journey,
-        )
+        self.wish = wish = first_placement(context, request, first, journey)
+        if media is not None:
+            self.wish = wish = await self._pictured(wish, media)
         hold = placer.soon(model, wish) or await self._placed(model, wish)
         self._hold = self.checked = hold
         self.worker, self.attempts = hold.worker.id, 1
@@ -230,6 +230,8 @@ class GenerationRun(GenerationContext, eq=False):
             silent=self._silent and (ticket is None or not ticket.watched),
             scored=self.dialect == SCORED,
         )
+        if media is not None:
+            await self._finished(media, hold, planned)
         self.story, self._keeping = story, keeping = planned.story, planned.keeping
         if planned.ignored:
             self.ignored = (*self.ignored, *planned.ignored)
@@ -265,6 +267,20 @@ class GenerationRun(GenerationContext, eq=False):
             return None
         self.ticket = ticket = parts.admission.ticket(self.context, name)
         return ticket
+
+    async def _pictured(self, wish: PlacementRequest, media: "PromptMedia") -> PlacementRequest:
+        """Return the needs of a call with pictures, when those are made."""
+        from smg_node.pipeline.generation.picture_steps import placement_with_pictures
+
+        await media.worked()
+        return placement_with_pictures(wish, media)
+
+    async def _finished(self, media: "PromptMedia", hold: Reservation, planned: Plan) -> None:
+        """Finish pictures for the reserved worker."""
+        from smg_node.pipeline.generation.picture_steps import finish
+
+        assert self.journey is not None, "it began with the generation"
+        await finish(media, hold, planned.legs[0].ids, self.journey)
 
     # ── Legs of their own ────────────────────────────────────────────────────
 
@@ -367,16 +383,3 @@ class GenerationRun(GenerationContext, eq=False):
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
         return "client_gone", "client_gone", 499
-
-
-def checked_key(key: str | None) -> str:
-    """Return a request's routing key, "" for none; INVALID_REQUEST for one that is too long."""
-    if not key:
-        return ""
-    size_bytes = len(key.encode("utf-8", "surrogatepass"))
-    if size_bytes > KEY_BYTES_MAX:
-        raise invalid(
-            f"the routing key has {size_bytes} bytes; at most {KEY_BYTES_MAX} are allowed",
-            code="routing_key_too_long",
-        )
-    return key

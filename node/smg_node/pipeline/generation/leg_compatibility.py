@@ -23,6 +23,8 @@ def can_take(worker: Worker, leg: Leg, model: ServedModel, checked: Reservation)
     if leg.count > 1 and worker.role != "regular":
         # What one of a pair hands over is taken once.
         return False
+    if leg.media is not None and not leg.media.fits(card):
+        return False
     known = checked.abilities
     same = engine.abilities is known or _is_able(engine.abilities, known, leg)
     if leg.sampling.constraint is not None and card is not checked.card:

@@ -14,7 +14,7 @@ from typing import Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock
 from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
-from smg_node.engines.engine import Abilities, EngineRequest, Prefilled
+from smg_node.engines.engine import Abilities, EngineRequest, ModelCard, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, Leg
@@ -56,6 +56,11 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         """See `Reservation`: one answer a pair, and the prompt's log probabilities are those of the first worker."""
         first, second = self.prefill.engine.abilities, self.engine.abilities
         return replace(second, native_n=False, prompt_logprobs=first.prompt_logprobs)
+
+    @property
+    def seeing(self) -> ModelCard:
+        """See `Reservation`."""
+        return self.card if self._alone else self.prefill.card
 
     @property
     def caching(self) -> tuple[Worker, int | None]:

@@ -61,7 +61,7 @@ class Picker:
         beginning, overlap, beginnings = None, 0.0, self._beginnings
         ids, load = wish.ids, worker.load
         if beginnings is not None:
-            beginning = beginnings.of(usual.model, ids, wish.adapter, now_s)
+            beginning = beginnings.of(usual.model, ids, wish.adapter, now_s, wish.places)
             if beginning is not None and beginning.blocks:
                 overlap = beginning.overlaps(usual.choosable.pool)[0]
         cost_s = policy.only(part.name, load, counted(ids, wish.text), overlap, now_s)
@@ -89,7 +89,7 @@ class Picker:
         if self._moved:
             weigh(self._moved)
         if beginnings is not None and beginning is None:
-            beginning = beginnings.of(model, ids, wish.adapter, now_s)
+            beginning = beginnings.of(model, ids, wish.adapter, now_s, wish.places)
         rated = None if wish.journey is None else Ratings()
         asked = Asked(
             part.name,

@@ -1,6 +1,6 @@
 """Placement request: what one call needs of its worker, and the rule and attempt that find one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -57,13 +57,22 @@ class PlacementRequest(msgspec.Struct, eq=False):
     pricing: Callable[[], Pricing] | None = None
     note: str = ""
     """What decided before any policy, in words, for the journey."""
+    places: tuple[tuple[str, int], ...] = ()
+    """Digest and first id of each picture among `ids`: what a prefix cache tells them apart by."""
 
 
 class Beginnings(Protocol):
     """Prompt lookups in the prefix index."""
 
-    def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
-        """Return the lookup of a prompt now; None where the model has no index."""
+    def of(
+        self,
+        model: AnyModel,
+        ids: TokenIds,
+        adapter: str,
+        now_s: float,
+        places: Sequence[tuple[str, int]] = (),
+    ) -> Beginning | None:
+        """Return the lookup of a prompt now, with pictures at these `places`; None where the model has no index."""
         ...
 
     def dispatched(

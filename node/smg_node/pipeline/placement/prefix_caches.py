@@ -9,7 +9,7 @@ Placement reads with `of`, and records with `dispatched`.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from smg_node.core.generation.request import TokenIds
@@ -64,12 +64,20 @@ class Prefixes:
 
     # ── What placement asks and tells ────────────────────────────────────────
 
-    def of(self, model: AnyModel, ids: TokenIds, adapter: str, now_s: float) -> Beginning | None:
-        """Return the lookup of a prompt of `model` in the index at that time."""
+    def of(
+        self,
+        model: AnyModel,
+        ids: TokenIds,
+        adapter: str,
+        now_s: float,
+        places: Sequence[tuple[str, int]] = (),
+    ) -> Beginning | None:
+        """Return the lookup of a prompt of `model` in the index at that time; `places` are those of its pictures."""
         roots = self._roots.get(model.pool)
         if roots is None or roots.tokenizer_digest != model.bundle_digest:
             roots = self._root(model)
-        return self._beginnings.of(roots(adapter) if adapter else roots.bare, ids, now_s)
+        root = roots(adapter) if adapter else roots.bare
+        return self._beginnings.of(root, ids, now_s, places)
 
     def dispatched(
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None

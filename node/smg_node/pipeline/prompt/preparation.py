@@ -1,7 +1,7 @@
 """Preparation of prompts: renders, encodes and checks them into token ids safe to send to engines.
 
 Engines crash on an empty prompt or on an id outside their vocabulary, so none of that leaves this
-file. Long texts are rendered and encoded in a thread, because the loop has other streams to serve;
+room. Long texts are rendered and encoded in a thread, because the loop has other streams to serve;
 short ones are not, because a hop between threads costs more than they do. Texts in between are
 encoded on the loop, a bounded amount in each of its rounds.
 """
@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,31 +18,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
-from smg_node.core.context_limit import TOO_LONG_CODE, prompt_too_long
 from smg_node.core.cooperative_steps import REST_S
-from smg_node.core.errors import invalid, unsupported
+from smg_node.core.errors import invalid
 from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
     GenerateRequest,
     Prompt,
-    Sampling,
+    TextPart,
     TextPrompt,
     TokenIds,
     TokenPrompt,
 )
 from smg_node.core.ports import Clock
-from smg_node.engines.contracts.sampling_rules import Refusal, with_defaults
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.prompt.loop_budget import LoopBudget
-from smg_node.pipeline.prompt.request_bounds import RequestBounds
 from smg_node.pipeline.stream.call_constraint import schemas_of
 from smg_node.prompts.constraints.constraint_check import check_constraint
 
 if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.media.media_intake import MediaIntake
+    from smg_node.pipeline.media.prompt_media import PromptMedia
+    from smg_node.prompts.media_forms import MediaForms
+
     # A node that waits for its first worker has no use for what encodes.
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
     from smg_node.tokens.caches.exact_cache import Encoded, Key
@@ -71,7 +72,8 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     """One prompt, ready to be sent. `text` is what was encoded; "" for token prompts.
 
     `ignored` names the parameters that the model's template cannot honour. `packed` are the ids as
-    varints, b"" where they are not packed yet.
+    varints, b"" where they are not packed yet. `media` are its pictures, whose places are among the ids; whoever
+    prepared it closes them.
     """
 
     ids: TokenIds
@@ -79,6 +81,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     where: str
     ignored: tuple[str, ...] = ()
     packed: bytes = b""
+    media: "PromptMedia | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,19 @@ class Preparer:
     """Turns prompts into ids, and refuses constraints that no engine should be sent."""
 
     def __init__(
-        self, *, clock: Clock, threads: Executor, limits: PrepareLimits | None = None
+        self,
+        *,
+        clock: Clock,
+        threads: Executor,
+        limits: PrepareLimits | None = None,
+        media: "Callable[[], MediaIntake] | None" = None,
     ) -> None:
+        """`media` returns what takes pictures in, made at its first call; without it no model takes any."""
         self._clock = clock
         self._now_ms = clock.now_ms
         self._threads = threads
         self._turns = LoopBudget()
+        self._media = media
         self._limits = limits if limits is not None else PrepareLimits()
         # Applications send the same schema with every request; checking a large one takes a while.
         self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -190,6 +200,13 @@ class Preparer:
             prepared.append(await self.prompt(prompt, model))
         return prepared
 
+    async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
+        """Render and encode one prompt that nobody is sent; of pictures only the files' headers are read."""
+        prepared = await self.prompt(prompt, model)
+        if prepared.media is not None:
+            prepared.media.close()
+        return prepared
+
     async def pace(self, ids: int = 0) -> None:
         """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
@@ -202,6 +219,8 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
+                if self._media is not None and has_media(prompt):
+                    return await self._with_media(self._media(), prompt, model)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -213,6 +232,24 @@ class Preparer:
         if found is None:
             found = await self._encoded(encoder, text, key, special=special)
         return Prepared(found.ids, text, prompt.where, told, found.packed)
+
+    async def _with_media(
+        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel
+    ) -> Prepared:
+        """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
+        ignored: list[str] = []
+        asked = await intake.asked(prompt, model)
+        render = self._rendering(prompt, model, ignored, rest=_REST, media=asked.forms)
+        text = await self.in_thread(render)
+        encoder, special = model.encoder, prompt.add_special_tokens
+        key = encoder.key(text, add_special_tokens=special)
+        found = encoder.lookup(key)
+        if found is None:
+            found = await self._encoded(encoder, text, key, special=special)
+        media = await intake.media(asked, found.ids, model.name)
+        same = media.ids is found.ids
+        packed = found.packed if same else b""
+        return Prepared(media.ids, text, prompt.where, tuple(ignored), packed, media)
 
     async def _encoded(
         self, encoder: "CachedEncoder", text: str, key: "Key | None", *, special: bool
@@ -245,6 +282,8 @@ class Preparer:
         known = renderer.known(prompt, now_ms=self._clock.now_ms())
         if known is not None:
             return known
+        if self._media is not None and has_media(prompt):
+            return None
         # A template that came with the request has to be compiled first, which takes up to a second.
         if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
             return self._rendering(prompt, model, ignored)()
@@ -257,6 +296,7 @@ class Preparer:
         ignored: list[str],
         *,
         rest: Callable[[], None] | None = None,
+        media: "MediaForms | None" = None,
     ) -> Callable[[], str]:
         """Return the rendering function; what the template cannot honour is added to `ignored`."""
 
@@ -269,7 +309,9 @@ class Preparer:
         renderer = model.renderer
         assert renderer is not None
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
-        return lambda: renderer.render(prompt, now=now, warn=note, rest=rest)
+        return lambda: renderer.render(
+            prompt, now=now, warn=note, rest=rest, media=media, model=model.name
+        )
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Return what `work` returns, done beside the loop."""
@@ -279,6 +321,15 @@ class Preparer:
 def token_count(prompt: Prompt) -> int:
     """Return how many ids a prompt came as, 0 for a text."""
     return len(prompt.ids) if type(prompt) is TokenPrompt else 0
+
+
+def has_media(prompt: ChatPrompt) -> bool:
+    """Whether a conversation has parts that are not text."""
+    for turn in prompt.turns:
+        content = turn.content
+        if type(content) is tuple and any(type(part) is not TextPart for part in content):
+            return True
+    return False
 
 
 def _characters(prompt: ChatPrompt) -> int:
@@ -291,110 +342,3 @@ def _characters(prompt: ChatPrompt) -> int:
         elif turn.content is not None:
             total += sum(len(getattr(part, "text", "")) for part in turn.content)
     return total
-
-
-def fit(
-    prepared: Prepared, request: GenerateRequest, terms: RequestBounds, told: Constraint | None
-) -> tuple[TokenIds, Sampling]:
-    """Return the ids and sampling to send to an engine of these `terms`: checked, cut, clamped.
-
-    INVALID_REQUEST for an empty prompt, an id outside the vocabulary, or a prompt that leaves no
-    room (`context_length_exceeded`). An unset or too large `max_tokens` becomes the rest of the
-    context, unless the request wants that refused. The engine gets the constraint `told` in the
-    place of the client's own. The model's recommended sampling is filled in: the engine would do so
-    itself, but an answer that goes on elsewhere must be drawn as it began.
-    """
-    ids, sampling = prepared.ids, request.sampling
-    if not ids:
-        raise invalid("the prompt is empty: it has no tokens", prepared.where)
-    prompt_max = terms.prompt_max
-    if request.truncate_prompt_tokens is not None:
-        ids = _truncate(ids, request.truncate_prompt_tokens, prompt_max)
-    if prompt_max is not None and len(ids) > prompt_max:
-        raise prompt_too_long(len(ids), prompt_max, prepared.where, context=terms.context)
-    # Ids of our own making lie in the tokenizer's vocabulary; looking at 8,000 costs 0.2 ms.
-    if not (terms.trusted and prepared.text):
-        _check_ids(prepared, ids, terms.vocabulary)
-    if sampling.logit_bias or sampling.stop_token_ids:
-        check_bias(sampling, terms.vocabulary)
-    most = _bounded(request, len(ids), terms.context)
-    if most != sampling.max_tokens or told is not sampling.constraint:
-        sampling = replace(sampling, max_tokens=most, constraint=told)
-    defaults = terms.card.sampling_defaults
-    return ids, with_defaults(sampling, defaults) if defaults else sampling
-
-
-def _check_ids(prepared: Prepared, ids: TokenIds, vocabulary: int) -> None:
-    """Check the `ids` that are left of a prompt, the last ones."""
-    if max(ids) < vocabulary:
-        return
-    left_out = len(prepared.ids) - len(ids)
-    at, token_id = next((at, one) for at, one in enumerate(ids, left_out) if one >= vocabulary)
-    # An id has a place of its own only in a prompt that came as ids.
-    where = prepared.where if prepared.text else f"{prepared.where}[{at}]"
-    raise invalid(f"token id {token_id} is outside the vocabulary of {vocabulary} tokens", where)
-
-
-def check_bias(sampling: Sampling, vocabulary: int) -> None:
-    """Refuse ids in `logit_bias` or `stop_token_ids` that the vocabulary does not have."""
-    for name, ids in (
-        ("logit_bias", sampling.logit_bias),
-        ("stop_token_ids", sampling.stop_token_ids),
-    ):
-        for token_id in ids:
-            if not 0 <= token_id < vocabulary:
-                where = sampling.path(name)
-                raise invalid(
-                    f"token id {token_id} is outside the vocabulary of {vocabulary} tokens",
-                    f"{where}.{token_id}" if name == "logit_bias" else where,
-                )
-
-
-def _truncate(ids: TokenIds, keep: int, prompt_max: int | None) -> TokenIds:
-    if keep == -1:
-        keep = prompt_max if prompt_max is not None else len(ids)
-    return ids[-keep:] if len(ids) > keep else ids
-
-
-def _bounded(request: GenerateRequest, prompt_tokens: int, context: int | None) -> int:
-    """Return how long an answer may be."""
-    sampling = request.sampling
-    wanted = sampling.max_tokens
-    if context is None:
-        # No engine said how long an answer may be: a bound of ours, so that nothing runs for ever.
-        return wanted if wanted is not None else ANSWER_TOKENS_MAX
-    room = context - prompt_tokens
-    assert room >= 1, "a prompt that fills the context was refused above"
-    if wanted is not None and wanted > room and not request.max_tokens_clamped:
-        raise invalid(
-            f"this model's maximum context length is {context} tokens, but the prompt has"
-            f" {prompt_tokens} and max_tokens asks for {wanted} more",
-            sampling.path("max_tokens"),
-            code=TOO_LONG_CODE,
-        )
-    most = room if wanted is None else min(wanted, room)
-    if sampling.min_tokens > most:
-        raise invalid(
-            f"min_tokens is {sampling.min_tokens}, but there is room for {most} tokens",
-            sampling.path("min_tokens"),
-        )
-    return most
-
-
-ANSWER_TOKENS_MAX: Final = 32_768
-"""Default answer length where no context is known; a client may ask for more."""
-
-
-def check_able(sampling: Sampling, refused: Sequence[Refusal]) -> tuple[str, ...]:
-    """Refuse what an engine cannot do and what must not be dropped silently; return what is
-    ignored.
-    """
-    for refusal in refused:
-        if refusal.fatal:
-            raise unsupported(refusal.message, _where(sampling, refusal))
-    return tuple(_where(sampling, refusal) for refusal in refused)
-
-
-def _where(sampling: Sampling, refusal: Refusal) -> str:
-    constraint = sampling.constraint if refusal.field == "constraint" else None
-    return sampling.path(refusal.field) if constraint is None else constraint.where

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.answer import Answer
@@ -59,6 +60,8 @@ class GenerationStream(msgspec.Struct, eq=False):
     """Whether the log probabilities of prompts were asked for: no answer begins before them."""
     cached: int = 0
     """How many ids of the first prompt an engine had cached; 0 as long as none said so."""
+    image_tokens: int = 0
+    """How many ids of its prompts stand for pictures."""
 
     # Made with the first thing that gets in: most stories have none.
     _echoed: set[int] | None = None
@@ -142,7 +145,10 @@ class GenerationStream(msgspec.Struct, eq=False):
         assert not self.closed
         if not self.begun:
             self.start(out)
-        self.used = used = self.usage()
+        used = self.usage()
+        if self.image_tokens:
+            used = replace(used, image_tokens=self.image_tokens)
+        self.used = used
         out += (used, _END)
         self.closed = True
 

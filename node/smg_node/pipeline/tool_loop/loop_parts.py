@@ -12,6 +12,7 @@ from smg_node.pipeline.tool_loop.ports import (
     Approvals,
     Builtins,
     LoopOptions,
+    Pictures,
     RunJournal,
     ToolSearch,
 )
@@ -24,7 +25,8 @@ class LoopParts:
 
     What is None is not there: without `builtins` no built-in tool is offered, without `search` nothing is deferred,
     without `approvals` what needs an operator's word is not run, without `journal` runs are known to this process only,
-    without `tokens` nothing is deferred because there is too much of it.
+    without `tokens` nothing is deferred because there is too much of it,
+    without `pictures` models are told of those of results in words.
     """
 
     servers: Callable[[], ToolServers | None]
@@ -38,5 +40,6 @@ class LoopParts:
     tokens: ToolTokens | None = None
     on_outcome: Callable[[Outcome], None] = lambda _outcome: None
     """Told what a request came to when it is over."""
+    pictures: Pictures | None = None
     on_run: Callable[[str, Ran], None] = lambda _request_id, _ran: None
     """Told what became of each call, by the id of its request."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from smg_node.core.generation.events import BlockEnd
-from smg_node.core.generation.request import ToolCall, Turn, TurnBlock
+from smg_node.core.generation.request import MediaPart, Part, TextPart, ToolCall, Turn, TurnBlock
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import RunResult
 
@@ -40,7 +40,11 @@ def assistant_turn(blocks: Sequence[BlockEnd], owners: Mapping[str, ToolOwner]) 
 def result_turn(call_id: str, result: RunResult) -> Turn:
     """Return what came of a call as a turn."""
     references = tuple(tool.name for tool in result.found)
-    return Turn("tool", result.text, answers_call=call_id, references=references)
+    content: str | tuple[Part, ...] = result.text
+    if result.pictures:
+        shown = [MediaPart("image", url, "tools") for url in result.pictures]
+        content = (TextPart(result.text), *shown)
+    return Turn("tool", content, answers_call=call_id, references=references)
 
 
 def with_results(turns: Sequence[Turn], results: Mapping[str, RunResult]) -> tuple[Turn, ...]:

@@ -137,3 +137,14 @@ class RunJournal(Protocol):
     async def done(self, key: str, result: RunResult) -> None:
         """Keep a run's result, before anybody is shown it."""
         ...
+
+
+class Pictures(Protocol):
+    """Finds what a model can be shown of the pictures that tools answer."""
+
+    async def shown(self, model: str, content: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """Return data URLs of the pictures among the blocks of a result that the model of that name takes, in order.
+
+        None where it takes none, and without those that cannot be read: what is there is told in words as well.
+        """
+        ...

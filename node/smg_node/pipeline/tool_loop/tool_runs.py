@@ -244,6 +244,10 @@ class ToolRuns:
         self.sources += [msgspec.structs.replace(one, text="") for one in result.sources]
         if journal is not None:
             await journal.done(key, result)
+        pictures = self._parts.pictures
+        if pictures is not None and any(block.get("type") == "image" for block in result.content):
+            shown = await pictures.shown(self._model, result.content)
+            result = msgspec.structs.replace(result, pictures=shown)
         return result
 
     async def _arguments(self, called: Called, tool: OfferedTool) -> str | Failure:

@@ -44,4 +44,5 @@ _COUNTS = (
     "reasoning_tokens",
     "cache_write_tokens",
     "cache_write_long_tokens",
+    "image_tokens",
 )

@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 from prometheus_client.metrics_core import Metric as Family
 
 from smg_node.processes.reports.metric_series import Counted, Series, counted, family_of
-from smg_node.telemetry.metrics.declared.metric import Merge
 from smg_node.telemetry.metrics.declared.node import METRICS
+from smg_node.telemetry.metrics.metric import Merge
 
 _OF_PROCESSES: Final[Mapping[str, Merge]] = {
     "process_start_time_seconds": "control",

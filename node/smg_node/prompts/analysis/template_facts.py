@@ -25,6 +25,7 @@ from smg_node.prompts.jinja.sandbox import Today
 ContentForm: TypeAlias = Literal["string", "parts"]
 ArgumentsForm: TypeAlias = Literal["object", "string"]
 Nothing: TypeAlias = Literal["none", "string", "parts"]
+PicturePart: TypeAlias = Literal["", "image", "image_url"]
 
 REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 """What templates call a message's thoughts."""
@@ -44,6 +45,10 @@ _CUT_ARGUMENTS: Final = _ARGUMENTS[:-2]
 # Nine letters and digits: the only form that every template which checks it accepts.
 _CALL_ID: Final = "abcde1234"
 _TWO_NAMES: Final = ("smgfirstcall", "smgsecondcall")
+_PICTURES: Final[dict[PicturePart, dict[str, Any]]] = {
+    "image": {"type": "image", "image": _VALUE},
+    "image_url": {"type": "image_url", "image_url": {"url": _VALUE}},
+}
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {
@@ -65,7 +70,10 @@ class TemplateFacts:
     With `one_call` it prints no more than one call of a message, and refuses or forgets the others; without
     `knows_calls` it has no word for them. Without `later_systems` it refuses what the system says in the middle of a
     conversation, moves it or leaves it out. With `knows_builtins` it has forms of its own for built-in tools. With
-    `knows_references` it shows a deferred tool where the result of a call refers to it, and nowhere else. With `takes_documents` it prints documents that are handed over beside the messages.
+    `knows_references` it shows a deferred tool where the result of a call refers to it, and nowhere else. With
+    `takes_documents` it prints documents that are handed over beside the messages. `picture_part` is the type of a part
+    for which it prints a picture's place in a user's turn, "" where it prints none; `tool_picture_part` is that of a
+    tool's result.
     """
 
     content: ContentForm = "string"
@@ -84,6 +92,8 @@ class TemplateFacts:
     knows_references: bool = False
     knows_builtins: bool = False
     takes_documents: bool = False
+    picture_part: PicturePart = ""
+    tool_picture_part: PicturePart = ""
     switch: Switch = field(default_factory=Switch)
 
     def nothing(self) -> Any:
@@ -111,6 +121,7 @@ def find_facts(
     )
     string, parts = _either_form(probe, lambda content: [[_user(content)]])
     content = _form(string, parts, otherwise=reading.loops and not reading.asks)
+    pictures = parts and not reading.words.isdisjoint(_PICTURES)
     return TemplateFacts(
         content=content,
         takes_parts=parts,
@@ -130,6 +141,8 @@ def find_facts(
         later_systems=_takes_later_systems(probe, content),
         knows_references=DEFERRED in reading.words and _knows_references(probe),
         takes_documents="documents" in template.variables and _takes_documents(probe, content),
+        picture_part=_picture_part(probe, lambda content: [[_user(content)]]) if pictures else "",
+        tool_picture_part=_picture_part(probe, _with_result) if pictures else "",
         switch=switch,
     )
 
@@ -312,6 +325,20 @@ def _takes_documents(probe: _Probe, form: ContentForm) -> bool:
     document = {"title": _TWO_NAMES[0], "text": _WORD}
     text = probe.text(messages, {"documents": [document]})
     return text is not None and all(said in text for said in (_TWO_NAMES[0], _WORD, question))
+
+
+def _picture_part(probe: _Probe, conversations: Callable[[Any], Any]) -> PicturePart:
+    """Return the type of a part for which something is printed beside the text before it."""
+    told = _text_part(_WORD)
+    plain = [probe.text(each) for each in conversations([told])]
+    for kind, picture in _PICTURES.items():
+        shown = [probe.text(each) for each in conversations([told, picture])]
+        if any(
+            _unharmed(text) and text is not None and other is not None and len(text) > len(other)
+            for text, other in zip(shown, plain, strict=True)
+        ):
+            return kind
+    return ""
 
 
 def _text_part(text: str) -> dict[str, Any]:

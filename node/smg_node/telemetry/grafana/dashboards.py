@@ -7,7 +7,7 @@ from smg_node.telemetry.grafana.node import HISTORY, PROCESSES
 from smg_node.telemetry.grafana.panels import Board
 from smg_node.telemetry.grafana.requests import OVERVIEW
 from smg_node.telemetry.grafana.routing import ROUTING
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 BOARDS: Final[tuple[Board, ...]] = (OVERVIEW, ROUTING, LIMITS, MESH, HISTORY, PROCESSES)
 UNSHOWN: Final[dict[Metric, str]] = {}

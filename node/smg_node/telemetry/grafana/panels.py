@@ -7,7 +7,7 @@ are chosen above the dashboard.
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 Unit: TypeAlias = Literal["short", "reqps", "cps", "s", "bytes", "Bps", "percentunit", "bool"]
 """How numbers are shown, in Grafana's own words: a number, requests or things a second, seconds, bytes, a part of 1."""

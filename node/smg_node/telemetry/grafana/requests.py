@@ -15,7 +15,7 @@ from smg_node.telemetry.grafana.panels import (
     smallest,
     total,
 )
-from smg_node.telemetry.metrics.declared import mesh, resilience, store
+from smg_node.telemetry.metrics.declared import media, mesh, resilience, store
 from smg_node.telemetry.metrics.declared import node as declared
 
 
@@ -209,6 +209,53 @@ OVERVIEW: Final = Board(
                     "Events of streams that went out with the one before them, because of stream.coalesce_ms.",
                     "cps",
                     (rate(declared.JOINED_EVENTS),),
+                ),
+            ),
+        ),
+        Section(
+            "Pictures",
+            (
+                Panel(
+                    "Pictures by way",
+                    "Pictures handed to engines: as tensors, as references, or as files.",
+                    "cps",
+                    (rate(media.MEDIA_ITEMS, "way"),),
+                ),
+                Panel(
+                    "Time of a picture",
+                    "By stage, nineteen of twenty.",
+                    "s",
+                    (quantile(media.MEDIA_SECONDS, 0.95, "stage"),),
+                ),
+                Panel(
+                    "Pictures seen before",
+                    "Whose patches were kept, were being made for another request, or had to be made.",
+                    "cps",
+                    (rate(media.MEDIA_CACHE, "outcome"),),
+                ),
+                Panel(
+                    "Refused for pictures",
+                    "By the code of the error.",
+                    "cps",
+                    (rate(media.MEDIA_REFUSALS, "reason"),),
+                ),
+                Panel(
+                    "Files of pictures",
+                    "Bytes in requests and fetched.",
+                    "Bps",
+                    (rate(media.MEDIA_BYTES, "source"),),
+                ),
+                Panel(
+                    "Memory of pictures",
+                    "What those under way take, and what is kept.",
+                    "bytes",
+                    (total(media.MEDIA_INFLIGHT_BYTES), total(media.MEDIA_CACHE_BYTES)),
+                ),
+                Panel(
+                    "Pictures under way",
+                    "Being made, or waiting for a thread.",
+                    "short",
+                    (total(media.MEDIA_UNDER_WAY),),
                 ),
             ),
         ),

@@ -10,8 +10,8 @@ from smg_node.telemetry.metrics.declared import kv_cache as kv_metrics
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import resilience as resilience_metrics
 from smg_node.telemetry.metrics.declared import usage
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.processes import PROCESSES_LINKED
+from smg_node.telemetry.metrics.metric import Metric
 
 PROCESS_CPU = Metric(
     "process_cpu_seconds_total", "counter", "Time on processors, of all processes of the node."

@@ -32,8 +32,8 @@ from smg_node.telemetry.metrics.cells import Cells, Spread, Tally
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import store as store_metrics
 from smg_node.telemetry.metrics.declared.mcp import TOOL_PASSES
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.providers import SPLIT_REQUESTS
+from smg_node.telemetry.metrics.metric import Metric
 
 Reading: TypeAlias = Callable[[], Mapping[tuple[str, ...], float]]
 """Reads a pulled metric: label values to value; the empty tuple for a metric without labels."""

@@ -5,8 +5,8 @@
 
 import sys
 
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.node import METRICS
+from smg_node.telemetry.metrics.metric import Metric
 
 _HEAD = """# Metrics
 

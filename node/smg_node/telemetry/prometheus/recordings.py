@@ -12,7 +12,7 @@ from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import resilience as resilience_metrics
 from smg_node.telemetry.metrics.declared import store as store_metrics
 from smg_node.telemetry.metrics.declared import usage
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 SPAN: Final = "5m"
 

@@ -40,14 +40,17 @@ def refused(data: bytes, *, sha256: str | None = None, max_bytes: int = 10**6) -
     return raised.value.message
 
 
-def test_the_files_of_a_tokenizer_are_kept_and_nothing_else() -> None:
+def test_the_files_of_a_tokenizer_and_an_image_processor_are_kept_and_nothing_else() -> None:
     data = packed(
         ("tokenizer.json", JSON),
         ("config.json", b"{}"),
         ("additional_chat_templates/tool_use.jinja", b"t"),
         ("chat_template.jinja", b"c"),
         ("qwen.tiktoken", b"q"),
-        ("preprocessor_config.json", b"not ours"),
+        ("preprocessor_config.json", b"p"),
+        ("processor_config.json", b"v5"),
+        ("video_preprocessor_config.json", b"v"),
+        ("vocab.json", b"not ours"),
         ("model.safetensors", b"weights"),
         ("deep/tokenizer.json", b"elsewhere"),
     )
@@ -58,6 +61,9 @@ def test_the_files_of_a_tokenizer_are_kept_and_nothing_else() -> None:
         "additional_chat_templates/tool_use.jinja": b"t",
         "chat_template.jinja": b"c",
         "qwen.tiktoken": b"q",
+        "preprocessor_config.json": b"p",
+        "processor_config.json": b"v5",
+        "video_preprocessor_config.json": b"v",
     }
     assert bundle.digest == hashlib.sha256(data).hexdigest()
     assert bundle.origin == "a test"

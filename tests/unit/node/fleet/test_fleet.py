@@ -9,6 +9,7 @@ import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.load.worker_load import PREFILL_RATE
 from smg_node.fleet.models.model_options import ModelSettings
@@ -218,6 +219,19 @@ async def test_an_engine_restarted_between_two_looks_is_noticed(tmp_path: Path) 
         await until(lambda: only(fleet).model is fleet.models.find("other"))
         await until(lambda: only(fleet).routable)
         assert fleet.candidates(model(fleet, "tiny")) == []
+
+
+async def test_an_engine_that_says_something_else_of_pictures_is_known_by_it(
+    tmp_path: Path,
+) -> None:
+    engine = FakeEngine()
+    ways = frozenset({"tensors"})
+    engine.model_card = replace(engine.model_card, media=MediaCard(ways))
+    async with running(fleet_of({"a": engine}, tmp_path), ["a"]) as fleet:
+        await until(lambda: only(fleet).routable)
+        changed = MediaCard(ways, device_normalizes=True)
+        engine.model_card = replace(engine.model_card, media=changed)
+        await until(lambda: only(fleet).routable and only(fleet).card == engine.model_card)
 
 
 async def test_an_engine_that_was_away_for_a_moment_may_have_another_vocabulary(

@@ -13,7 +13,15 @@ from support.tools.compiled_forms import PACKAGE, twins
 
 ROOT = Path(__file__).parents[4]
 TYPES = sorted(PACKAGE.rglob("*.pxd"))
-MODULES = [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in TYPES]
+KERNELS = sorted(PACKAGE.rglob("*.pyx"))
+"""What is machine code or not there at all: its twin is numpy."""
+
+
+def names(paths: list[Path]) -> list[str]:
+    return [".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in paths]
+
+
+MODULES = names(TYPES)
 
 
 def machine_code(package: Path) -> set[str]:
@@ -25,7 +33,7 @@ def machine_code(package: Path) -> set[str]:
 
 
 def test_what_is_in_use_is_said() -> None:
-    assert compiled() is (machine_code(PACKAGE) == set(MODULES))
+    assert compiled() is (machine_code(PACKAGE) == {*MODULES, *names(KERNELS)})
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -35,6 +43,17 @@ def test_machine_code_is_not_older_than_its_source(name: str) -> None:
         source = (PACKAGE / name.replace(".", "/")).with_suffix(".py")
         for path in (source, source.with_suffix(".pxd")):
             assert made >= path.stat().st_mtime, "make compile"
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=names(KERNELS))
+def test_a_kernel_is_not_older_than_its_source(kernel: Path) -> None:
+    made = [path.stat().st_mtime for path in kernel.parent.glob(f"{kernel.stem}.*.so")]
+    assert len(made) == int(compiled())
+    sources = [kernel, *sorted(kernel.parent.glob("*.h"))]
+    assert all(time >= source.stat().st_mtime for time in made for source in sources), (
+        "make compile"
+    )
+    assert kernel.with_suffix(".pyi").exists()
 
 
 @pytest.mark.parametrize(
@@ -55,6 +74,8 @@ def test_without_a_compiler_no_machine_code_is_left_and_all_goes_on(
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, place)
         shutil.copy2(path.with_suffix(".py"), place.with_suffix(".py"))
+    for path in KERNELS:
+        shutil.copy2(path, package / path.relative_to(PACKAGE))
     (package / "native/token_ids.old.so").write_bytes(b"not in use any more")
     done = subprocess.run(
         [sys.executable, "tools/compile.py"],

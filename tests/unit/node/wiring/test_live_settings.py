@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,7 +19,8 @@ from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
 from smg_node.config.frozen_settings import is_section, plain_settings
-from smg_node.config.schema.live_settings import LIVE, LiveError, LiveKnob
+from smg_node.config.schema.live_keys import LIVE
+from smg_node.config.schema.live_settings import LiveError, LiveKnob
 from smg_node.config.settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.prices.price_list import PriceBook
@@ -42,6 +44,7 @@ from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.base import Base
 from smg_node.wiring.fleet_parts import FleetService
+from smg_node.wiring.media_parts import LazyMedia
 from smg_node.wiring.serving_parts import build_admission, build_http_parts
 from smg_node.wiring.state_cache import LazyStateCache
 from support.http.access_lines import LineList
@@ -96,17 +99,8 @@ class Wired:
         self.fleet.models = self.models
         self.placer, self.preparer, self.retries = Told(), Told(), Told()
         self.policies, self.admission, self.rights = Told(), Told(), Told()
-        self.history = Told()
-        for kind, told in (
-            (Placer, self.placer),
-            (Preparer, self.preparer),
-            (RetryBudgets, self.retries),
-            (Policies, self.policies),
-            (Admission, self.admission),
-        ):
-            monkeypatch.setattr(
-                kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
-            )
+        self.history, self.media = Told(), Told()
+        self._overhear(monkeypatch)
         clock, rng = SystemClock(), random.Random(1)
         meters = Meters(CollectorRegistry(), version="1")
         self.base = Base(
@@ -122,6 +116,7 @@ class Wired:
             post=ShadowPost(),
             state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
             approvals=LazyApprovals("a", IdSource(clock, rng), clock, meters),
+            ending=AsyncExitStack(),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")
@@ -155,6 +150,20 @@ class Wired:
         """What runs tools of this side."""
         return cast("ServingGenerations", self.parts.generations)._parts()
 
+    def _overhear(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Have the parts that are built here told elsewhere."""
+        for kind, told in (
+            (Placer, self.placer),
+            (Preparer, self.preparer),
+            (RetryBudgets, self.retries),
+            (Policies, self.policies),
+            (Admission, self.admission),
+        ):
+            monkeypatch.setattr(
+                kind, "retune", lambda _, *given, _told=told, **named: _told.retune(*given, **named)
+            )
+        monkeypatch.setattr(LazyMedia, "retune", lambda _, now: self.media.retune(deep(now.media)))
+
     def seen(self) -> Mapping[str, Any]:
         """What every part was told, and what the surface runs with."""
         parts = {
@@ -171,6 +180,7 @@ class Wired:
                 "admission",
                 "rights",
                 "history",
+                "media",
             ]
         }
         return {

@@ -82,7 +82,9 @@ Forward = Annotated[
 ]
 Builtin = Annotated[
     Words,
-    typer.Option(metavar="KIND=TOOL", help="Its tool that does web_search, web_fetch, file_search and so on."),
+    typer.Option(
+        metavar="KIND=TOOL", help="Its tool that does web_search, web_fetch, file_search and so on."
+    ),
 ]
 
 Pin = Annotated[

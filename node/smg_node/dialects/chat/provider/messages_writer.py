@@ -152,7 +152,10 @@ def _part(part: MediaPart) -> dict[str, Any]:
         raise not_here(f"this {part.kind} input has nothing it could be sent", part.where)
     match part.kind:
         case "image":
-            return {"type": "image_url", "image_url": {"url": part.source}}
+            address = {"url": part.source}
+            if part.detail not in ("", "auto"):
+                address["detail"] = part.detail
+            return {"type": "image_url", "image_url": address}
         case "audio":
             sound = sound_in(part)
             return {

@@ -139,7 +139,7 @@ def _media(part: MediaPart) -> dict[str, Any]:
     if not source:
         raise not_here(f"this {part.kind} input has nothing it could be sent", part.where)
     if part.kind == "image":
-        return {"type": "input_image", "detail": "auto", "image_url": source}
+        return {"type": "input_image", "detail": part.detail or "auto", "image_url": source}
     if part.kind == "file":
         if is_inline(source):
             return {"type": "input_file", "filename": file_name(source), "file_data": source}

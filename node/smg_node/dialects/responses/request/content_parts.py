@@ -6,7 +6,7 @@ absent optional fields have their defaults. Unknown keys stay.
 
 from typing import Any, Final
 
-from smg_node.core.generation.request import MediaKind
+from smg_node.core.generation.request import DETAILS, MediaKind
 from smg_node.core.json_cursor import Cursor, kind_of
 from smg_node.dialects.openai.part_limits import PartCounter
 
@@ -104,7 +104,7 @@ def _check_media(part: Cursor, kind: str) -> None:
         part.unsupported("file_id", _NO_FILES)
     elif kind == "input_image":
         part.text("image_url", required=True, characters_min=1)
-        part.text("detail", characters_max=16)
+        part.word("detail", DETAILS)
     elif kind == "input_audio":
         _check_audio(part)
     else:

@@ -18,6 +18,7 @@ from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.opaque import Opaque
 from smg_node.core.generation.request import (
+    DETAILS,
     MediaKind,
     MediaPart,
     Part,
@@ -306,6 +307,10 @@ def _part(part: Mapping[str, Any], where: str) -> Part:
         return MediaPart("audio", f"data:audio/{form};base64,{encoded}", where)
     keys = ("file_data", "file_url") if kind == "input_file" else ("image_url",)
     source = next((text for key in keys if (text := _text_at(part, key))), "")
+    detail = part.get("detail")
+    # `auto` is what our own reader writes where nothing was said.
+    if _MEDIA[kind] == "image" and detail != "auto" and detail in DETAILS:
+        return MediaPart("image", source, where, detail)
     return MediaPart(_MEDIA[kind], source, where)
 
 

@@ -19,7 +19,7 @@ cdef class Link:
     cpdef Py_ssize_t places_kept(self) except? -1
 
     @cython.locals(core=Connection)
-    cpdef begin(self, Flow flow, bytes block, bytes message)
+    cpdef begin(self, Flow flow, bytes block, object message)
 
     cpdef drop(self, Flow flow, ending)
     cpdef refill(self, Flow flow)

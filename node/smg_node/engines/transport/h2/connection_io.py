@@ -12,6 +12,7 @@ from smg_node.engines.transport.h2.protocol.connection import Connection
 from smg_node.engines.transport.h2.protocol.response_head import Ending
 from smg_node.engines.transport.h2.protocol.send_window import WRITE_BYTES
 from smg_node.engines.transport.h2.protocol.stream_state import Flow
+from smg_node.engines.transport.message_pieces import Body
 from smg_node.engines.transport.transport import StatusCode
 
 PING_ANSWER_S: Final = 10.0
@@ -78,7 +79,7 @@ class Link:
         """Whether the server has asked for fewer pings."""
         return self._core.calm
 
-    def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
+    def begin(self, flow: Flow, block: bytes, message: Body) -> None:
         """Begin a call; there was room."""
         core = self._core
         core.begin(flow, block, message)
@@ -207,7 +208,7 @@ class Link:
             sending.pump(WRITE_BYTES)
             if not sending.out:
                 break
-            transport.write(sending.taken())
+            transport.writelines(sending.views())
         if self._full and transport.get_write_buffer_size() > UNREAD_MAX_BYTES:
             self._loop.call_soon(self.hang_up, "the server does not read")
 

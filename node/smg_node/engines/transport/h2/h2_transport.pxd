@@ -22,10 +22,10 @@ cdef class H2Transport:
     cdef bint _closed
 
     @cython.locals(link=Link)
-    cdef _place(self, AnyStream stream, bytes block, bytes request)
+    cdef _place(self, AnyStream stream, bytes block, object request)
 
     @cython.locals(link=Link)
-    cdef _place_first(self, AnyStream stream, bytes block, bytes request)
+    cdef _place_first(self, AnyStream stream, bytes block, object request)
 
     @cython.locals(best=Link, most=Py_ssize_t, link=Link, more=Py_ssize_t)
     cdef Link _free(self)

@@ -20,12 +20,14 @@ from smg_node.engines.transport.h2.connection_io import Link
 from smg_node.engines.transport.h2.message_stream import DROPPED, LATE, H2Stream, Notice
 from smg_node.engines.transport.h2.protocol.request_head import RequestHeads
 from smg_node.engines.transport.h2.protocol.response_head import Ending
+from smg_node.engines.transport.message_pieces import Body
 from smg_node.engines.transport.tls_trust import ALPN
 from smg_node.engines.transport.transport import (
     MessageStream,
     StatusCode,
     TransportError,
     TransportOptions,
+    check_size,
 )
 
 NOTICES_MAX: Final = 1024
@@ -57,7 +59,7 @@ class H2Transport:
         self._heads = RequestHeads(target, secure=options.trust is not None)
         self._links: list[Link] = []
         self._all: set[Link] = set()
-        self._waiting: OrderedDict[H2Stream, tuple[bytes, bytes, bool]] = OrderedDict()
+        self._waiting: OrderedDict[H2Stream, tuple[bytes, Body, bool]] = OrderedDict()
         """Calls that have not begun, with their headers and requests, and whether they go first."""
         self._deadlines = Deadlines()
         self._timer: asyncio.TimerHandle | None = None
@@ -73,7 +75,7 @@ class H2Transport:
     async def unary(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -81,7 +83,7 @@ class H2Transport:
     ) -> bytes:
         """See `Transport`."""
         if self._closed or len(request) > self._message_max_bytes:
-            raise self._refusal(request)
+            self._check_large(request)
         block = self._heads.block(method, headers, timeout_s)
         stream = H2Stream(self, self._loop, self._loop.time() + timeout_s)
         if work:
@@ -105,14 +107,14 @@ class H2Transport:
     def stream(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> MessageStream:
         """See `Transport`."""
         if self._closed or len(request) > self._message_max_bytes:
-            raise self._refusal(request)
+            self._check_large(request)
         block = self._heads.block(method, headers, timeout_s)
         loop = self._loop
         stream = H2Stream(self, loop, loop.time() + timeout_s)
@@ -122,7 +124,7 @@ class H2Transport:
     def notify(
         self,
         method: str,
-        request: bytes,
+        request: Body,
         *,
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
@@ -188,15 +190,13 @@ class H2Transport:
 
     # ── Within ──────────────────────────────────────────────────────────────
 
-    def _refusal(self, request: bytes) -> TransportError:
+    def _check_large(self, request: Body) -> None:
+        """Refuse a request that is too large for its kind; or any, if this is closed."""
         if self._closed:
-            return TransportError(StatusCode.CANCELLED, "the transport is closed")
-        return TransportError(
-            StatusCode.OUT_OF_RANGE,
-            f"the request has {len(request)} bytes, at most {self._message_max_bytes} are sent",
-        )
+            raise TransportError(StatusCode.CANCELLED, "the transport is closed")
+        check_size(request, self._options)
 
-    def _place(self, stream: H2Stream, block: bytes, request: bytes) -> None:
+    def _place(self, stream: H2Stream, block: bytes, request: Body) -> None:
         """Begin a call, let it wait, or end it where neither is possible."""
         if self._deadlines.add(stream, stream.due_at) and self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._tick)
@@ -210,7 +210,7 @@ class H2Transport:
         if len(self._links) < self._connections:
             self._connect_if_wanted()
 
-    def _place_first(self, stream: H2Stream, block: bytes, request: bytes) -> None:
+    def _place_first(self, stream: H2Stream, block: bytes, request: Body) -> None:
         """The same for a call that passes all that wait."""
         if self._deadlines.add(stream, stream.due_at) and self._timer is None:
             self._timer = self._loop.call_later(TICK_S, self._tick)
@@ -224,7 +224,7 @@ class H2Transport:
         if len(self._links) < self._connections:
             self._connect_if_wanted()
 
-    def _let_wait(self, stream: H2Stream, block: bytes, request: bytes, *, first: bool) -> None:
+    def _let_wait(self, stream: H2Stream, block: bytes, request: Body, *, first: bool) -> None:
         if not self._links and self._loop.time() < self._retry_at:
             stream.end(self._failure)
         elif len(self._waiting) >= WAITING_MAX and not first:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, get_args
 
-from smg_node.core.generation.request import Effort
+from smg_node.core.generation.request import DETAILS, Effort
 from smg_node.dialects.openai.functions import NAME_PATTERN
 from smg_node.dialects.openai.hosted_tools import HOSTED
 from smg_node.dialects.options import ReaderOptions
@@ -32,9 +32,27 @@ REFUSAL_PART: Final = keyed(
 _URL: Final = either(
     text(1, required=True), keyed(("url",), url=text(1, required=True), detail=TEXT)
 )
-_MEDIA_PARTS: Final = tuple(
-    keyed(("type", kind), **{"type": {"const": kind}, kind: _URL})
-    for kind in ("image_url", "video_url", "audio_url")
+_PICTURE: Final = keyed(
+    ("type", "image_url"),
+    type={"const": "image_url"},
+    image_url=either(
+        text(1, required=True),
+        keyed(
+            ("url",),
+            url=described(text(1, required=True), "An http, https or data URL."),
+            detail=described(
+                word(*DETAILS), "`low` bounds the picture's area; all others leave it to the model."
+            ),
+        ),
+    ),
+    uuid=described(text(0, 256), "The client's name for the picture. It comes beside the picture."),
+)
+_MEDIA_PARTS: Final = (
+    _PICTURE,
+    *(
+        keyed(("type", kind), **{"type": {"const": kind}, kind: _URL})
+        for kind in ("video_url", "audio_url")
+    ),
 )
 AUDIO_PART: Final = keyed(
     ("type", "input_audio"),

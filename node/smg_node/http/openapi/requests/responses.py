@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, get_args
 
-from smg_node.core.generation.request import Effort
+from smg_node.core.generation.request import DETAILS, Effort
 from smg_node.dialects.openai.functions import NAME_PATTERN
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.items.item_types import (
@@ -47,7 +47,7 @@ _INPUT_IMAGE: Final = keyed(
     ("type", "image_url"),
     type={"const": "input_image"},
     image_url=text(1, required=True),
-    detail=text(0, 16),
+    detail=word(*DETAILS),
     file_id=_NO_FILES,
 )
 _INPUT_FILE: Final = keyed(

@@ -66,6 +66,7 @@ def _journey(journey: Journey) -> Mapping[str, Any]:
         "unplaced": _dropped(journey.unplaced),
         "bills": [_bill(one) for one in journey.bills],
         "runs": [msgspec.structs.asdict(one) for one in journey.runs],
+        "pictures": [msgspec.structs.asdict(one) for one in journey.pictures],
     }
 
 

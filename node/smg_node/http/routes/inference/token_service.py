@@ -44,7 +44,7 @@ class LocalTokens:
 
     async def tokenize(self, model: str, prompt: Prompt) -> Tokenized:
         """Render and encode one prompt."""
-        prepared = await self._preparer.prompt(prompt, await self._model(model))
+        prepared = await self._preparer.counted(prompt, await self._model(model))
         return Tokenized(prepared.ids, len(prepared.text))
 
     async def detokenize(self, model: str, ids: Sequence[int], *, skip_special_tokens: bool) -> str:

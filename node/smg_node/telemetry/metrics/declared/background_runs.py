@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 RUNS = Metric(
     "smg_node_registered_runs",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 LIMIT_REQUESTS = Metric(
     "smg_node_limit_requests_total",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 MESH_MEMBERS = Metric(
     "smg_node_mesh_members",

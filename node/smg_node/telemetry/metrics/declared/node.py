@@ -11,8 +11,8 @@ from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
 from smg_node.telemetry.metrics.declared.mcp import MCP_METRICS
+from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 from smg_node.telemetry.metrics.declared.mesh import MESH_METRICS
-from smg_node.telemetry.metrics.declared.metric import Metric
 from smg_node.telemetry.metrics.declared.prefix_hints import HINT_METRICS
 from smg_node.telemetry.metrics.declared.processes import PROCESS_METRICS
 from smg_node.telemetry.metrics.declared.providers import PROVIDER_METRICS
@@ -21,6 +21,7 @@ from smg_node.telemetry.metrics.declared.rights import RIGHTS_METRICS
 from smg_node.telemetry.metrics.declared.shared_state import STATE_METRICS
 from smg_node.telemetry.metrics.declared.store import STORE_METRICS
 from smg_node.telemetry.metrics.declared.usage import USAGE_METRICS
+from smg_node.telemetry.metrics.metric import Metric
 
 _SECONDS: Final = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0,
@@ -253,6 +254,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *RESILIENCE_METRICS,
     *PROVIDER_METRICS,
     *MCP_METRICS,
+    *MEDIA_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,
     *PROCESS_METRICS,

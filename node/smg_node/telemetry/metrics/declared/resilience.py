@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 BREAKER_STATE = Metric(
     "smg_node_worker_breaker_state",

@@ -4,7 +4,7 @@ time.
 
 from typing import Final
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 RIGHTS_PACKETS = Metric(
     "smg_node_rights_packets_total",

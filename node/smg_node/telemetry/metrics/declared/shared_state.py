@@ -4,7 +4,7 @@ scrape time.
 
 from typing import Final
 
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 
 STATE_HELD = Metric(
     "smg_node_state_held",

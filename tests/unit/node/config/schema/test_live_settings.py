@@ -5,7 +5,8 @@ import pytest
 from smg_node.config.frozen_settings import PlainSection, plain_settings, with_values
 from smg_node.config.schema.declared_live_knobs import live_knobs
 from smg_node.config.schema.knob import ANY_NAME, Knob, Schema
-from smg_node.config.schema.live_settings import LIVE, LiveError, LiveTable
+from smg_node.config.schema.live_keys import LIVE
+from smg_node.config.schema.live_settings import LiveError, LiveTable
 from smg_node.config.settings import Settings
 from support.tools.configuration import load
 

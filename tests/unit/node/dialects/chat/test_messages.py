@@ -14,10 +14,17 @@ PNG = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
 
 
 def turns(*messages: Any, options: ReaderOptions | None = None) -> tuple[Turn, ...]:
+    return read(*messages, options=options)[0]
+
+
+def read(
+    *messages: Any, options: ReaderOptions | None = None
+) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
     dialect = ChatDialect(options or ReaderOptions())
-    (prompt,) = dialect.read({"model": "m", "messages": list(messages)}).request.prompts
+    request = dialect.read({"model": "m", "messages": list(messages)}).request
+    (prompt,) = request.prompts
     assert isinstance(prompt, ChatPrompt)
-    return prompt.turns
+    return prompt.turns, request.ignored
 
 
 def refusal(*messages: Any, options: ReaderOptions | None = None) -> SmgError:
@@ -99,12 +106,6 @@ def test_arguments_keep_the_text_the_model_printed(arguments: Any, text: str) ->
     [
         (PNG, "image", "data:image/png;base64,AA", "image_url"),
         ({"type": "image_url", "image_url": "http://a/b"}, "image", "http://a/b", "image_url"),
-        (
-            {"type": "image_url", "image_url": {"url": "u", "detail": "low"}},
-            "image",
-            "u",
-            "image_url",
-        ),
         ({"type": "video_url", "video_url": {"url": "u"}}, "video", "u", "video_url"),
         ({"type": "audio_url", "audio_url": {"url": "u"}}, "audio", "u", "audio_url"),
         (
@@ -122,6 +123,29 @@ def test_media_parts_keep_their_source_and_path(
     (turn,) = turns({"role": "user", "content": [{"type": "text", "text": "look"}, part]})
     media = MediaPart(kind, source, f"messages[0].content[1].{where}")
     assert turn.content == (TextPart("look"), media)
+
+
+@pytest.mark.parametrize("detail", ["auto", "low", "high", "original"])
+def test_a_picture_keeps_its_detail_and_the_name_that_the_client_gave_it(detail: Any) -> None:
+    part = {"type": "image_url", "image_url": {"url": "u", "detail": detail}, "uuid": "mine"}
+    (turn,), ignored = read({"role": "user", "content": [part]})
+    assert turn.content == (
+        MediaPart("image", "u", "messages[0].content[0].image_url", detail, "mine"),
+    )
+    assert ignored == ()
+
+
+def test_nulls_say_nothing_about_a_picture() -> None:
+    part = {"type": "image_url", "image_url": {"url": "u", "detail": None}, "uuid": None}
+    (turn,) = turns({"role": "user", "content": [part]})
+    assert turn.content == (MediaPart("image", "u", "messages[0].content[0].image_url"),)
+
+
+def test_only_pictures_have_a_detail_and_a_name() -> None:
+    part = {"type": "video_url", "video_url": {"url": "u", "detail": "low"}, "uuid": "mine"}
+    _, ignored = read({"role": "user", "content": [part]})
+    path = "messages[0].content[0]"
+    assert sorted(ignored) == [f"{path}.uuid", f"{path}.video_url.detail"]
 
 
 USER = {"role": "user", "content": "hi"}
@@ -178,6 +202,32 @@ USER = {"role": "user", "content": "hi"}
             {"role": "user", "content": [{"type": "image_url", "image_url": ""}]},
             "messages[1].content[0].image_url",
             "invalid_value",
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "u", "detail": "closely"}}],
+            },
+            "messages[1].content[0].image_url.detail",
+            "invalid_value",
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image_url", "image_url": {"url": "u", "detail": 1}}],
+            },
+            "messages[1].content[0].image_url.detail",
+            "invalid_type",
+        ),
+        (
+            {"role": "user", "content": [PNG | {"uuid": "u" * 257}]},
+            "messages[1].content[0].uuid",
+            "invalid_value",
+        ),
+        (
+            {"role": "user", "content": [{"type": "image_url", "uuid": "mine"}]},
+            "messages[1].content[0].image_url",
+            "missing_required_parameter",
         ),
         ({"role": "system", "content": [PNG]}, "messages[1].content[0].type", "invalid_value"),
         (

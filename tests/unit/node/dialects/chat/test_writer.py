@@ -221,6 +221,15 @@ def test_media_go_as_parts(kind: MediaKind, source: str, part: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
+    ("detail", "told"), [("low", {"detail": "low"}), ("high", {"detail": "high"}), ("original", {})]
+)
+def test_servers_are_told_the_detail_that_they_know(detail: Any, told: dict[str, str]) -> None:
+    turn = Turn("user", (MediaPart("image", "u", "input[0]", detail),))
+    part = {"type": "image_url", "image_url": {"url": "u", **told}}
+    assert messages(turn)[0]["content"] == [part]
+
+
+@pytest.mark.parametrize(
     ("asked", "where"),
     [
         (

@@ -1,15 +1,18 @@
 """Engines behind TLS: who is called, and who is not, over every transport."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.errors import SmgError
 from smg_node.engines.engine_options import EngineOptions, unobserved
 from smg_node.engines.grpc.known_transports import transports
+from smg_node.engines.transport.message_pieces import MessagePieces
 from smg_node.engines.transport.tls_trust import Trust
 from smg_node.engines.transport.transport import StatusCode, TransportError, TransportOptions
 from smg_node.fleet.workers.allowed_networks import Networks
@@ -56,6 +59,25 @@ async def test_an_engine_whose_authority_is_trusted_is_called(kind: str, tmp_pat
     authority = Authority("mine")
     async with secured(authority, tmp_path) as (_, target):
         assert await echoed(kind, target, trusting(authority, tmp_path)) == b"x" * 100_000
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_large_request_in_pieces_arrives_whole_on_either_loop(
+    kind: str, tmp_path: Path, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    pieces = MessagePieces([b"head", bytes(range(256)) * 8192, bytearray(b"x" * 1_000_000), b"end"])
+
+    async def call() -> None:
+        authority = Authority("mine")
+        async with secured(authority, tmp_path) as (server, target):
+            for to, trust in ((target, trusting(authority, tmp_path)), (server.target, None)):
+                options = TransportOptions(connect_s=5, trust=trust)
+                async with transport_to(kind, to, options) as transport:
+                    got = await transport.unary(ECHO, pieces, timeout_s=GENEROUS_S)
+                    assert got == pieces.joined()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(call())
 
 
 @pytest.mark.parametrize(("trusted", "name"), [("other", "localhost"), ("mine", "elsewhere")])

@@ -38,6 +38,32 @@ def test_a_folder_gives_the_known_files_and_nothing_else(tmp_path: Path) -> None
     assert found.digest == digest_of(dict(found.files))
 
 
+def test_another_image_processor_is_another_bundle(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_bytes(b"{}")
+    digests = set()
+    for name in (
+        "preprocessor_config.json",
+        "processor_config.json",
+        "video_preprocessor_config.json",
+    ):
+        for content in (b"{}", b'{"size": 1}'):
+            (tmp_path / name).write_bytes(content)
+            found = bundle_from_path(str(tmp_path), max_bytes=MEBIBYTE)
+            assert found.files[name] == content
+            digests.add(found.digest)
+    assert len(digests) == 6
+
+
+def test_a_copy_of_an_archive_that_lacks_files_is_kept_anew(tmp_path: Path) -> None:
+    cache = BundleCache(tmp_path, max_bytes=MEBIBYTE)
+    cache.keep(bundle(1), source="vllm /m")
+    more = bundle(1, **{"preprocessor_config.json": b"{}"})
+    cache.keep(more, source="vllm /m")
+    found = cache.last("vllm /m")
+    assert found is not None
+    assert found.files == more.files
+
+
 def test_a_tokenizer_file_brings_its_neighbours(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_bytes(b"{}")
     (tmp_path / "generation_config.json").write_bytes(b"{}")

@@ -11,9 +11,14 @@ import pytest
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.contracts.engine_metadata import drawn_instance, named_instance
-from smg_node.engines.engine import Contract, ModelCard
+from smg_node.engines.engine import Contract, MediaCard, ModelCard
 from smg_node.fleet.load.worker_load import WorkerLoad
-from smg_node.fleet.workers.engine_identity import EngineClaims, resolved, unresolved
+from smg_node.fleet.workers.engine_identity import (
+    EngineClaims,
+    mark_of,
+    resolved,
+    unresolved,
+)
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
 from support.engines.fake_engine import FakeEngine
@@ -39,6 +44,23 @@ async def looked_up(host: str, port: int) -> Iterable[str]:
 def worker(text: str, worker_id: str) -> Worker:
     url = parse_worker_url(text)
     return Worker(DeclaredWorker(url), WorkerLoad(worker_id), breaker())
+
+
+def test_a_mark_has_what_is_said_of_pictures_and_is_the_same_everywhere() -> None:
+    ways = [
+        MediaCard(frozenset(one)) for one in (["tensors", "references"], ["references", "tensors"])
+    ]
+    marks = {mark_of(replace(CARD, media=media)) for media in ways}
+    assert len(marks) == 1
+    changed = MediaCard(ways[0].ways, device_normalizes=True)
+    others = [
+        None,
+        changed,
+        MediaCard(ways[0].ways, dtype="bfloat16"),
+        MediaCard(frozenset({"tensors"})),
+    ]
+    assert len(marks | {mark_of(replace(CARD, media=media)) for media in others}) == 5
+    assert mark_of(replace(CARD, media=MediaCard(frozenset({"encoded"})))) == mark_of(CARD)
 
 
 def refused(other: Worker) -> str:

@@ -212,3 +212,27 @@ def test_a_template_that_never_ends_is_asked_once() -> None:
 )
 def test_whether_a_later_system_message_is_taken_where_it_stands(name: str, takes: bool) -> None:
     assert facts_of(source(name)).later_systems == takes
+
+
+_PART: str = _EACH + "{% for p in message.content %}{{ p.text }}{% if PICTURE %}<pic>{% endif %}"
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        ("p.type == 'image'", "image"),
+        ("'image' in p", "image"),
+        ("p.type in ['image', 'image_url']", "image"),
+        ("p.type == 'image_url'", "image_url"),
+        ("p.image_url", "image_url"),
+        ("p.type == 'video'", ""),
+        ("p.image == 'another'", ""),
+    ],
+)
+def test_what_a_template_calls_a_picture(asked: str, part: str) -> None:
+    facts = facts_of(_PART.replace("PICTURE", asked) + "{% endfor %}{% endfor %}")
+    assert (facts.picture_part, facts.tool_picture_part) == (part, part)
+
+
+def test_a_template_that_prints_lists_knows_no_pictures() -> None:
+    assert facts_of(_EACH + "{{ message.content }} image{% endfor %}").picture_part == ""

@@ -14,7 +14,7 @@ from smg_node.telemetry.grafana.dashboards import BOARDS, UNSHOWN
 from smg_node.telemetry.grafana.files import render_dashboard
 from smg_node.telemetry.grafana.panels import WIDTH, Board, Query
 from smg_node.telemetry.metrics.cluster_metrics import KNOWN
-from smg_node.telemetry.metrics.declared.metric import Metric
+from smg_node.telemetry.metrics.metric import Metric
 from smg_node.telemetry.prometheus.recording_rules import render_recordings
 from smg_node.telemetry.prometheus.recordings import RECORDINGS, Recording
 

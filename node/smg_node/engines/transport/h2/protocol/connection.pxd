@@ -22,7 +22,7 @@ cdef class Connection:
     cdef readonly object _sections
 
     @cython.locals(number=cython.longlong)
-    cpdef begin(self, Flow flow, bytes block, bytes message)
+    cpdef begin(self, Flow flow, bytes block, object message)
     cpdef refill(self, Flow flow)
     cpdef ping(self)
 

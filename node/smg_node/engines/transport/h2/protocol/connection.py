@@ -19,6 +19,7 @@ from smg_node.engines.transport.h2.protocol.preface import CONNECTION_WINDOW, GR
 from smg_node.engines.transport.h2.protocol.response_head import FINE, Ending, reset_by
 from smg_node.engines.transport.h2.protocol.send_window import Sending
 from smg_node.engines.transport.h2.protocol.stream_state import STREAM_WINDOW, DamagedError, Flow
+from smg_node.engines.transport.message_pieces import Body
 from smg_node.engines.transport.transport import StatusCode
 
 STREAMS_ASSUMED: Final = 100
@@ -79,7 +80,7 @@ class Connection:
 
     # ── What callers do ─────────────────────────────────────────────────────
 
-    def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
+    def begin(self, flow: Flow, block: bytes, message: Body) -> None:
         """Begin a call with one request; there were fewer of them than `flows_max`."""
         self.sending.begin(flow, block, message)
         number = flow.number

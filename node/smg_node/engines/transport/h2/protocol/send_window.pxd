@@ -2,7 +2,7 @@
 cimport cython
 from smg_node.engines.transport.h2.protocol.stream_state cimport Flow
 
-cdef int _DATA, _HEADERS, _END_HEADERS, _END_STREAM, _PREFIX_BYTES
+cdef int _PIECE_MAX, _DATA, _HEADERS, _END_HEADERS, _END_STREAM, _PREFIX_BYTES
 
 cdef class Sending:
     cdef readonly list out
@@ -10,11 +10,14 @@ cdef class Sending:
     cdef public long long window, initial, frame_max, whole_max, last
 
     @cython.locals(size=cython.longlong, width=cython.longlong, whole=cython.longlong, number=cython.longlong)
-    cpdef begin(self, Flow flow, bytes block, bytes message)
+    cpdef begin(self, Flow flow, bytes block, object message)
 
-    cdef _begin_in_pieces(self, Flow flow, bytes block, bytes message)
+    cdef _begin_in_pieces(self, Flow flow, bytes block, object message)
 
-    @cython.locals(waiting=dict, flow=Flow, size=cython.longlong, piece=cython.longlong, last=cython.int, start=cython.longlong)
+    @cython.locals(unsent=list, out=list, length=cython.longlong, next_=Py_ssize_t)
+    cdef _cut(self, Flow flow, long long size)
+
+    @cython.locals(waiting=dict, flow=Flow, size=cython.longlong, piece=cython.longlong, last=cython.int)
     cpdef bint pump(self, long long most) except -1
 
     cpdef drop(self, Flow flow)
@@ -23,3 +26,4 @@ cdef class Sending:
     cpdef enlarge(self, long long frame_max)
     cpdef reopen(self, long long initial, list flows)
     cpdef bytes taken(self)
+    cpdef list views(self)

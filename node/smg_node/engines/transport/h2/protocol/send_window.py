@@ -2,7 +2,8 @@
 Pure.
 
 A request larger than the windows waits in its flow, one frame of each waiting flow at a time, so that
-64 MB of one call hold up no other. What is collected is written once per wake-up.
+64 MB of one call hold up no other. What is collected is written once per wake-up. What waits is not copied: frames are
+views of the buffers that the request came in.
 """
 
 from typing import Final
@@ -10,10 +11,13 @@ from typing import Final
 from smg_node.engines.transport.h2.protocol import frames
 from smg_node.engines.transport.h2.protocol.frames import HEAD, MESSAGE_HEAD, PREFIX, BrokenError
 from smg_node.engines.transport.h2.protocol.stream_state import Flow
+from smg_node.engines.transport.message_pieces import Body, MessagePieces
 
 WRITE_BYTES: Final = 256 * 1024
 """How much of the waiting requests is handed to the socket before it is asked whether it copes."""
 
+_PIECE_MAX: Final = WRITE_BYTES
+"""Of one frame: a server may take 16 MB at once, which would hold up all other calls for as long."""
 _DATA: Final = frames.DATA
 _HEADERS: Final = frames.HEADERS
 _END_HEADERS: Final = frames.END_HEADERS
@@ -29,7 +33,7 @@ class Sending:
     __slots__ = ("frame_max", "initial", "last", "out", "waiting", "whole_max", "window")
 
     def __init__(self) -> None:
-        self.out: list[bytes] = []
+        self.out: list[bytes | memoryview] = []
         self.window = frames.DEFAULT_WINDOW
         self.initial = frames.DEFAULT_WINDOW
         self.frame_max = frames.FRAME_MAX_BYTES
@@ -38,8 +42,11 @@ class Sending:
         self.waiting: dict[Flow, None] = {}
         """Flows with more to send whose own window is open; the connection's may be shut."""
 
-    def begin(self, flow: Flow, block: bytes, message: bytes) -> None:
-        """Give `flow` the next number and write its call: whole, or what it is, and the rest by `pump`."""
+    def begin(self, flow: Flow, block: bytes, message: Body) -> None:
+        """Give `flow` the next number and write its call: whole, or what it is, and the rest by `pump`.
+
+        Of a message in pieces, or a long one, the buffers are kept until they are written.
+        """
         number = flow.number = self.last = self.last + 2
         size, width = len(message), len(block)
         whole = size + _PREFIX_BYTES
@@ -52,13 +59,16 @@ class Sending:
             HEAD.pack(width << 8 | _HEADERS, _END_HEADERS, number),
             block,
             MESSAGE_HEAD.pack(whole << 8, _END_STREAM, number, 0, size),
-            message,
+            message.joined() if isinstance(message, MessagePieces) else message,
         )
 
-    def _begin_in_pieces(self, flow: Flow, block: bytes, message: bytes) -> None:
+    def _begin_in_pieces(self, flow: Flow, block: bytes, message: Body) -> None:
         flow.window = self.initial
         self.out.append(frames.headers(flow.number, block, self.frame_max, last=False))
-        flow.unsent = PREFIX.pack(0, len(message)) + message
+        pieces = list(message) if isinstance(message, MessagePieces) else [memoryview(message)]
+        # The first one last: they are taken from the end.
+        flow.unsent = [*reversed(pieces), memoryview(PREFIX.pack(0, len(message)))]
+        flow.unsent_size = len(message) + _PREFIX_BYTES
         if flow.window > 0:
             self.waiting[flow] = None
 
@@ -70,32 +80,43 @@ class Sending:
                 return True
             flow = next(iter(waiting))
             del waiting[flow]
-            size = len(flow.unsent) - flow.unsent_at
-            piece = min(size, self.frame_max, self.window, flow.window)
+            size = flow.unsent_size
+            piece = min(size, self.frame_max, _PIECE_MAX, self.window, flow.window)
             if piece <= 0:
                 # Its own window is shut: it comes back when that opens.
                 continue
             last = _END_STREAM if piece == size else 0
-            start = flow.unsent_at
-            self.out += (
-                HEAD.pack(piece << 8 | _DATA, last, flow.number),
-                flow.unsent[start : start + piece],
-            )
+            self.out.append(HEAD.pack(piece << 8 | _DATA, last, flow.number))
+            self._cut(flow, piece)
             self.window -= piece
             flow.window -= piece
             most -= piece
             if last:
-                flow.unsent = b""
-                flow.unsent_at = 0
+                flow.unsent = []
             else:
-                flow.unsent_at += piece
                 waiting[flow] = None
         return False
+
+    def _cut(self, flow: Flow, size: int) -> None:
+        """Take the next `size` bytes of a request, as views of its buffers."""
+        unsent, out = flow.unsent, self.out
+        flow.unsent_size -= size
+        while size > 0:
+            next_ = len(unsent) - 1
+            view = unsent[next_]
+            length = len(view)
+            if length <= size:
+                out.append(view)
+                unsent.pop()
+            else:
+                out.append(view[:size])
+                unsent[next_] = view[size:]
+            size -= length
 
     def drop(self, flow: Flow) -> None:
         """Send no more of a call."""
         if flow.unsent:
-            flow.unsent = b""
+            flow.unsent = []
             self.waiting.pop(flow, None)
 
     def widen(self, flow: Flow, more: int) -> bool:
@@ -130,7 +151,12 @@ class Sending:
             raise BrokenError(frames.FLOW_CONTROL_ERROR, "a window larger than windows can be")
 
     def taken(self) -> bytes:
-        """Return what is to be written, once."""
+        """Return what is to be written, once, in one piece."""
         data = b"".join(self.out)
         self.out.clear()
+        return data
+
+    def views(self) -> list[bytes | memoryview]:
+        """Return what is to be written, once, as it was put together."""
+        data, self.out = self.out, []
         return data

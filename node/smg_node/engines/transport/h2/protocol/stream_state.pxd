@@ -5,8 +5,8 @@ cdef class Flow:
     cdef public long long number, room, window
     cdef public list messages
     cdef public object ending
-    cdef public bytes unsent
-    cdef public Py_ssize_t unsent_at
+    cdef public list unsent
+    cdef public long long unsent_size
     cdef public bint answered, whole, touched
     cdef public bytearray part
 

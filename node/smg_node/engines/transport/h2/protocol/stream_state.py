@@ -27,7 +27,8 @@ class Flow:
 
     `room` is what the server may still send; it is the reader's to have it refilled. `whole` says that the
     next byte begins a message; it is the loop's one question per message. `touched` says that
-    this wake-up brought something and that the reader will hear of it.
+    this wake-up brought something and that the reader will hear of it. `unsent` has what is to be sent yet of its
+    request, the next piece last, of `unsent_size` bytes together.
     """
 
     __slots__ = (
@@ -39,7 +40,7 @@ class Flow:
         "room",
         "touched",
         "unsent",
-        "unsent_at",
+        "unsent_size",
         "whole",
         "window",
     )
@@ -54,8 +55,8 @@ class Flow:
         self.ending: Ending | None = None
         self.room = STREAM_WINDOW
         self.window = 0
-        self.unsent = b""
-        self.unsent_at = 0
+        self.unsent: list[memoryview] = []
+        self.unsent_size = 0
         self.answered = self.whole = self.touched = False
         self.part: bytearray | None = None
 

@@ -145,6 +145,15 @@ def test_state_and_thoughts_go_back_to_who_wants_them(
     assert body["messages"][1:] == [expected, result]
 
 
+@pytest.mark.parametrize(
+    ("detail", "told"), [("low", {"detail": "low"}), ("original", {"detail": "original"}), ("", {})]
+)
+def test_a_picture_takes_its_detail_along(detail: Any, told: dict[str, str]) -> None:
+    turn = Turn("user", (MediaPart("image", "u", "x", detail),))
+    (message,) = written(wish(turn)).fields["messages"]
+    assert message["content"] == [{"type": "image_url", "image_url": {"url": "u", **told}}]
+
+
 def test_what_a_result_shows_stands_behind_all_results() -> None:
     image = MediaPart("image", "https://e.com/a.png", "x")
     calls = (ToolCall("c", "f", "{}"), ToolCall("d", "f", "{}"))

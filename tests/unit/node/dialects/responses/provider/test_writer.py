@@ -108,6 +108,11 @@ def test_thoughts_of_others_are_left_out() -> None:
     assert [one.get("encrypted_content") for one in found if one["type"] == "reasoning"] == ["eA=="]
 
 
+def test_a_picture_takes_its_detail_along() -> None:
+    (message, *_) = fields(Turn("user", (MediaPart("image", "u", "x", "low"),)))["input"]
+    assert message["content"] == [{"type": "input_image", "detail": "low", "image_url": "u"}]
+
+
 def test_media_stand_where_the_api_has_them() -> None:
     shown = (
         TextPart("See"),

@@ -245,6 +245,23 @@ def test_a_reference_may_leave_out_its_type() -> None:
             "unsupported_parameter",
         ),
         (
+            {
+                "role": "user",
+                "content": [{"type": "input_image", "image_url": "u", "detail": "closely"}],
+            },
+            "input[0].content[0].detail",
+            "invalid_value",
+        ),
+        (
+            {
+                "type": "function_call_output",
+                "call_id": "c",
+                "output": [{"type": "input_image", "image_url": "u", "detail": 5}],
+            },
+            "input[0].output[0].detail",
+            "invalid_type",
+        ),
+        (
             {"role": "user", "content": [{"type": "input_file"}]},
             "input[0].content[0].file_data",
             "missing_required_parameter",

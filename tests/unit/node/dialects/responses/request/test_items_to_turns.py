@@ -194,6 +194,18 @@ def test_parts_are_kept_in_order(order: tuple[int, ...]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("told", "detail"),
+    [("low", "low"), ("high", "high"), ("original", "original"), ("auto", "")],
+)
+def test_a_picture_keeps_its_detail_also_in_an_output(told: str, detail: Any) -> None:
+    part = {"type": "input_image", "image_url": "u", "detail": told}
+    rows = [{"role": "user", "content": [part]}, call(), output("c", [part])]
+    asked, _, result = turns(rows)
+    assert asked.content == (MediaPart("image", "u", "input[0].content[0]", detail),)
+    assert result.content == (MediaPart("image", "u", "input[2].output[0]", detail),)
+
+
 def test_media_know_where_they_stand() -> None:
     rows = [{"role": "user", "content": [FILE, AUDIO, {"type": "input_file", "file_url": "x:y"}]}]
     assert turns(rows) == [

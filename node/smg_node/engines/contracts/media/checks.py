@@ -1,0 +1,231 @@
+"""Media checks: what must hold of the pictures of a request before a byte of it leaves. Pure.
+
+Engines believe what they are sent: a range that is one too short gives another answer with status OK, and tensors that
+contradict each other stop some engines for everybody. So nothing below relies on an engine's own checks. What fails
+here is a mistake of ours, never the client's, and is an INTERNAL error.
+"""
+
+import string
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.contracts.media.cards import FLOATS
+from smg_node.engines.contracts.media.fields import size_of
+from smg_node.engines.contracts.media.item_cuts import whole_numbers
+from smg_node.engines.engine import EngineRequest, MediaCard
+from smg_node.media.engine_media import (
+    EncodedBatch,
+    EngineMedia,
+    MediaRange,
+    ReferenceBatch,
+    Tensor,
+    TensorBatch,
+)
+
+CHECK_CODE: Final = "media_check_failed"
+AXES_MAX: Final = 8
+ID_MAX: Final = (1 << 32) - 1
+_GRIDS: Final = ("image_grid_thw", "video_grid_thw", "grid_thws")
+"""Names of tensors with a row of (temporal, rows, columns) of patches for each item."""
+_HEX: Final = frozenset(string.hexdigits.lower())
+
+
+class MediaCheckError(SmgError):
+    """A request whose pictures are not what they say; `found` tells what, for logs: shapes and numbers only."""
+
+    def __init__(self, found: str, where: str | None = None) -> None:
+        super().__init__(
+            ErrorKind.INTERNAL,
+            "the pictures of this request could not be made ready for the engine",
+            where=where,
+            code=CHECK_CODE,
+        )
+        self.found = found
+
+
+def check_media(request: EngineRequest, card: MediaCard | None) -> None:
+    """Return if the pictures of `request` may be sent to the engine of `card`; MediaCheckError if not.
+
+    Without a card its limits are not known, and all the rest is checked.
+    """
+    media = request.media
+    assert media is not None
+    if isinstance(media, TensorBatch):
+        _check_card(card, "tensors", media.modality, len(media.ranges))
+        _check_tensors(media)
+        _check_keys(media)
+        _check_dtype(media.pixels, card)
+        _check_prompt(request.ids, media)
+        _check_ranges(media, card)
+        _check_grid(media)
+    elif isinstance(media, ReferenceBatch):
+        _check_references(media, card)
+    else:
+        _check_card(card, "encoded", "image", len(media.items))
+        for item in media.items:
+            _must(len(item) > 0, "an encoded picture without bytes")
+
+
+def shapes(media: EngineMedia) -> str:
+    """Return shapes, keys and ranges of a request's pictures in a few words, for logs: no content and no URL."""
+    if isinstance(media, ReferenceBatch):
+        return f"{len(media.items)} references"
+    if isinstance(media, EncodedBatch):
+        return f"{len(media.items)} files of {[len(item) for item in media.items]} bytes"
+    named = {media.pixel_key: media.pixels, **media.sides}
+    words = [f"{name} {one.dtype}{list(one.shape)}" for name, one in named.items()]
+    words += [f"{one.offset}+{one.length}({one.tokens})" for one in media.ranges[:16]]
+    return f"{media.modality}: {', '.join(words)}; {len(media.ranges)} ranges"
+
+
+# ── Limits ──────────────────────────────────────────────────────────────────
+
+
+def _check_card(card: MediaCard | None, way: str, modality: str, count: int) -> None:
+    _must(count > 0, "no item at all")
+    if card is None:
+        return
+    _must(way in card.ways, f"the engine takes {sorted(card.ways)}, not {way}")
+    most = card.items_max.get(modality)
+    _must(most is None or count <= most, f"{count} items of kind {modality}, at most {most}")
+
+
+def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:
+    _must(len(media.items) > 0, "no item at all")
+    for modality in ("image", "video"):
+        count = sum(item.modality == modality for item in media.items)
+        if count:
+            _check_card(card, "references", modality, count)
+    for item in media.items:
+        scheme = item.url.partition(":")[0].lower()
+        known = card is None or scheme in card.schemes
+        _must(
+            known and bool(item.url), "a URL of a scheme that the engine does not fetch", item.where
+        )
+
+
+# ── Tensors by themselves ───────────────────────────────────────────────────
+
+
+def _check_tensors(media: TensorBatch) -> None:
+    for name, tensor in {media.pixel_key: media.pixels, **media.sides}.items():
+        _must(1 <= len(tensor.shape) <= AXES_MAX, f"{name} has {len(tensor.shape)} axes")
+        _must(all(0 < length <= ID_MAX for length in tensor.shape), f"{name} has an empty axis")
+        size = sum(map(size_of, tensor.pieces))
+        _must(size == tensor.size, f"{name} has {size} bytes, its shape says {tensor.size}")
+    _must(media.pixel_key not in media.sides, f"{media.pixel_key} is there twice")
+
+
+def _check_dtype(pixels: Tensor, card: MediaCard | None) -> None:
+    """Floats to an engine that normalises are normalised twice, and 8-bit values to another one never."""
+    if card is None:
+        _must(pixels.dtype in FLOATS or pixels.dtype == "uint8", f"pixels of {pixels.dtype}")
+    elif card.device_normalizes:
+        _must(pixels.dtype == "uint8", f"the engine normalises, and gets {pixels.dtype}")
+    else:
+        _must(pixels.dtype in FLOATS, f"the engine does not normalise, and gets {pixels.dtype}")
+
+
+def _check_keys(media: TensorBatch) -> None:
+    """How tensors divide into items: by rows, by lengths that another one says, or not at all."""
+    named = {media.pixel_key: media.pixels, **media.sides}
+    count = len(media.ranges)
+    for name in (*media.batched_keys, *media.flat_keys, *media.cpu_keys):
+        _must(name in named, f"a tensor {name} that is not there")
+    for name in media.batched_keys:
+        _must(name not in media.flat_keys, f"{name} is cut in two ways")
+        rows = named[name].shape[0]
+        _must(rows == count, f"{name} has {rows} rows for {count} items")
+    for name, lengths_name in media.flat_keys.items():
+        lengths = _lengths(lengths_name, media.sides, count)
+        rows = named[name].shape[0]
+        _must(sum(lengths) == rows, f"{name} has {rows} rows, {lengths_name} says {sum(lengths)}")
+    cut = media.pixel_key in media.batched_keys or media.pixel_key in media.flat_keys
+    _must(cut or count == 1, f"{media.pixel_key} is not cut into {count} items")
+
+
+def _lengths(name: str, sides: Mapping[str, Tensor], count: int) -> Sequence[int]:
+    tensor = sides.get(name)
+    if tensor is None or tensor.dtype != "int64" or len(tensor.shape) != 1:
+        raise MediaCheckError(f"{name} does not say lengths")
+    lengths = whole_numbers(tensor)
+    _must(len(lengths) == count, f"{name} has {len(lengths)} lengths for {count} items")
+    _must(min(lengths) > 0, f"{name} has an item without rows")
+    return lengths
+
+
+# ── Tensors and prompt ──────────────────────────────────────────────────────
+
+
+def _check_prompt(ids: Sequence[int], media: TensorBatch) -> None:
+    """Ranges stand in order inside of the prompt, and have the placeholder's ids, which stand nowhere else."""
+    total, end = 0, 0
+    for one in media.ranges:
+        stop = one.offset + one.length
+        _must(one.length > 0, "a range without ids", one.where)
+        _must(one.offset >= end, "a range that begins in the one before", one.where)
+        _must(stop <= len(ids), f"a range to {stop} in {len(ids)} ids", one.where)
+        found = ids[one.offset : stop].count(media.placeholder)
+        _must(found == one.tokens, f"{found} placeholders where {one.tokens} are said", one.where)
+        total += found
+        end = stop
+    everywhere = ids.count(media.placeholder)
+    _must(everywhere == total, f"{everywhere - total} placeholders outside of the ranges")
+
+
+def _check_ranges(media: TensorBatch, card: MediaCard | None) -> None:
+    seen: dict[str, MediaRange] = {}
+    for one in media.ranges:
+        _must(one.tokens > 0, "an item without features", one.where)
+        if card is not None and card.tokens_max is not None:
+            most = card.tokens_max
+            _must(one.tokens <= most, f"an item of {one.tokens} tokens, at most {most}", one.where)
+        digest = one.digest
+        proper = len(digest) == 64 and _HEX.issuperset(digest)
+        _must(proper, "an identity that is no digest", one.where)
+        same = seen.setdefault(digest, one)
+        _must(same.tokens == one.tokens, "one identity of two pictures", one.where)
+
+
+def _check_grid(media: TensorBatch) -> None:
+    """A grid says how many patches each item has; several of them become one token, as many for each."""
+    for name in _GRIDS:
+        if name not in media.sides:
+            continue
+        grid, count = media.sides[name], len(media.ranges)
+        _must(grid.dtype == "int64" and grid.shape == (count, 3), f"{name} is {list(grid.shape)}")
+        values = whole_numbers(grid)
+        _must(min(values) > 0, f"{name} has a side of no length")
+        rows = [values[at] * values[at + 1] * values[at + 2] for at in range(0, len(values), 3)]
+        have = media.pixels.shape[0]
+        _must(sum(rows) == have, f"{name} says {sum(rows)} rows, the pixels have {have}")
+        _check_merge(name, rows, media)
+        flat = media.flat_keys.get(media.pixel_key)
+        if flat is not None:
+            lengths = list(whole_numbers(media.sides[flat]))
+            _must(lengths == rows, f"{flat} and {name} do not agree")
+        if len(media.pixels.shape) == 2:
+            columns = media.pixels.shape[1]
+            _must(columns % 3 == 0, f"{columns} columns are not those of three colours")
+
+
+def _check_merge(name: str, rows: Sequence[int], media: TensorBatch) -> None:
+    """`rows` patches an item become `tokens`: by the same square number for all of them."""
+    seen: dict[str, int] = {}
+    merged = rows[0] // media.ranges[0].tokens
+    side = round(merged**0.5)
+    _must(side * side == merged and merged > 0, f"{merged} patches a token are no square")
+    for count, one in zip(rows, media.ranges, strict=True):
+        _must(
+            count == one.tokens * merged,
+            f"{name} says {count} patches of an item of {one.tokens} tokens, {merged} each",
+            one.where,
+        )
+        same = seen.setdefault(one.digest, count)
+        _must(same == count, "one identity of two pictures", one.where)
+
+
+def _must(holds: bool, found: str, where: str | None = None) -> None:
+    if not holds:
+        raise MediaCheckError(found, where)

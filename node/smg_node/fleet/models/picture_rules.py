@@ -1,0 +1,109 @@
+"""Picture rules: how a model's pictures are made, worked out of its files when the first one comes.
+
+Kept of the files is only what says something about pictures, so that a model that sees none keeps nothing.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.media.seeing import sees
+from smg_node.tokens.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.media.family import Family
+
+CONFIG: Final = "config.json"
+PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
+_IMAGE_TOKEN_KEYS: Final = ("image_token_id", "image_token_index")
+
+
+class PictureRules:
+    """The files of one model that say how its pictures are made, and the family that follows from them."""
+
+    def __init__(self, files: Mapping[str, bytes], overrides: Mapping[str, Any]) -> None:
+        """`overrides` are the operator's values, over those of the files."""
+        self._files = files
+        self._overrides = overrides
+        self._known = False
+        self._family: Family | None = None
+        self.why_not = ""
+        """Why there is no family, in words; "" where there is one, or nobody has asked yet."""
+        self.anchor = ""
+        """What the template writes for a picture: the family's, or what config.json names; "" where nothing is known."""
+
+    def family(self, tokenizer: Tokenizer) -> "Family | None":
+        """Return whose rules the model's pictures follow, None where this node does not know them.
+
+        Takes a while at first: it loads what makes pictures, so it belongs in a thread.
+        """
+        if not self._known:
+            self._find(TokenTexts(tokenizer))
+            self._known = True
+        return self._family
+
+    def _find(self, tokens: "TokenTexts") -> None:
+        from smg_node.media.families.registry import UnknownFamily, family_of
+
+        found = family_of(self._files, overrides=self._overrides, tokens=tokens)
+        if found is None:
+            self.why_not = "its files describe no pictures"
+        elif isinstance(found, UnknownFamily):
+            self.why_not = found.reason
+        else:
+            self._family = found
+        if self._family is not None:
+            self.anchor = self._family.anchor
+        else:
+            self.anchor = tokens.text(self._image_token()) or ""
+
+    def _image_token(self) -> int | None:
+        config = _decoded(self._files.get(CONFIG, b""))
+        for place in (config, config.get("text_config")):
+            if isinstance(place, dict):
+                for key in _IMAGE_TOKEN_KEYS:
+                    value = place.get(key)
+                    if isinstance(value, int) and not isinstance(value, bool):
+                        return value
+        return None
+
+
+class TokenTexts:
+    """The tokens that a vocabulary has under exactly a text; see `media.family.TokenLookup`."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def token_id(self, text: str) -> int | None:
+        """Return the id of the token that is exactly this text; None if it takes several, or prints another."""
+        ids = self._tokenizer.encode(text, add_special_tokens=False)
+        return ids[0] if len(ids) == 1 and self._tokenizer.token_text(ids[0]) == text else None
+
+    def text(self, token_id: int | None) -> str | None:
+        """Return the text of a token, None for one that the vocabulary has not."""
+        if token_id is None or not 0 <= token_id < self._tokenizer.vocabulary:
+            return None
+        return self._tokenizer.token_text(token_id) or None
+
+
+def picture_rules(bundle: TokenizerBundle, overrides: str | None = None) -> PictureRules | None:
+    """Return the rules that a model's files hold, None where they say nothing of pictures.
+
+    `overrides` is a JSON object of values that go before those of the files.
+    """
+    config = bundle.files.get(CONFIG, b"")
+    found = {name: bundle.files[name] for name in PROCESSORS if name in bundle.files}
+    if not found and not sees(_decoded(config)):
+        return None
+    return PictureRules({CONFIG: config, **found}, _decoded((overrides or "").encode()))
+
+
+def _decoded(content: bytes) -> Mapping[str, Any]:
+    try:
+        found = msgspec.json.decode(content or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""Families of image processors: one file each, and the registry that makes one from a checkpoint's files; pure."""

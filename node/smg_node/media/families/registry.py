@@ -1,0 +1,155 @@
+"""Registry of families: from the files of a checkpoint to the image processor that its pictures need; pure.
+
+The model_type of config.json says which family it is, and nothing is guessed: a model that sees and is not known here
+is told apart from one that sees nothing, and its pictures go to the engine by reference.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import msgspec
+
+from smg_node.media.families.checkpoint.checkpoint_family import CheckpointFamily
+from smg_node.media.families.checkpoint.processor_files import (
+    ProcessorError,
+    ProcessorFiles,
+    ProcessorValue,
+)
+from smg_node.media.family import Family, TokenLookup
+from smg_node.media.seeing import sees
+
+_Maker: TypeAlias = Callable[[ProcessorFiles], Family]
+
+FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "qwen2_vl": "qwen2_vl",
+        "qwen2_5_vl": "qwen2_vl",
+        "qwen3_vl": "qwen3_vl",
+        "qwen3_vl_moe": "qwen3_vl",
+        "qwen3_5": "qwen3_vl",
+        "qwen3_5_moe": "qwen3_vl",
+        "llava": "llava",
+        "llava_next": "llava_next",
+        "llama4": "llama4",
+        "mistral3": "mistral3",
+        "phi4mm": "phi4",
+        "phi4_multimodal": "phi4",
+        "kimi_k25": "kimi",
+        "glm4v": "glm4v",
+        "glm4v_moe": "glm4v",
+        "glm46v": "glm4v",
+        "internvl": "internvl",
+        "gemma3": "gemma3",
+        "gemma4": "gemma4",
+    }
+)
+"""Family by model_type. Checkpoints of Pixtral call themselves `llava`; their vision_config tells them apart."""
+
+BY_REFERENCE: Final = frozenset({"kimi_k25"})
+"""Families whose tensors no engine was seen to take yet: where a worker takes references, these are the safer way."""
+
+
+class UnknownFamily(msgspec.Struct, frozen=True):
+    """A model that sees, with an image processor that is not known here: its pictures go by reference; and why."""
+
+    model_type: str
+    reason: str
+
+
+def family_of(
+    files: Mapping[str, bytes], *, overrides: Mapping[str, object], tokens: TokenLookup
+) -> Family | UnknownFamily | None:
+    """Return the family of a checkpoint; None for a model that sees nothing.
+
+    `files` are those of a tokenizer bundle, by name; `overrides` has the keys of preprocessor_config.json.
+    """
+    model_type = ""
+    try:
+        read = ProcessorFiles(files, overrides=overrides, tokens=tokens)
+        model_type = read.model_type
+        maker = _maker(FAMILIES.get(model_type))
+        if maker is not None:
+            return maker(read)
+        if not sees(read.config):
+            return None
+    except ProcessorError as error:
+        return UnknownFamily(model_type, str(error))
+    return UnknownFamily(model_type, f"model_type {model_type!r} is not among the known families")
+
+
+def values_in_force(family: Family) -> tuple[ProcessorValue, ...]:
+    """Return the numbers that a family made by `family_of` goes by, and where each was found."""
+    return family.values if isinstance(family, CheckpointFamily) else ()
+
+
+def _maker(family: str | None) -> _Maker | None:
+    """Return what makes a family; its module is loaded with the first checkpoint that needs it."""
+    match family:
+        case "qwen2_vl" | "qwen3_vl":
+            from smg_node.media.families import qwen_vl
+
+            return qwen_vl.qwen2_vl if family == "qwen2_vl" else qwen_vl.qwen3_vl
+        case "llava" | "llava_next":
+            return _llava if family == "llava" else _llava_next
+        case "mistral3":
+            from smg_node.media.families.pixtral import mistral3
+
+            return mistral3
+        case None:
+            return None
+        case _:
+            return _other(family)
+
+
+def _other(family: str) -> _Maker:
+    """Return what makes one of the families that have a class of their own."""
+    match family:
+        case "llama4":
+            from smg_node.media.families.llama4 import Llama4Family
+
+            return Llama4Family
+        case "phi4":
+            from smg_node.media.families.phi4 import Phi4Family
+
+            return Phi4Family
+        case "kimi":
+            from smg_node.media.families.kimi import KimiFamily
+
+            return KimiFamily
+        case "glm4v":
+            from smg_node.media.families.glm4v import Glm4vFamily
+
+            return Glm4vFamily
+        case "internvl":
+            from smg_node.media.families.internvl import InternVlFamily
+
+            return InternVlFamily
+        case "gemma3":
+            from smg_node.media.families.gemma3 import Gemma3Family
+
+            return Gemma3Family
+        case _:
+            from smg_node.media.families.gemma4 import Gemma4Family
+
+            assert family == "gemma4"
+            return Gemma4Family
+
+
+def _llava(files: ProcessorFiles) -> Family:
+    """Return LLaVA 1.5, or Pixtral where the encoder is Pixtral's."""
+    vision = files.config.get("vision_config")
+    if isinstance(vision, dict) and vision.get("model_type") == "pixtral":
+        from smg_node.media.families.pixtral import pixtral
+
+        return pixtral(files)
+    from smg_node.media.families.llava import LlavaFamily
+
+    return LlavaFamily(files)
+
+
+def _llava_next(files: ProcessorFiles) -> Family:
+    """Return LLaVA-NeXT."""
+    from smg_node.media.families.llava_next import LlavaNextFamily
+
+    return LlavaNextFamily(files)

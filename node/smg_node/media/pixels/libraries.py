@@ -1,0 +1,16 @@
+"""Libraries of the extra `media`: looked for with the first picture, and named where they are missing."""
+
+from importlib.util import find_spec
+from typing import Final
+
+from smg_node.core.errors import unsupported
+
+_NEEDED: Final = ("numpy", "PIL")
+
+
+def require_libraries(where: str | None) -> None:
+    """Return if pictures can be worked on here; else SmgError `unsupported_parameter` that says what to install."""
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        install = "pip install 'smg-node[media]'"
+        raise unsupported(f"this node was installed without pictures ({install})", where)

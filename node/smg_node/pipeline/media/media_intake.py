@@ -1,0 +1,293 @@
+"""Media intake: a conversation's pictures, from what its client sent to plans and places in the prompt.
+
+What the model and its workers can take is checked before anything is fetched, and so is whether the prompt has a place
+for each picture. Then come the files, several at a time, and their sizes; the work on their pixels is begun by the
+generation that has them.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from smg_node.core.errors import SmgError, invalid, unsupported
+from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds, token_ids
+from smg_node.engines.engine import ModelCard
+from smg_node.fleet.models.picture_rules import TokenTexts
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.media.expand import PlacedPicture, expand
+from smg_node.media.family import Family
+from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.media_ways import takes, ways_of
+from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
+from smg_node.pipeline.media.picture_works import error_at
+from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
+from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, ordered_media
+
+T = TypeVar("T")
+
+_END_CHARACTERS: Final = 256
+"""The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
+
+
+class AskedMedia(msgspec.Struct, frozen=True):
+    """The media of a conversation, whose model and workers take such; `forms` is how its template writes them."""
+
+    parts: Sequence[MediaPart]
+    forms: MediaForms
+    family: Family | None
+    tokens: TokenTexts
+    cards: Sequence[ModelCard]
+    options: MediaOptions
+
+
+class MediaIntake:
+    """Takes the pictures of conversations in."""
+
+    def __init__(
+        self,
+        options: Callable[[], MediaOptions],
+        cards: Callable[[ServedModel], Sequence[ModelCard]],
+        source: PictureSource,
+        workshop: MediaWorkshop,
+    ) -> None:
+        """`cards` are those of the workers that serve a model now."""
+        self._options = options
+        self._cards = cards
+        self._source = source
+        self._workshop = workshop
+
+    async def asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+        """Return the media of a conversation; INVALID_REQUEST at the first that the model or its workers do not take.
+
+        Nothing has been fetched then.
+        """
+        with self._workshop.meters.refusals():
+            return await self._asked(prompt, model)
+
+    async def _asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+        parts = ordered_media(prompt.turns)
+        cards, options = self._cards(model), self._options()
+        rules = model.pictures
+        # Models that a worker says see nothing are not looked into.
+        if rules is None or (cards and not any(card.media is not None for card in cards)):
+            raise not_seen(parts[0], model.name)
+        family = await self._in_thread(partial(rules.family, model.tokenizer))
+        forms = _forms(family, rules.anchor)
+        check_kinds(parts, forms, model.name)
+        if forms is None:
+            raise unsupported(
+                f"this node does not know how pictures are shown to {model.name!r}: {rules.why_not}",
+                parts[0].where,
+            )
+        asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+        _check_workers(asked, model.name, rules.why_not, tokens_max=0)
+        return asked
+
+    async def media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+        """Return the pictures of a prompt of `ids`, which has one id for each; whoever has them closes them.
+
+        INVALID_REQUEST with the path of a picture that cannot be had or is not taken, or where the prompt has more or
+        fewer places than pictures. Their files are charged to the memory of all pictures under way.
+        """
+        with self._workshop.meters.refusals():
+            return await self._media(asked, ids, model)
+
+    async def _media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+        family, anchor = asked.family, asked.tokens.token_id(asked.forms.anchor)
+        if anchor is not None:
+            _check_places(ids, anchor, asked.parts)
+        media = PromptMedia(
+            self._workshop, family, (), ids, ids, (), asked.options.where, _makes(asked)
+        )
+        try:
+            media.pictures = await self._pictures(asked, media)
+            if family is not None:
+                assert anchor is not None, "a family's anchor is a token of its vocabulary"
+                placed = [_placed(each, family, asked.tokens) for each in media.pictures]
+                media.ids, media.ranges = expand(ids, anchor, placed)
+                largest = max(each.tokens for each in media.ranges)
+                _check_workers(asked, model, "", tokens_max=largest)
+        except BaseException:
+            media.close()
+            raise
+        return media
+
+    async def shown(self, model: ServedModel, urls: Sequence[str], where: str) -> list[str]:
+        """Return those of some data URLs that are pictures and can be shown to the model now; they are made by then.
+
+        For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them.
+        """
+        cards, options, rules = self._cards(model), self._options(), model.pictures
+        if rules is None or not any(card.media is not None for card in cards):
+            return []
+        family = await self._in_thread(partial(rules.family, model.tokenizer))
+        forms = _forms(family, rules.anchor)
+        if family is None or forms is None:
+            return []
+        found = []
+        for url in urls:
+            parts = [MediaPart("image", url, where)]
+            asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+            if await self._is_shown(asked, model.name):
+                found.append(url)
+        return found
+
+    async def _is_shown(self, asked: AskedMedia, model: str) -> bool:
+        none = token_ids()
+        media = PromptMedia(
+            self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
+        )
+        try:
+            media.pictures = await self._pictures(asked, media)
+            plan = media.pictures[0].plan
+            _check_workers(asked, model, "", tokens_max=0 if plan is None else plan.tokens)
+            media.begin()
+            await media.worked()
+        except SmgError:
+            return False
+        finally:
+            media.close()
+        return True
+
+    # ── Files ────────────────────────────────────────────────────────────────
+
+    async def _pictures(self, asked: AskedMedia, media: PromptMedia) -> list[PlannedPicture]:
+        """Return all pictures with their files and plans; those that are sent several times are got once."""
+        firsts = _firsts(asked.parts)
+        places = sorted(set(firsts))
+        wanted = [at for at in places if _is_got(asked.parts[at], asked)]
+        got = await self._files([asked.parts[at] for at in wanted], media)
+        files = dict(zip(wanted, got, strict=True))
+        planned: dict[int, asyncio.Task[PlannedPicture]] = {}
+        try:
+            async with asyncio.TaskGroup() as group:
+                for at in places:
+                    work = self._planned(asked.parts[at], files.get(at), asked)
+                    planned[at] = group.create_task(work)
+        except BaseExceptionGroup as failures:
+            raise failures.exceptions[0]  # noqa: B904  # its own cause is what tells why
+        return [
+            replace(planned[first].result(), part=part)
+            for first, part in zip(firsts, asked.parts, strict=True)
+        ]
+
+    async def _files(self, parts: Sequence[MediaPart], media: PromptMedia) -> Sequence[bytes]:
+        workshop = self._workshop
+        began_s = workshop.monotonic_s()
+        files = await self._source.files(parts, media.hold)
+        fetched = [_is_fetched(part) for part in parts]
+        if any(fetched):
+            workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
+        for elsewhere, data in zip(fetched, files, strict=True):
+            workshop.meters.got(fetched=elsewhere, size=len(data))
+        return files
+
+    async def _planned(
+        self, part: MediaPart, data: bytes | None, asked: AskedMedia
+    ) -> PlannedPicture:
+        if data is None or asked.family is None:
+            return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
+        workshop = self._workshop
+        began_s = workshop.monotonic_s()
+        planned = await self._in_thread(
+            partial(self._plan, part, data, asked.family, asked.options)
+        )
+        workshop.meters.took("plan", workshop.monotonic_s() - began_s)
+        return planned
+
+    def _plan(
+        self, part: MediaPart, data: bytes, family: Family, options: MediaOptions
+    ) -> PlannedPicture:
+        """Look at a file and plan what becomes of it; in a thread."""
+        source = self._source
+        header = source.header(data, part.where)
+        low = options.low_pixels if part.detail == "low" else None
+        try:
+            plan = family.plan(header.width, header.height, area_max=low)
+        except SmgError as error:
+            raise error_at(error, part.where) from error
+        digest = source.digest(data, family.fingerprint, part)
+        return PlannedPicture(part, SentPicture(source, data, header), plan, digest)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._workshop.threads, work)
+
+
+def _forms(family: Family | None, anchor: str) -> MediaForms | None:
+    if family is not None:
+        return MediaForms(family.anchor, family.order)
+    return MediaForms(anchor) if anchor else None
+
+
+def _makes(asked: AskedMedia) -> bool:
+    """Whether some worker that may be chosen is handed tensors first."""
+    family, where = asked.family is not None, asked.options.where
+    first = [ways_of(card.media, family=family, where=where)[:1] for card in asked.cards]
+    return not any(first) or ("tensors",) in first
+
+
+def _check_workers(asked: AskedMedia, model: str, why: str, *, tokens_max: int) -> None:
+    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures."""
+    if not asked.cards:
+        # Who takes them is seen when one is there.
+        return
+    reasons = [
+        takes(
+            card,
+            family=asked.family is not None,
+            where=asked.options.where,
+            items=len(asked.parts),
+            tokens_max=tokens_max,
+        )
+        for card in asked.cards
+    ]
+    if all(reasons):
+        # Where workers differ, the best of them is told of.
+        told = next((each for each in reasons if "at most" in each), reasons[0])
+        more = f" ({why})" if why and "at most" not in told else ""
+        raise unsupported(f"the model {model!r} {told}{more}", asked.parts[0].where)
+
+
+def _check_places(ids: TokenIds, anchor: int, parts: Sequence[MediaPart]) -> None:
+    """Raise INVALID_REQUEST where the prompt has more or fewer places than pictures, before any is fetched."""
+    found = ids.count(anchor)
+    if found != len(parts):
+        raise invalid(
+            f"the prompt has {found} places for {len(parts)} pictures: a text must not contain what stands for a"
+            " picture, and the chat template has to show each",
+            parts[0].where,
+        )
+
+
+def _placed(each: PlannedPicture, family: Family, tokens: TokenTexts) -> PlacedPicture:
+    assert each.plan is not None, "it was planned with the family"
+    layout = family.layout(each.plan, tokens)
+    return PlacedPicture(layout, each.plan.tokens, each.digest, each.part.where)
+
+
+def _is_fetched(part: MediaPart) -> bool:
+    return part.source[:5].lower() != "data:"
+
+
+def _is_got(part: MediaPart, asked: AskedMedia) -> bool:
+    """Whether this node needs the file of a part: engines that are to fetch, and know the family alone, get the URL."""
+    return not (asked.options.where == "engine" and asked.family is None and _is_fetched(part))
+
+
+def _firsts(parts: Sequence[MediaPart]) -> list[int]:
+    """Return for each part the place of the first one that is the same picture: source, detail and the client's name."""
+    alike: dict[tuple[object, ...], list[int]] = {}
+    firsts = []
+    for at, part in enumerate(parts):
+        source = part.source
+        key = len(source), source[-_END_CHARACTERS:], part.detail, part.uuid
+        known = alike.setdefault(key, [])
+        first = next((one for one in known if parts[one].source == source), at)
+        if first == at:
+            known.append(at)
+        firsts.append(first)
+    return firsts

@@ -1,0 +1,45 @@
+"""Media meters: what is counted of pictures, on the loop."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeAlias
+
+from smg_node.core.errors import SmgError
+from smg_node.pipeline.media.media_ways import Way
+from smg_node.telemetry.metrics.cells import Cells
+from smg_node.telemetry.metrics.declared import media as declared
+
+Stage: TypeAlias = Literal["fetch", "plan", "decode", "patches", "finish"]
+Kept: TypeAlias = Literal["hit", "shared", "miss"]
+
+
+class MediaMeters:
+    """Counts into the cells of one process."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def got(self, *, fetched: bool, size: int) -> None:
+        """Count the file of a picture, of `size` bytes."""
+        self._cells.tally(declared.MEDIA_BYTES, "url" if fetched else "data").inc(size)
+
+    def took(self, stage: Stage, seconds: float) -> None:
+        """Observe how long a stage took."""
+        self._cells.spread(declared.MEDIA_SECONDS, stage).observe(seconds)
+
+    def looked(self, outcome: Kept) -> None:
+        """Count a picture by whether its patches were kept."""
+        self._cells.tally(declared.MEDIA_CACHE, outcome).inc()
+
+    def handed(self, way: Way, items: int) -> None:
+        """Count pictures that an engine is handed."""
+        self._cells.tally(declared.MEDIA_ITEMS, way).inc(items)
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Count an SmgError that ends the block, and pass it on."""
+        try:
+            yield
+        except SmgError as error:
+            self._cells.tally(declared.MEDIA_REFUSALS, error.code).inc()
+            raise

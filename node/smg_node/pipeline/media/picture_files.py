@@ -1,0 +1,70 @@
+"""Picture files: data URLs and fetched files of pictures, and what is read from them; see `picture_source`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Protocol
+
+from smg_node.core.generation.request import MediaPart
+from smg_node.media.picture import Picture, PictureHeader
+from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
+from smg_node.media.pixels.identity import picture_digest
+from smg_node.media.sources import InlineSource, decoded, source_of
+from smg_node.pipeline.media.media_options import MediaOptions
+
+
+class Fetches(Protocol):
+    """What fetches files of clients' URLs; see `media.fetch.fetcher`."""
+
+    async def fetch(self, parts: Sequence[MediaPart], charge: Callable[[int], None]) -> list[bytes]:
+        """Return the files of parts in their order."""
+        ...
+
+
+class PictureFiles:
+    """The files of pictures as they come from clients: inside the request, or by a URL that this node fetches."""
+
+    def __init__(
+        self,
+        options: Callable[[], MediaOptions],
+        fetcher: Callable[[], Fetches],
+        threads: Executor,
+    ) -> None:
+        """`fetcher` returns what fetches, made at its first call."""
+        self._options = options
+        self._fetcher = fetcher
+        self._threads = threads
+
+    async def files(
+        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+    ) -> Sequence[bytes]:
+        """See `PictureSource`; all addresses are looked at before anything is fetched."""
+        bytes_max = self._options().image_bytes_max
+        sources = [source_of(part, bytes_max=bytes_max) for part in parts]
+        found: dict[int, bytes] = {}
+        remote = []
+        for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
+            if isinstance(source, InlineSource):
+                charge(source.size)
+            else:
+                remote.append((at, part))
+        loop = asyncio.get_running_loop()
+        for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
+            if isinstance(source, InlineSource):
+                found[at] = await loop.run_in_executor(self._threads, decoded, source, part)
+        if remote:
+            fetched = await self._fetcher().fetch([part for _, part in remote], charge)
+            found.update(zip([at for at, _ in remote], fetched, strict=True))
+        return [found[at] for at in range(len(parts))]
+
+    def header(self, data: bytes, where: str) -> PictureHeader:
+        """See `PictureSource`."""
+        return read_header(data, DecodeLimits(self._options().image_pixels_max), where)
+
+    def decoded(self, data: bytes, header: PictureHeader) -> Picture:
+        """See `PictureSource`."""
+        return decode(data, header, None)
+
+    def digest(self, data: bytes, fingerprint: str, part: MediaPart) -> str:
+        """See `PictureSource`."""
+        return picture_digest(data, fingerprint=fingerprint, detail=part.detail, uuid=part.uuid)

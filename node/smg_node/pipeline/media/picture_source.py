@@ -1,0 +1,54 @@
+"""Picture source: the files of pictures as clients sent or named them; what they are is read in threads."""
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from smg_node.core.generation.request import MediaPart
+from smg_node.media.picture import Picture, PictureHeader
+
+
+class PictureSource(Protocol):
+    """Where the files of pictures come from, and what they are."""
+
+    async def files(
+        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+    ) -> Sequence[bytes]:
+        """Return the files of some parts of one request in their order, out of data URLs or fetched.
+
+        `charge` is told of bytes before they are kept, and what it raises ends everything. SmgError with the path of
+        a part that cannot be had.
+        """
+        ...
+
+    def header(self, data: bytes, where: str) -> PictureHeader:
+        """Return what the file of a picture says of its size; SmgError with that path. Meant for a thread."""
+        ...
+
+    def decoded(self, data: bytes, header: PictureHeader) -> Picture:
+        """Return the pixels of a picture; SmgError, perhaps without a path. Meant for a thread."""
+        ...
+
+    def digest(self, data: bytes, fingerprint: str, part: MediaPart) -> str:
+        """Return the identity of a picture that is processed so, 64 hex digits. Meant for a thread."""
+        ...
+
+
+class SentPicture(msgspec.Struct, frozen=True):
+    """The file of a picture; `header` is None where nobody here has to know what it is."""
+
+    source: PictureSource
+    data: bytes
+    header: PictureHeader | None
+
+    def decoded(self) -> Picture:
+        """Return its pixels; takes milliseconds, in a thread."""
+        assert self.header is not None, "what is decoded has been looked at"
+        return self.source.decoded(self.data, self.header)
+
+    def url(self) -> str:
+        """Return it as a data URL; takes milliseconds where it is large."""
+        kind = "octet-stream" if self.header is None else self.header.format.lower()
+        return f"data:image/{kind};base64,{b64encode(self.data).decode()}"

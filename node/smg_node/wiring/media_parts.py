@@ -1,0 +1,127 @@
+"""Media parts of a process: what works on pictures, loaded with the first request that has one."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smg_node.config.frozen_settings import Settings
+from smg_node.engines.engine import ModelCard
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.models.served_model import ServedModel
+from smg_node.telemetry.metrics.declared import media as declared
+from smg_node.wiring.base import Base
+
+if TYPE_CHECKING:
+    from smg_node.media.fetch.fetch_rules import FetchRules
+    from smg_node.media.fetch.fetcher import Fetcher
+    from smg_node.pipeline.media.media_intake import MediaIntake
+    from smg_node.pipeline.media.media_options import MediaOptions
+    from smg_node.pipeline.media.media_service import MediaService
+    from smg_node.pipeline.media.tool_pictures import ToolPictures
+
+
+class LazyMedia:
+    """What takes pictures in, built at its first call; it follows the cluster's settings before and after."""
+
+    def __init__(self, settings: Settings, base: Base, fleet: Fleet) -> None:
+        self._settings = settings
+        self._base = base
+        self._fleet = fleet
+        self._service: MediaService | None = None
+        self._fetcher: Fetcher | None = None
+        self._rules: FetchRules | None = None
+
+    def __call__(self) -> "MediaIntake":
+        """Return it."""
+        if self._service is None:
+            self._service = self._built()
+        return self._service.intake
+
+    def retune(self, settings: Settings) -> None:
+        """Go by these settings from now on."""
+        self._settings = settings
+        self._rules = None
+        if self._service is not None:
+            self._service.retune(media_options(settings))
+
+    def _built(self) -> "MediaService":
+        from smg_node.pipeline.media.media_service import MediaService
+
+        base = self._base
+        service = MediaService(
+            media_options(self._settings),
+            self._cards,
+            self._fetching,
+            cells=base.meters.cells,
+            monotonic_s=base.clock.monotonic_s,
+        )
+        base.ending.callback(service.close)
+        base.meters.watch(declared.MEDIA_UNDER_WAY, lambda: {(): service.under_way})
+        base.meters.watch(declared.MEDIA_INFLIGHT_BYTES, lambda: {(): service.inflight_bytes})
+        base.meters.watch(declared.MEDIA_CACHE_BYTES, lambda: {(): service.kept_bytes})
+        return service
+
+    def _cards(self, model: ServedModel) -> Sequence[ModelCard]:
+        """Return what the workers of a model say of themselves, as far as they have."""
+        cards = [worker.card for worker in self._fleet.serving(model)]
+        return [card for card in cards if card is not None]
+
+    def model(self, name: str) -> ServedModel | None:
+        """Return the model of that name or alias that engines serve, if its files are read."""
+        found = self._fleet.served(name)
+        return found if found is not None and found.unread is None else None
+
+    # ── Fetching ─────────────────────────────────────────────────────────────
+
+    def _fetching(self) -> "Fetcher":
+        if self._fetcher is None:
+            from smg_node.media.fetch.fetch_settings import fetch_limits
+            from smg_node.media.fetch.fetcher import Fetcher
+
+            processes = max(1, self._settings.processes)
+            self._fetcher = Fetcher(
+                self._fetch_rules,
+                lambda: fetch_limits(self._settings.media, processes=processes),
+                monotonic_s=self._base.clock.monotonic_s,
+            )
+            self._base.ending.push_async_callback(self._fetcher.close)
+        return self._fetcher
+
+    def _fetch_rules(self) -> "FetchRules":
+        if self._rules is None:
+            from smg_node.media.fetch.fetch_settings import fetch_rules
+
+            self._rules = fetch_rules(self._settings.media)
+        return self._rules
+
+
+class LazyPictures:
+    """Pictures in results of tools; loads what works on them with the first. See `tool_loop.ports.Pictures`."""
+
+    def __init__(self, media: LazyMedia) -> None:
+        self._media = media
+        self._pictures: ToolPictures | None = None
+
+    async def shown(self, model: str, content: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+        """See `Pictures`."""
+        if self._pictures is None:
+            from smg_node.pipeline.media.tool_pictures import ToolPictures
+
+            self._pictures = ToolPictures(self._media.model, self._media)
+        return await self._pictures.shown(model, content)
+
+
+def media_options(settings: Settings) -> "MediaOptions":
+    """Return the bounds of pictures in one process that the settings name for the node."""
+    from smg_node.pipeline.media.media_options import MediaOptions
+
+    knobs, processes = settings.media, max(1, settings.processes)
+    return MediaOptions(
+        where=knobs.where,
+        image_bytes_max=knobs.image_bytes_max,
+        image_pixels_max=knobs.image_pixels_max,
+        low_pixels=knobs.low_pixels,
+        inflight_bytes=knobs.inflight_bytes // processes,
+        cache_bytes=knobs.cache_bytes // processes,
+        threads=knobs.threads or max(1, (os.cpu_count() or 1) // processes),
+    )

@@ -1,0 +1,126 @@
+"""Generations of prompts with pictures over in-memory engines; see `generation_bench` and `plain_pictures`."""
+
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+from smg_node.core.generation.request import ChatPrompt, MediaPart, Part, TextPart, Turn
+from smg_node.core.tokenizer_bundle import TokenizerBundle
+from smg_node.engines.engine import MediaCard
+from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.models.picture_rules import PictureRules
+from smg_node.media.pixels.arena import Arenas
+from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.media_intake import MediaIntake
+from smg_node.pipeline.media.media_meters import MediaMeters
+from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.picture_works import PictureWorks
+from smg_node.pipeline.media.prompt_media import MediaWorkshop
+from smg_node.prompts.analysis.template_selection import TemplateTexts
+from smg_node.prompts.renderer import Renderer, RenderOptions
+from smg_node.system_clock import SystemClock
+from support.engines.fake_engine import FakeEngine, Script
+from support.engines.generation_bench import Bench, bench_of
+from support.media.plain_pictures import Kept, PlainFamily, PlainSource
+
+TEMPLATE = (
+    "{%- for message in messages -%}{{ message.role }}:"
+    "{%- if message.content is string -%}{{ message.content }}{%- else -%}"
+    "{%- for part in message.content -%}"
+    "{%- if part.type == 'image' -%}{{ '\\x07' }}{%- else -%}{{ part.text }}{%- endif -%}"
+    "{%- endfor -%}{%- endif -%};{%- endfor -%}"
+)
+"""Writes the byte 7 for a picture."""
+LEVELS = MediaCard(frozenset({"tensors"}), device_normalizes=True)
+
+
+@dataclass
+class Pictured:
+    """A generator, and what its pictures went through."""
+
+    bench: Bench
+    source: PlainSource
+    family: PlainFamily
+    workshop: MediaWorkshop
+    kept: Kept
+    options: MediaOptions
+
+
+def seeing(media: MediaCard | None = LEVELS, script: Script | None = None) -> FakeEngine:
+    """Return an engine of a model that sees; `media` is what it says of itself."""
+    engine = FakeEngine(script)
+    files = {"tokenizer.json": b"{}", "config.json": b'{"vision_config": {"depth": 2}}'}
+    engine.bundle = TokenizerBundle(files, "1" * 64, "a test")
+    engine.model_card = replace(engine.model_card, media=media, context=4_000)
+    return engine
+
+
+def chat(*content: str | MediaPart) -> tuple[ChatPrompt, ...]:
+    """Return a chat of one turn: texts, and pictures by URL."""
+    parts: list[Part] = [TextPart(each) if isinstance(each, str) else each for each in content]
+    return (ChatPrompt((Turn("user", tuple(parts)),)),)
+
+
+def picture(url: str, at: int = 1, **said: Any) -> MediaPart:
+    """Return a picture that a client names."""
+    return MediaPart("image", url, f"messages[0].content[{at}]", **said)
+
+
+@asynccontextmanager
+async def pictured(
+    folder: Path,
+    files: Mapping[str, str],
+    engines: Mapping[str, FakeEngine] | None = None,
+    *,
+    options: MediaOptions | None = None,
+    **more: Any,
+) -> AsyncIterator[Pictured]:
+    """Run a generator over engines of a model that sees; `files` are what is found under each URL."""
+    source = PlainSource({url: said.encode() for url, said in files.items()})
+    family, kept, chosen = PlainFamily(), Kept(), options or MediaOptions()
+    meters = MediaMeters(kept.cells)
+    with ThreadPoolExecutor(2) as threads:
+        works = PictureWorks(threads, kept.cache, meters)
+        budget = ByteBudget(chosen.inflight_bytes)
+        workshop = MediaWorkshop(
+            threads, works, budget, meters, Arenas(), SystemClock().monotonic_s
+        )
+
+        def intake(fleet: Fleet) -> MediaIntake:
+            model = fleet.models.find("tiny")
+            assert model is not None
+            model.pictures = cast("PictureRules", _Rules(family))
+            return MediaIntake(
+                lambda: chosen,
+                lambda it: [worker.card for worker in fleet.serving(it) if worker.card],
+                source,
+                workshop,
+            )
+
+        async with bench_of(
+            folder, engines or {"one": seeing()}, renderer=_renderer, media=intake, **more
+        ) as bench:
+            yield Pictured(bench, source, family, workshop, kept, chosen)
+        assert budget.taken == 0, "all memory comes back"
+
+
+class _Rules:
+    """Rules of a model whose pictures are plain."""
+
+    why_not = ""
+
+    def __init__(self, family: PlainFamily) -> None:
+        self._family = family
+        self.anchor = family.anchor
+
+    def family(self, tokenizer: object) -> PlainFamily:
+        return self._family
+
+
+def _renderer(*_: object) -> Renderer:
+    texts = TemplateTexts({"default": TEMPLATE}, "a test")
+    clock = SystemClock()
+    return Renderer(texts, {}, options=RenderOptions(), monotonic_s=clock.monotonic_s)

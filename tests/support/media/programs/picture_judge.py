@@ -1,0 +1,197 @@
+"""Published image processors of transformers as judges: runs in an environment of its own, never in the project's.
+
+Reads from standard input a JSON list of cases: `family`, `processor` (its numbers), `pictures` (width, height and seed
+of a pattern each), and `values`, the number of first pictures whose values are wanted, which go to FOLDER as .npy files of
+float32. Writes a JSON list of what each picture became: shape, grid, number of ids, digest of the values, file; or `refused`, and why.
+With torchvision beside it the judges are those that engines use; without, their twins made with Pillow.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import json
+import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+warnings.simplefilter("ignore")
+PIL_TWIN = "" if importlib.util.find_spec("torchvision") else "Pil"
+
+Size = tuple[int, int]
+Told = tuple[list[int] | None, int]
+
+MODULES = {
+    "qwen2_5_vl": ("qwen2_vl", "Qwen2VLImageProcessor"),
+    "qwen3_vl": ("qwen2_vl", "Qwen2VLImageProcessor"),
+    "glm4v": ("glm4v", "Glm4vImageProcessor"),
+    "kimi_k25": ("kimi_k25", "Kimi_K25ImageProcessor"),
+    "llava": ("clip", "CLIPImageProcessor"),
+    "llava_next": ("llava_next", "LlavaNextImageProcessor"),
+    "llama4": ("llama4", "Llama4ImageProcessor"),
+    "pixtral": ("pixtral", "PixtralImageProcessor"),
+    "mistral3": ("pixtral", "PixtralImageProcessor"),
+    "phi4mm": ("phi4_multimodal", "Phi4MultimodalImageProcessor"),
+    "gemma3": ("gemma3", "Gemma3ImageProcessor"),
+    "gemma4": ("gemma4", "Gemma4ImageProcessor"),
+    "internvl": ("got_ocr2", "GotOcr2ImageProcessor"),
+}
+TORCH_ONLY = ("kimi_k25", "llama4", "phi4mm")
+
+
+def model_class(model: str, kind: str, name: str) -> Any:
+    """Return a class of transformers."""
+    return getattr(importlib.import_module(f"transformers.models.{model}.{kind}_{model}"), name)
+
+
+def image_processor(family: str, numbers: dict[str, Any]) -> Any:
+    """Return the judge of a family."""
+    model, name = MODULES[family]
+    kind = "image_processing_pil" if PIL_TWIN else "image_processing"
+    return model_class(model, kind, name + PIL_TWIN)(**numbers)
+
+
+def merged(out: Any, _made: Any, _size: Size) -> Told:
+    """Return grid and ids of the Qwen group."""
+    grid = [int(n) for n in np.asarray(out["image_grid_thw"])[0]]
+    return grid, grid[0] * grid[1] * grid[2] // 4
+
+
+def llava(out: Any, _made: Any, _size: Size) -> Told:
+    """Return grid and ids of LLaVA."""
+    return [24, 24], 576
+
+
+def llava_next(_out: Any, made: Any, size: Size) -> Told:
+    """Return ids of LLaVA-NeXT, by its processor."""
+    processor = model_class("llava_next", "processing", "LlavaNextProcessor")
+    me = SimpleNamespace(image_processor=made, patch_size=14, num_additional_image_tokens=1)
+    me._get_unpadded_features = lambda *told: processor._get_unpadded_features(me, *told)
+    width, height = size
+    return None, processor._get_number_of_features(me, height, width, 336, 336) - 1
+
+
+def llama4(out: Any, _made: Any, _size: Size) -> Told:
+    """Return grid and ids of Llama 4, by its processor."""
+    processor = model_class("llama4", "processing", "Llama4Processor")
+    grid = [int(n) for n in out["aspect_ratios"][0]]
+    return grid, processor._prompt_split_image(None, grid, 144).count("<|")
+
+
+def pixtral(patch: int) -> Any:
+    """Return what tells grid and ids of a model with a Pixtral encoder; its own processor is only there with torch."""
+
+    def told(out: Any, _made: Any, _size: Size) -> Told:
+        height, width = (int(n) for n in np.asarray(out["image_sizes"])[0])
+        rows, columns = height // patch, width // patch
+        return [rows, columns], rows * (columns + 1)
+
+    return told
+
+
+def phi4(out: Any, _made: Any, _size: Size) -> Told:
+    """Return grid and ids of Phi-4."""
+    height, width = (int(n) for n in out["image_sizes"][0])
+    return [height // 448, width // 448], int(out["num_img_tokens"][0])
+
+
+def gemma3(out: Any, _made: Any, _size: Size) -> Told:
+    """Return ids of Gemma 3, newlines and marks included."""
+    return None, 256 + 4
+
+
+def gemma4(out: Any, _made: Any, _size: Size) -> Told:
+    """Return grid and ids of Gemma 4."""
+    places = np.asarray(out["image_position_ids"])[0]
+    grid = [int(places[:, 1].max()) + 1, int(places[:, 0].max()) + 1]
+    return grid, int(np.asarray(out["num_soft_tokens_per_image"])[0]) + 2
+
+
+def internvl(out: Any, _made: Any, _size: Size) -> Told:
+    """Return ids of InternVL."""
+    return None, int(np.asarray(out["num_patches"])[0]) * 256 + 2
+
+
+TELLERS = {
+    "qwen2_5_vl": merged,
+    "qwen3_vl": merged,
+    "glm4v": merged,
+    "kimi_k25": merged,
+    "llava": llava,
+    "llava_next": llava_next,
+    "llama4": llama4,
+    "pixtral": pixtral(16),
+    "mistral3": pixtral(28),
+    "phi4mm": phi4,
+    "gemma3": gemma3,
+    "gemma4": gemma4,
+    "internvl": internvl,
+}
+
+
+def pattern(width: int, height: int, seed: int) -> Any:
+    """Return the levels of a case's picture, by whole numbers only: smooth in a corner, noise in the other."""
+    y, x = np.mgrid[0:height, 0:width].astype(np.int64)
+    planes = [(3 * x * x + 5 * y * y + (c + 1) * x * y + 97 * seed) // 8 % 256 for c in range(3)]
+    return np.ascontiguousarray(np.stack(planes, axis=2).astype(np.uint8))
+
+
+def floats(family: str, out: Any) -> Any:
+    """Return the main tensor of one picture as float32."""
+    values = out["image_pixel_values" if family == "phi4mm" else "pixel_values"]
+    if isinstance(values, list):
+        values = values[0]
+    if hasattr(values, "detach"):
+        values = values.detach().float().numpy()
+    return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def judged(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Return what the pictures of a case become."""
+    family = case["family"]
+    made = image_processor(family, case["processor"])
+    # The whole crop of Phi-4 is made of floats, whose last bits are nobody's word.
+    skipped = 1 if family == "phi4mm" else 0
+    found: list[dict[str, Any]] = []
+    for at, (width, height, seed) in enumerate(case["pictures"]):
+        tensors = "np" if PIL_TWIN else "pt"
+        picture = Image.fromarray(pattern(width, height, seed))
+        try:
+            out = made(images=[picture], return_tensors=tensors)
+        except ValueError as error:
+            found.append({"size": [width, height], "refused": str(error)})
+            continue
+        values = floats(family, out)
+        grid, ids = TELLERS[family](out, made, (width, height))
+        told = {
+            "size": [width, height],
+            "shape": list(values.shape),
+            "grid": grid,
+            "ids": ids,
+            "digest": hashlib.sha256(values[:, skipped:].tobytes()).hexdigest(),
+        }
+        if at < case["values"]:
+            told["file"] = str(folder / f"{family}-{at}.npy")
+            np.save(told["file"], values)
+        found.append(told)
+    return found
+
+
+def main() -> None:
+    """Judge what stands in standard input."""
+    folder = Path(sys.argv[1])
+    cases = json.load(sys.stdin)
+    told = {
+        case["family"]: judged(case, folder)
+        for case in cases
+        if not (PIL_TWIN and case["family"] in TORCH_ONLY)
+    }
+    json.dump(told, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

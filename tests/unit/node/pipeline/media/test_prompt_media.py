@@ -1,0 +1,216 @@
+"""The pictures of a prompt: begun, waited for, finished for each worker as that wants them, and given back."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.request import MediaPart, token_ids
+from smg_node.engines.engine import MediaCard
+from smg_node.media.engine_media import EncodedBatch, MediaRange, ReferenceBatch, TensorBatch
+from smg_node.media.pixels.arena import Arenas
+from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.media_meters import MediaMeters
+from smg_node.pipeline.media.media_options import Where
+from smg_node.pipeline.media.picture_source import SentPicture
+from smg_node.pipeline.media.picture_works import PictureWorks
+from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
+from smg_node.system_clock import SystemClock
+from support.engines.fake_engine import card
+from support.media.plain_pictures import PLACE, Kept, PlainFamily, PlainSource, refusal
+
+FLOATS = card(media=MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"data"})))
+HALVES = card(media=MediaCard(frozenset({"tensors"}), dtype="bfloat16"))
+LEVELS = card(media=MediaCard(frozenset({"tensors"}), device_normalizes=True, dtype="bfloat16"))
+FILES = card(media=MediaCard(frozenset({"encoded"})))
+DEAF = card()
+
+
+@dataclass
+class _World:
+    """One prompt of two pictures."""
+
+    source: PlainSource
+    family: PlainFamily
+    workshop: MediaWorkshop
+
+    def media(
+        self, *files: str, where: Where = "auto", family: bool = True, makes: bool = True
+    ) -> PromptMedia:
+        pictures, ranges, ids, plain = [], [], [1], [1]
+        for number, file in enumerate(files):
+            part = MediaPart("image", f"https://x.test/{number}", f"messages[{number}].content[0]")
+            data = file.encode()
+            header = self.source.header(data, part.where)
+            plan = self.family.plan(header.width, header.height)
+            digest = self.source.digest(data, self.family.fingerprint, part)
+            sent = SentPicture(self.source, data, header)
+            pictures.append(
+                PlannedPicture(part, sent, plan if family else None, digest if family else "")
+            )
+            ranges.append(MediaRange(len(ids), plan.tokens, plan.tokens, digest, part.where))
+            ids += [PLACE] * plan.tokens
+            plain.append(PLACE)
+        ids.append(2)
+        plain.append(2)
+        known = self.family if family else None
+        expanded = token_ids(ids if family else plain)
+        return PromptMedia(
+            self.workshop,
+            known,
+            pictures,
+            expanded,
+            token_ids(plain),
+            tuple(ranges) if family else (),
+            where,
+            makes,
+        )
+
+
+@asynccontextmanager
+async def _world(most: int = 100_000) -> AsyncIterator[_World]:
+    with ThreadPoolExecutor(2) as threads:
+        kept = Kept()
+        meters = MediaMeters(kept.cells)
+        works = PictureWorks(threads, kept.cache, meters)
+        workshop = MediaWorkshop(
+            threads, works, ByteBudget(most), meters, Arenas(), SystemClock().monotonic_s
+        )
+        yield _World(PlainSource({}), PlainFamily(), workshop)
+        assert workshop.budget.taken == 0, "all memory comes back"
+
+
+async def test_tensors_are_finished_for_each_kind_of_worker_once() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a", "20x2:b")
+        media.begin()
+        await media.worked()
+        assert media.tokens == 5
+        assert [offset for _, offset in media.places] == [1, 4]
+        for engine, dtype in ((FLOATS, "float32"), (LEVELS, "uint8"), (HALVES, "bfloat16")):
+            for _ in range(2):
+                handed = await media.handed(engine, media.ids)
+                assert isinstance(handed.media, TensorBatch)
+                assert handed.media.pixels.dtype == dtype
+                assert handed.ids is media.ids
+                assert handed.media.ranges == media.ranges
+        assert len(world.family.finished) == 3
+        assert world.source.decodes == 2
+        media.close()
+        media.close()
+
+
+async def test_answers_that_are_called_for_at_once_share_the_finished_tensors() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a")
+        media.begin()
+        handed = await asyncio.gather(*[media.handed(FLOATS, media.ids) for _ in range(8)])
+        assert len({id(each.media) for each in handed}) == 1
+        assert len(world.family.finished) == 1
+        media.close()
+
+
+async def test_an_engine_that_decodes_itself_gets_the_files_and_a_prompt_with_one_id_a_picture() -> (
+    None
+):
+    async with _world() as world:
+        media = world.media("30x2:a", "20x3:b", makes=False)
+        media.begin()
+        await media.worked()
+        handed = await media.handed(FILES, media.ids)
+        assert handed.media == EncodedBatch((b"30x2:a", b"20x3:b"))
+        assert list(handed.ids) == [1, PLACE, PLACE, 2]
+        assert world.source.decodes == 0
+        media.close()
+
+
+async def test_an_answer_that_goes_on_keeps_its_ids_behind_either_form_of_the_prompt() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a")
+        media.begin()
+        ids = media.ids + token_ids([40, 41])
+        assert (await media.handed(FLOATS, ids, done=2)).ids is ids
+        files = await media.handed(FILES, ids, done=2)
+        assert list(files.ids) == [1, PLACE, 2, 40, 41]
+        media.close()
+
+
+async def test_pictures_that_cannot_be_one_tensor_go_as_data_where_the_engine_reads_that() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a", "30x3:b")
+        media.begin()
+        handed = await media.handed(FLOATS, media.ids)
+        assert isinstance(handed.media, ReferenceBatch)
+        assert [each.url for each in handed.media.items] == [
+            "data:image/png;base64,MzB4MjphE".rstrip("E"),
+            "data:image/png;base64,MzB4MzpiE".rstrip("E"),
+        ]
+        assert list(handed.ids) == [1, PLACE, PLACE, 2]
+        with pytest.raises(SmgError) as caught:
+            await media.handed(HALVES, media.ids)
+        assert refusal(caught.value) == (400, "unsupported_parameter", "messages[0].content[0]")
+        media.close()
+
+
+async def test_engines_that_are_to_fetch_get_urls_as_sent_where_they_take_such() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a", where="engine")
+        urls = card(media=MediaCard(frozenset({"references"}), schemes=frozenset({"https"})))
+        for engine, url in ((urls, "https://x.test/0"), (FLOATS, "data:image/png;base64,MzB4Mjph")):
+            handed = await media.handed(engine, media.ids)
+            assert isinstance(handed.media, ReferenceBatch)
+            assert handed.media.items[0].url == url
+        media.close()
+
+
+async def test_a_broken_picture_is_refused_at_its_path_before_a_worker_is_chosen() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a", "30x2:b!")
+        media.begin()
+        with pytest.raises(SmgError) as caught:
+            await media.worked()
+        assert refusal(caught.value) == (400, "invalid_image", "messages[1].content[0]")
+        media.close()
+
+
+async def test_memory_is_taken_for_new_pictures_only_and_others_are_told_to_wait() -> None:
+    async with _world(most=600) as world:
+        first, again, other = world.media("30x2:a"), world.media("30x2:a"), world.media("60x2:b")
+        world.source.gate.clear()
+        first.begin()
+        taken = world.workshop.budget.taken
+        assert taken == len("30x2:a") + 30 * 2 * 3 + 60
+        again.begin()
+        assert world.workshop.budget.taken == taken
+        with pytest.raises(SmgError) as caught:
+            other.begin()
+        assert caught.value.status == 429
+        world.source.gate.set()
+        await first.worked()
+        first.close()
+        other.begin()
+        await other.worked()
+        for media in (again, other):
+            media.close()
+
+
+async def test_workers_that_do_not_take_the_pictures_do_not_fit_and_say_why() -> None:
+    async with _world() as world:
+        media = world.media("30x2:a", "20x2:b")
+        assert media.fits(FLOATS)
+        assert media.fits(FILES)
+        assert not media.fits(DEAF)
+        assert media.why_not(DEAF) == "takes no pictures"
+        one = card(media=MediaCard(frozenset({"tensors"}), items_max={"image": 1}))
+        assert "at most 1 pictures" in media.why_not(one)
+        small = card(media=MediaCard(frozenset({"tensors"}), tokens_max=2))
+        assert "at most 2 tokens" in media.why_not(small)
+        unknown = world.media("30x2:a", family=False)
+        assert not unknown.fits(HALVES)
+        assert unknown.fits(FILES)
+        for each in (media, unknown):
+            each.close()
