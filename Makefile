@@ -7,6 +7,7 @@ export PYTHON
 BIN := .venv/bin
 MLX := .cache/mlx
 MCP := .cache/mcp
+PICTURES := .cache/pictures
 VOCABULARY := .cache/vocabulary/qwen
 RECORDINGS := .cache/recordings/answers.jsonl
 PYTEST := $(BIN)/python -m pytest
@@ -19,7 +20,7 @@ ROOTS := node mesh storage proto migrations chaos tests
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
-.PHONY: help setup compile mlx mcp recordings demo test check format lint types contracts house reference reference-check \
+.PHONY: help setup compile mlx mcp pictures recordings demo test check format lint types contracts house reference reference-check \
 	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
 	clean distclean
 
@@ -43,6 +44,10 @@ $(MCP)/.ready: requirements-mcp.lock tools/mcp/package.json tools/mcp/package-lo
 	@bash tools/setup.sh mcp
 	@touch $@
 
+$(PICTURES)/.ready: requirements-pictures.lock tools/setup.sh | $(BIN)/.ready
+	@bash tools/setup.sh pictures
+	@touch $@
+
 setup: $(BIN)/.ready ## Make .venv with the project, its tests and tools
 
 compile: setup ## Compile what is worth it anew, after a change of a module with a .pxd (SMG_PURE=1: remove it)
@@ -53,6 +58,8 @@ mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests
 recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (130 MB)
 mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (400 MB)
 
+pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image processors that judge ours in long tests (220 MB)
+
 # ── The two commands of the README ───────────────────────────────────────────
 
 demo: setup ## Run one node in front of two simulated engines, and say what to type
@@ -62,7 +69,7 @@ test: setup mlx mcp recordings check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test-long: setup mlx mcp ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
+test-long: setup mlx mcp pictures ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
 	@echo "── long tests: what they cover"
 	@$(PYTEST) -qq -p no:cacheprovider --long --collect-only $(ARGS) | sed -n '/ ([0-9]*): /p'
 	@echo "── long tests"

@@ -55,6 +55,7 @@ def asked() -> dict[str, list[str]]:
         "requirements-recordings.lock": groups["recordings"],
         "requirements-mlx.lock": lines_of("mlx.in"),
         "requirements-mcp.lock": lines_of("mcp.in"),
+        "requirements-pictures.lock": lines_of("pictures.in"),
     }
 
 

@@ -5,6 +5,7 @@
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
 #   tools/setup.sh recordings .cache/recordings: recorded answers of vendors for the tests (130 MB)
 #   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (330 MB)
+#   tools/setup.sh pictures  .cache/pictures: published image processors, as judges of ours (220 MB)
 #   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
 #   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
 #   tools/setup.sh peers     .cache/peers: the gateways that `smg-chaos bench` compares us with
@@ -139,6 +140,13 @@ mcp() {
     --ignore-scripts --no-audit --no-fund --loglevel=error)
 }
 
+pictures() {
+  get_uv
+  make_environment .cache/pictures
+  say "installing what requirements-pictures.lock names into .cache/pictures"
+  pip_install .cache/pictures --require-hashes -r requirements-pictures.lock
+}
+
 # The build of torch for the CPU, before anything asks for torch: by itself that brings gigabytes for GPUs.
 torch() { # FOLDER
   local folder=$1
@@ -222,6 +230,7 @@ lock() {
   .venv/bin/uv pip compile --group recordings --no-deps "${options[@]}" -o requirements-recordings.lock
   .venv/bin/uv pip compile tools/mlx.in "${options[@]}" -o requirements-mlx.lock
   .venv/bin/uv pip compile tools/mcp.in "${options[@]}" -o requirements-mcp.lock
+  .venv/bin/uv pip compile tools/pictures.in "${options[@]}" -o requirements-pictures.lock
   npm_lock
   # A lock that names where packages come from works only there.
   if grep -nE '://|^-' requirements*.lock || grep -n '"resolved"' tools/mcp/package-lock.json; then die "a lock file names a place"; fi
@@ -230,7 +239,7 @@ lock() {
 }
 
 case ${1:-} in
-  project | mlx | mcp | recordings | vllm | sglang | peers) "$1" ;;
+  project | mlx | mcp | pictures | recordings | vllm | sglang | peers) "$1" ;;
   lock) shift; lock "$@" ;;
   *) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p;}' "$0"; exit 2 ;;
 esac

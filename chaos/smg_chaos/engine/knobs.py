@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from smg_chaos.engine.media.vision_models import Vision
 from smg_chaos.engine.plans import SERVERS, Wanted
 from smg_chaos.engine.scripts.scripts import NAMES
 from smg_chaos.engine.settings import (
@@ -26,6 +27,7 @@ _SAYS: Final = "What it says"
 _TIME: Final = "How fast"
 _MEMORY: Final = "Slots and memory"
 _PAIRS: Final = "Pairs and ranks"
+_MEDIA: Final = "Pictures"
 _ODD: Final = "Oddities and faults"
 _PROCESS: Final = "Process"
 
@@ -179,6 +181,40 @@ KNOBS: Final = (
         minimum=1,
         maximum=64,
     ),
+    Knob(
+        "vision",
+        Vision,
+        "see pictures, as this family does; the built-in tokenizer gets its tokens and files",
+        _MEDIA,
+    ),
+    Knob(
+        "media-trusting",
+        bool,
+        "believe what it is sent of pictures, as vLLM does; otherwise what is wrong is refused and counted",
+        _MEDIA,
+    ),
+    Knob(
+        "media-normalizes",
+        bool,
+        "take 8-bit values of pictures and normalise them itself (vLLM, Qwen's families)",
+        _MEDIA,
+    ),
+    Knob(
+        "media-dtype",
+        Literal["float32", "bfloat16", "float16"],
+        "type of values that are normalised already",
+        _MEDIA,
+    ),
+    Knob("media-items", str, "most pictures and videos of a request", _MEDIA),
+    Knob(
+        "media-tokens-max",
+        int,
+        "most features of one picture, 0: it does not say",
+        _MEDIA,
+        minimum=0,
+    ),
+    Knob("media-references", bool, "fetch pictures itself that it is given by URL (vLLM)", _MEDIA),
+    Knob("shared-memory", bool, "read tensors in this machine's /dev/shm", _MEDIA),
     Knob("events", Events, "KV events", _ODD),
     Knob("loads", Loads, "what it says of its load", _ODD),
     Knob("killers", Killers, "what a request does that engines die of", _ODD),

@@ -48,7 +48,9 @@ def _bundle(wanted: Wanted) -> tuple[Bundle, int]:
         vocabulary = wanted.vocabulary or defaults.vocabulary
         model = str(wanted.settings.get("model", defaults.model))
         context = int(wanted.settings.get("context", defaults.context))
-        return tiny_bundle(model, vocabulary=vocabulary, context=context), vocabulary
+        vision = str(wanted.settings.get("vision", defaults.vision))
+        bundle = tiny_bundle(model, vocabulary=vocabulary, context=context, vision=vision)
+        return bundle, vocabulary
     bundle = folder_bundle(wanted.tokenizer)
     claimed = bundle.model_config.get("vocab_size")
     vocabulary = wanted.vocabulary or (claimed if isinstance(claimed, int) else bundle.size)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from smg_chaos.engine.media.vision_models import MODELS, Vision
 from smg_chaos.engine.protocol.servicer_behaviours import (
     AnswerBlocks,
     Bad,
@@ -46,6 +47,9 @@ class EngineSettings:
     for a vLLM with a role. It waits `pair_wait_s` for its partner, and keeps blocks that no engine
     fetches for `kv_lease_s`. What a connector cannot fetch fails, or is computed anew. `slots` and
     `blocks` are those of each of its `ranks`.
+
+    `vision` names the family of a model that sees pictures. What is wrong with them is refused, and counted, unless it
+    is `media_trusting`. The other fields of media are what it says of itself, where its contract has words for it.
     """
 
     contract: str = "vllm"
@@ -79,6 +83,14 @@ class EngineSettings:
     kv_load_failure: LoadFailure = "fail"
     decode_cache: bool = False
     ranks: int = 1
+    vision: Vision = ""
+    media_trusting: bool = False
+    media_normalizes: bool = True
+    media_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    media_items: str = "image=999,video=0"
+    media_tokens_max: int = 16384
+    media_references: bool = False
+    shared_memory: bool = False
 
     def __post_init__(self) -> None:
         assert 0 <= self.jitter <= 1, "jitter is a share"
@@ -90,6 +102,8 @@ class EngineSettings:
         assert self.kv_lease_s > 0
         assert self.ranks >= 1
         self._check_pairing()
+        if self.vision and self.contract == "mlx":
+            raise ValueError("the contract mlx has no words for pictures")
         if self.blocks * self.block_tokens() < self.context:
             raise ValueError(
                 f"{self.blocks} blocks of {self.block_tokens()} tokens cannot hold one request of "
@@ -118,6 +132,17 @@ class EngineSettings:
         """Return whether it keeps a prefix cache: where rooms are, the decode engine has none by default."""
         bare = self.role == "decode" and self.style() == "sglang" and not self.decode_cache
         return self.cache and not bare
+
+    def normalizes(self) -> bool:
+        """Return whether it takes 8-bit values of pictures: only vLLM does so, for some families."""
+        model = MODELS.get(self.vision)
+        known = model is not None and model.normalizes and self.contract == "vllm"
+        return known and self.media_normalizes
+
+    def items_max(self) -> dict[str, int]:
+        """Return how many pictures and videos a request may have."""
+        words = [word.partition("=") for word in self.media_items.split(",") if word]
+        return {name: int(number) for name, _, number in words}
 
     def block_tokens(self) -> int:
         """Return how many tokens a KV block holds."""

@@ -23,6 +23,7 @@ from smg_node.config.sections.kv import Kv
 from smg_node.config.sections.lifecycle import Drain, Readiness
 from smg_node.config.sections.limits import Limits
 from smg_node.config.sections.mcp import Mcp
+from smg_node.config.sections.media import Media
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.sections.messages import Messages
 from smg_node.config.sections.models import Model
@@ -61,7 +62,7 @@ class Settings(BaseSettings):
 
     name: str = text(
         None,
-        "What this node is called, among its peers and in answers; no two members share a name.",
+        "Name of this node, which no other member has.",
         most=_NAME_MAX_CHARACTERS,
         short="--name",
         shown="the host name",
@@ -90,6 +91,7 @@ class Settings(BaseSettings):
     workers: Workers = Field(default_factory=Workers)
     providers: Providers = Field(default_factory=Providers)
     mcp: Mcp = Field(default_factory=Mcp)
+    media: Media = Field(default_factory=Media)
     engine: EngineCalls = Field(default_factory=EngineCalls)
     routing: Routing = Field(default_factory=Routing)
     breaker: Breaker = Field(default_factory=Breaker)

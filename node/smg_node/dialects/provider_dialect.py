@@ -40,7 +40,7 @@ class Written(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...] = ()
 
 
-def unheard_details(prompt: ChatPrompt) -> list[str]:
+def ignored_details(prompt: ChatPrompt) -> list[str]:
     """Return the paths of what is said of pictures' detail, for an API that has no word for it."""
     return [
         f"{part.where}.detail" for part in media_of(prompt.turns) if part.detail not in ("", "auto")

@@ -3,7 +3,7 @@ snapshots.
 
 Values only; `kv_event_reader` decodes them from protobuf. A *block* is a run of tokens that the
 engine caches as one, full or not at all. Its hash is the engine's own and means nothing to other
-engines; what it holds follows from its ids, those of its parent, and the namespace (adapter and
+engines; what it holds follows from its ids, its pictures, those of its parent, and the namespace (adapter and
 salt) they were computed under.
 """
 
@@ -32,13 +32,15 @@ class Tier(IntEnum):
 
 
 class KvBlock(msgspec.Struct, frozen=True):
-    """One block. `plain` is False where more than its ids went into it, as an image does: it cannot
-    be matched.
+    """One block. `plain` is False where more than its ids and pictures went into it: it cannot be matched.
+
+    `media` are the pictures that begin in it: their identities, and where they begin, in tokens from its start.
     """
 
     hash: int
     ids: TokenIds
     plain: bool = True
+    media: tuple[tuple[str, int], ...] = ()
 
 
 class KvStored(msgspec.Struct, frozen=True):

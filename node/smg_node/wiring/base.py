@@ -48,8 +48,8 @@ class Base:
     post: ShadowPost
     state_cache: LazyStateCache
     approvals: LazyApprovals
-    at_end: Callable[..., object]
-    """Takes a function and what to call it with when the process ends, before anything built earlier is taken down."""
+    ending: AsyncExitStack
+    """Takes down what is built later, before everything that was built earlier."""
 
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
@@ -99,7 +99,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         post=ShadowPost(),
         state_cache=state_cache,
         approvals=approvals,
-        at_end=stack.callback,
+        ending=stack,
     )
 
 

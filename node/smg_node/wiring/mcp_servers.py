@@ -14,7 +14,7 @@ from smg_node.cluster.mcp.server_targets import ServerTargets
 from smg_node.cluster.mcp.token_fetch import token_fetch
 from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
 from smg_node.config.frozen_settings import Settings
-from smg_node.mcp.doors.address_guard import AddressGuard
+from smg_node.core.address_guard import AddressGuard
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import ServerPool, server_pool
 from smg_node.wiring.base import Base

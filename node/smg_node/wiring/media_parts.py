@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from smg_node.config.frozen_settings import Settings
@@ -13,10 +12,11 @@ from smg_node.telemetry.metrics.declared import media as declared
 from smg_node.wiring.base import Base
 
 if TYPE_CHECKING:
-    from smg_node.media.pixels.patch_cache import PatchCache
+    from smg_node.media.fetch.fetch_rules import FetchRules
+    from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.media_options import MediaOptions
-    from smg_node.pipeline.media.prompt_media import MediaWorkshop
+    from smg_node.pipeline.media.media_service import MediaService
 
 
 class LazyMedia:
@@ -26,70 +26,80 @@ class LazyMedia:
         self._settings = settings
         self._base = base
         self._fleet = fleet
-        self._built: MediaIntake | None = None
-        self._workshop: MediaWorkshop | None = None
-        self._kept: PatchCache | None = None
-        self._options: MediaOptions | None = None
+        self._service: MediaService | None = None
+        self._fetcher: Fetcher | None = None
+        self._rules: FetchRules | None = None
 
     def __call__(self) -> "MediaIntake":
         """Return it."""
-        if self._built is None:
-            self._built = self._build()
-        return self._built
+        if self._service is None:
+            self._service = self._built()
+        return self._service.intake
 
     def retune(self, settings: Settings) -> None:
         """Go by these settings from now on."""
         self._settings = settings
-        if self._workshop is not None and self._kept is not None:
-            self._options = media_options(settings)
-            self._workshop.budget.most = self._options.inflight_bytes
-            self._kept.retune(settings.media.cache_bytes)
+        self._rules = None
+        if self._service is not None:
+            self._service.retune(media_options(settings))
 
-    def _build(self) -> "MediaIntake":
-        from smg_node.media.pixels.patch_cache import PatchCache
-        from smg_node.pipeline.media.byte_budget import ByteBudget
-        from smg_node.pipeline.media.media_intake import MediaIntake
-        from smg_node.pipeline.media.media_meters import MediaMeters
-        from smg_node.pipeline.media.picture_files import PictureFiles
-        from smg_node.pipeline.media.picture_works import PictureWorks
-        from smg_node.pipeline.media.prompt_media import MediaWorkshop
+    def _built(self) -> "MediaService":
+        from smg_node.pipeline.media.media_service import MediaService
 
-        knobs, base = self._settings.media, self._base
-        threads = ThreadPoolExecutor(
-            knobs.threads or os.cpu_count() or 1, thread_name_prefix="pictures"
+        base = self._base
+        service = MediaService(
+            media_options(self._settings),
+            self._cards,
+            self._fetching,
+            cells=base.meters.cells,
+            monotonic_s=base.clock.monotonic_s,
         )
-        base.at_end(threads.shutdown, wait=False, cancel_futures=True)
-        meters = MediaMeters(base.meters.cells)
-        self._kept = kept = PatchCache(knobs.cache_bytes)
-        works = PictureWorks(threads, kept, meters)
-        self._options = media_options(self._settings)
-        budget = ByteBudget(self._options.inflight_bytes)
-        self._workshop = workshop = MediaWorkshop(
-            threads, works, budget, meters, base.clock.monotonic_s
-        )
-        base.meters.watch(declared.MEDIA_UNDER_WAY, lambda: {(): len(works)})
-        base.meters.watch(declared.MEDIA_INFLIGHT_BYTES, lambda: {(): budget.taken})
-        base.meters.watch(declared.MEDIA_CACHE_BYTES, lambda: {(): kept.bytes})
-        return MediaIntake(self._now, self._cards, PictureFiles(self._now, threads), workshop)
-
-    def _now(self) -> "MediaOptions":
-        assert self._options is not None, "it was built"
-        return self._options
+        base.ending.callback(service.close)
+        base.meters.watch(declared.MEDIA_UNDER_WAY, lambda: {(): service.under_way})
+        base.meters.watch(declared.MEDIA_INFLIGHT_BYTES, lambda: {(): service.inflight_bytes})
+        base.meters.watch(declared.MEDIA_CACHE_BYTES, lambda: {(): service.kept_bytes})
+        return service
 
     def _cards(self, model: ServedModel) -> Sequence[ModelCard]:
         """Return what the workers of a model say of themselves, as far as they have."""
         cards = [worker.card for worker in self._fleet.serving(model)]
         return [card for card in cards if card is not None]
 
+    # ── Fetching ─────────────────────────────────────────────────────────────
+
+    def _fetching(self) -> "Fetcher":
+        if self._fetcher is None:
+            from smg_node.media.fetch.fetcher import Fetcher
+
+            self._fetcher = Fetcher(self._fetch_rules, self._fetch_limits)
+            self._base.ending.push_async_callback(self._fetcher.close)
+        return self._fetcher
+
+    def _fetch_rules(self) -> "FetchRules":
+        if self._rules is None:
+            from smg_node.media.fetch.fetch_rules import FetchRules
+
+            knobs = self._settings.media
+            self._rules = FetchRules(knobs.fetch, knobs.fetch_hosts, knobs.fetch_private_hosts)
+        return self._rules
+
+    def _fetch_limits(self) -> "FetchLimits":
+        from smg_node.media.fetch.fetcher import FetchLimits
+
+        return FetchLimits(self._settings.media.image_bytes_max)
+
 
 def media_options(settings: Settings) -> "MediaOptions":
-    """Return the bounds of pictures that the settings name."""
+    """Return the bounds of pictures in one process that the settings name for the node."""
     from smg_node.pipeline.media.media_options import MediaOptions
 
-    knobs = settings.media
+    knobs, processes = settings.media, max(1, settings.processes)
     return MediaOptions(
         where=knobs.where,
+        image_bytes_max=knobs.image_bytes_max,
         image_pixels_max=knobs.image_pixels_max,
         low_pixels=knobs.low_pixels,
-        inflight_bytes=knobs.inflight_bytes,
+        inflight_bytes=knobs.inflight_bytes // processes,
+        cache_bytes=knobs.cache_bytes // processes,
+        threads=knobs.threads or max(1, (os.cpu_count() or 1) // processes),
     )

@@ -33,9 +33,9 @@ PROMPT = list(range(40, 50)) * 7  # 70 tokens: two blocks of 32 and a rest
 
 
 @cache
-def bundle() -> Bundle:
-    """Return the built-in bundle, made once."""
-    return tiny_bundle("simulated", vocabulary=4160, context=2048)
+def bundle(vision: str = "") -> Bundle:
+    """Return the built-in bundle, made once; with `vision` that of a model which sees pictures."""
+    return tiny_bundle("simulated", vocabulary=4160, context=2048, vision=vision)
 
 
 class Simulation:
@@ -50,7 +50,7 @@ class Simulation:
         faults: Sequence[str] = (),
         **settings: Any,
     ) -> None:
-        files = bundle()
+        files = bundle(settings.get("vision", ""))
         self.deaths: list[int] = []
         self.engine = Engine(
             EngineSettings(contract=contract, servicer=servicer, **settings),

@@ -18,9 +18,9 @@ from smg_node.cluster.mcp.server_service import ClusterServers
 from smg_node.cluster.mcp.server_targets import Dynamic, ServerTargets
 from smg_node.cluster.mcp.token_fetch import token_fetch
 from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
+from smg_node.core.address_guard import AddressGuard
 from smg_node.core.generation.tool_serving import AskedServer
 from smg_node.core.request_context import RequestContext
-from smg_node.mcp.doors.address_guard import AddressGuard
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.pool import ServerPool, server_pool
 from smg_node.system_clock import SystemClock

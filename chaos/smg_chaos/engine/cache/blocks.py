@@ -26,6 +26,8 @@ class Content:
     key: int
     parent: int | None
     tokens: tuple[int, ...]
+    media: tuple[tuple[str, int], ...] = ()
+    """Pictures in it: their identities, and where they begin, in tokens from its own start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +52,42 @@ class Cleared:
 Change: TypeAlias = Stored | Removed | Cleared
 
 
-def chain(tokens: Sequence[int], size: int, *, parent: int | None = None) -> list[int]:
-    """Return the keys of the full blocks of `tokens`, which follow the block `parent`."""
+Places: TypeAlias = Sequence[tuple[str, int, int]]
+"""Pictures of a prompt: identity, where its range begins, and how many ids it has."""
+
+
+def chain(
+    tokens: Sequence[int],
+    size: int,
+    *,
+    parent: int | None = None,
+    media: Places = (),
+    start: int = 0,
+) -> list[int]:
+    """Return the keys of the full blocks of `tokens`, which follow the block `parent` and begin at `start`.
+
+    All pictures that lie in a block, in part or whole, go into its key, as in vLLM.
+    """
     raw = array("I", tokens).tobytes()
     width = size * 4
     key = _ROOT if parent is None else parent
     keys = []
     for at in range(0, len(raw) - width + 1, width):
-        key = xxhash.xxh3_64_intdigest(raw[at : at + width], key)
+        content = raw[at : at + width]
+        if media:
+            content += repr(pictures_in(media, start + at // 4, size)).encode()
+        key = xxhash.xxh3_64_intdigest(content, key)
         keys.append(key)
     return keys
+
+
+def pictures_in(media: Places, start: int, size: int) -> tuple[tuple[str, int], ...]:
+    """Return the pictures of the block at `start`, each with its place from there: before it where that is below 0."""
+    return tuple(
+        (name, offset - start)
+        for name, offset, length in media
+        if offset < start + size and offset + length > start
+    )
 
 
 class Blocks(Protocol):
@@ -93,9 +121,15 @@ class Blocks(Protocol):
         ...
 
     def fill(
-        self, blocks: Sequence[int], keys: Sequence[int], tokens: Sequence[int], parent: int | None
+        self,
+        blocks: Sequence[int],
+        keys: Sequence[int],
+        tokens: Sequence[int],
+        parent: int | None,
+        media: Places = (),
+        start: int = 0,
     ) -> None:
-        """Record that these blocks are full of `tokens`; the first one follows `parent`."""
+        """Record that these blocks are full of `tokens`; the first one follows `parent` and begins at `start`."""
         ...
 
     def release(self, blocks: Sequence[int]) -> None:
@@ -156,7 +190,13 @@ class PlainBlocks:
         return claimed
 
     def fill(
-        self, blocks: Sequence[int], keys: Sequence[int], tokens: Sequence[int], parent: int | None
+        self,
+        blocks: Sequence[int],
+        keys: Sequence[int],
+        tokens: Sequence[int],
+        parent: int | None,
+        media: Places = (),
+        start: int = 0,
     ) -> None:
         """Keep nothing."""
 
@@ -246,14 +286,22 @@ class BlockTable:
         return block
 
     def fill(
-        self, blocks: Sequence[int], keys: Sequence[int], tokens: Sequence[int], parent: int | None
+        self,
+        blocks: Sequence[int],
+        keys: Sequence[int],
+        tokens: Sequence[int],
+        parent: int | None,
+        media: Places = (),
+        start: int = 0,
     ) -> None:
-        """Record that these blocks are full of `tokens`; the first one follows `parent`."""
+        """Record that these blocks are full of `tokens`; the first one follows `parent` and begins at `start`."""
         run: list[Content] = []
         for at, (block, key) in enumerate(zip(blocks, keys, strict=True)):
             assert block not in self._contents, "a block is filled once"
             if self._keeps_copies or key not in self._copies:
-                content = Content(key, parent, tuple(tokens[at * self.size : (at + 1) * self.size]))
+                here = at * self.size
+                pictures = pictures_in(media, start + here, self.size) if media else ()
+                content = Content(key, parent, tuple(tokens[here : here + self.size]), pictures)
                 self._contents[block] = content
                 self._copies.setdefault(key, []).append(block)
                 run.append(content)

@@ -47,7 +47,10 @@ def _stored(contents: Sequence[Content], manners: Manners, size: int) -> Any:
     stored = common_pb2.KvBlocksStored(
         blocks=[
             common_pb2.KvBlock(
-                block_hash=_signed(content.key), token_ids=content.tokens, block_size=size
+                block_hash=_signed(content.key),
+                token_ids=content.tokens,
+                block_size=size,
+                extra_keys=[_picture(*one) for one in content.media] if manners.kv_group else (),
             )
             for content in contents
         ]
@@ -60,6 +63,11 @@ def _stored(contents: Sequence[Content], manners: Manners, size: int) -> Any:
     if manners.kv_group:
         stored.group_idx, stored.kv_cache_spec_kind = 0, "full_attention"
     return stored
+
+
+def _picture(name: str, offset: int) -> Any:
+    key = common_pb2.KvMultimodalKey(identifier=name, offset=offset)
+    return common_pb2.KvBlockExtraKey(multimodal=key)
 
 
 def _event(change: Change, number: int, manners: Manners, size: int) -> Any:

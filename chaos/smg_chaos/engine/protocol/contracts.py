@@ -80,6 +80,8 @@ class Contract:
             name = descriptor.name
             if name == "tokenized":
                 asked.ids = getattr(value, self.prompt_ids)[:]
+            elif name in _MEDIA:
+                asked.media = {**asked.media, name: value}
             elif name in top:
                 self._set(asked, top[name], value)
             elif name in sections:
@@ -87,13 +89,17 @@ class Contract:
                 for inner, inner_value in value.ListFields():
                     if inner.name in section:
                         self._set(asked, section[inner.name], inner_value)
+        self._settle(asked)
+        return asked
+
+    def _settle(self, asked: Asked) -> None:
+        """Give what was left unset, or is spelled as a switch, its meaning."""
         if asked.n < 1:
             asked.n = 1
         if self.logprobs_switched and asked.logprobs_on:
             asked.logprobs = asked.logprobs_top
             if asked.logprobs_from >= 0:
                 asked.prompt_logprobs = asked.logprobs_top
-        return asked
 
     def ask(self, ids: Sequence[int], **fields: Any) -> bytes:
         """Return a serialised GenerateRequest for these ids; `fields` are fields of `Asked`.
@@ -151,6 +157,8 @@ _SCHEDULER: Final = {
     "logprob_start_len": "logprobs_from",
     "data_parallel_rank": "rank",
 }
+_MEDIA: Final = frozenset({"mm_inputs", "extra_mm_inputs", "media_refs", "multimodal_input"})
+"""Fields of pictures; what is in them is read elsewhere."""
 _LISTS: Final = frozenset({"stop", "stop_ids"})
 
 

@@ -1,7 +1,8 @@
 """Generate request: the parameters of one generation, independent of a contract."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -39,3 +40,9 @@ class Asked:
     room_port: int = 0
     transfer: str = ""
     rank: int | None = None
+    # Messages of pictures by the names of their fields, and digests of what was seen in them.
+    media: Mapping[str, Any] = field(default_factory=dict)
+    open_shared: Callable[[str, int, int], bytes] | None = None
+    pictures: Sequence[str] = ()
+    hashes: Sequence[tuple[str, int, int]] = ()
+    """Identities of pictures as they were sent, each with where its place in the prompt begins and how long it is."""

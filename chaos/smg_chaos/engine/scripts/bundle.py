@@ -31,6 +31,9 @@ _NAMES: Final = (
     "tokenizer.model",
     "tiktoken.model",
     "chat_template.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
 )
 _PATTERNS: Final = ("*.tiktoken", "*.jinja", "*.model")
 
@@ -88,6 +91,15 @@ class Bundle:
         """Every end-of-text id."""
         return frozenset((*self.eos_ids, *self.further_eos_ids))
 
+    @cached_property
+    def placeholder(self) -> int | None:
+        """The id that stands for a feature of a picture in prompts."""
+        for name in ("image_token_id", "image_token_index"):
+            value = self.model_config.get(name)
+            if isinstance(value, int):
+                return value
+        return None
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens around it."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
@@ -133,9 +145,12 @@ def pieces(archive: bytes) -> list[tuple[bytes, str]]:
     ]
 
 
-def tiny_bundle(model: str, *, vocabulary: int, context: int) -> Bundle:
-    """Return the built-in bundle; ValueError when `vocabulary` is too small for it."""
-    return Bundle(tiny_files(vocabulary=vocabulary, context=context), f"/models/{model}")
+def tiny_bundle(model: str, *, vocabulary: int, context: int, vision: str = "") -> Bundle:
+    """Return the built-in bundle, of a model that sees pictures if `vision` names a family; ValueError when
+    `vocabulary` is too small for it.
+    """
+    files = tiny_files(vocabulary=vocabulary, context=context, vision=vision)
+    return Bundle(files, f"/models/{model}")
 
 
 def folder_bundle(folder: Path) -> Bundle:

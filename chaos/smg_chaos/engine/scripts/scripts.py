@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from smg_chaos.engine.nearest import unknown_name
 from smg_chaos.engine.protocol.answers import Answer, Following
+from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.prompt_ids import Lately
 from smg_chaos.engine.scripts.bundle import Bundle
 
@@ -34,7 +35,7 @@ _LENGTHS: Final = (4, 60, 600)
 are ten times as long as the others."""
 _LENGTH_MAX: Final = 1_000_000
 
-NAMES: Final = (*TEXTS, "echo", "random", "endless", _ANY_LENGTH, "following")
+NAMES: Final = (*TEXTS, "echo", "random", "endless", _ANY_LENGTH, "following", "pictures")
 
 
 class Script(Protocol):
@@ -128,6 +129,31 @@ class Random:
         return answer
 
 
+class Pictures:
+    """The number of pictures, and eight digits of what each of them is: it tells whether the right ones came."""
+
+    def __init__(self, bundle: Bundle, eos: int) -> None:
+        self._bundle = bundle
+        self._eos = eos
+
+    def answer(self, prompt: Sequence[int], seed: int, choice: int) -> Answer:
+        """Return that there is none."""
+        return self.seeing(()).answer(prompt, seed, choice)
+
+    def seeing(self, pictures: Sequence[str]) -> "Fixed":
+        """Return the script of a request with these pictures, by their digests."""
+        text = "I see no picture."
+        if pictures:
+            named = ", ".join(one[:8] for one in pictures)
+            text = f"I see {len(pictures)}: {named}."
+        return Fixed(self._bundle.encode(text), self._eos)
+
+
+def answer_to(script: Script, asked: Asked) -> Script:
+    """Return the script for a request: one that looks at pictures sees those of the request."""
+    return script.seeing(asked.pictures) if isinstance(script, Pictures) else script
+
+
 class Continuing:
     """Ids that each follow from all before them, prompt and answer alike, as in a model at
     temperature 0.
@@ -155,6 +181,8 @@ def script_of(name: str, bundle: Bundle) -> Script:
     eos = bundle.eos_ids[0] if bundle.eos_ids else 0
     if name in TEXTS:
         return Fixed(bundle.encode(TEXTS[name]), eos, tool=name == "tool-call")
+    if name == "pictures":
+        return Pictures(bundle, eos)
     if name == "echo":
         return Echo(eos)
     if name == "endless":

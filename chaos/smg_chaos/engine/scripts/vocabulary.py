@@ -9,11 +9,17 @@ characters a detokeniser must survive.
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from smg_chaos.engine.scripts.corpus import CHAT_TEMPLATE, TRAINING_TEXT
+from smg_chaos.engine.scripts.vision_files import (
+    processor_files,
+    vision_config,
+    vision_template,
+    vision_tokens,
+)
 
 SPECIAL: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 # Markers stay visible when special tokens are skipped.
@@ -29,6 +35,12 @@ MERGES_MAX: Final = 320
 _WORD: Final = re.compile(r" ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+")
 
 _Pair = tuple[str, str]
+_BYTE_LEVEL: Final = {
+    "type": "ByteLevel",
+    "add_prefix_space": False,
+    "trim_offsets": True,
+    "use_regex": True,
+}
 
 
 def byte_letters() -> tuple[str, ...]:
@@ -93,36 +105,32 @@ def _added(token_id: int, text: str, *, special: bool) -> dict[str, Any]:
     }
 
 
-def tiny_files(*, vocabulary: int, context: int) -> Mapping[str, bytes]:
+def tiny_files(*, vocabulary: int, context: int, vision: str = "") -> Mapping[str, bytes]:
     """Return the bundle's files by name.
 
     `vocabulary` is what config.json claims (a padded matrix): at least what the tokenizer holds,
-    or ValueError.
+    or ValueError. With `vision`, the family of a model that sees pictures, there are their tokens, and their
+    processor's files.
     """
     merges = _learn(TRAINING_TEXT, MERGES_MAX)
     tokens = [*byte_letters(), *(left + right for left, right in merges)]
     first_added = len(tokens)
-    extra = (*SPECIAL, *MARKERS)
+    special = (*SPECIAL, *vision_tokens(vision))
+    extra = (*SPECIAL, *MARKERS, *vision_tokens(vision))
     if vocabulary < first_added + len(extra):
         raise ValueError(f"the built-in tokenizer has {first_added + len(extra)} tokens")
     added = [
-        _added(first_added + at, text, special=text in SPECIAL) for at, text in enumerate(extra)
+        _added(first_added + at, text, special=text in special) for at, text in enumerate(extra)
     ]
-    byte_level = {
-        "type": "ByteLevel",
-        "add_prefix_space": False,
-        "trim_offsets": True,
-        "use_regex": True,
-    }
     tokenizer = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": added,
         "normalizer": None,
-        "pre_tokenizer": byte_level,
+        "pre_tokenizer": _BYTE_LEVEL,
         "post_processor": None,
-        "decoder": byte_level,
+        "decoder": _BYTE_LEVEL,
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -139,8 +147,13 @@ def tiny_files(*, vocabulary: int, context: int) -> Mapping[str, bytes]:
     end_of_text, end_of_turn = first_added, first_added + SPECIAL.index("<|im_end|>")
     return {
         "tokenizer.json": _json(tokenizer),
-        "tokenizer_config.json": _json(_tokenizer_config(added, context)),
-        "config.json": _json(_model_config(vocabulary, context, end_of_text, end_of_turn)),
+        "tokenizer_config.json": _json(_tokenizer_config(added, context, special, vision)),
+        "config.json": _json(
+            {
+                **_model_config(vocabulary, context, end_of_text, end_of_turn),
+                **vision_config(vision, {str(one["content"]): one["id"] for one in added}),
+            }
+        ),
         "generation_config.json": _json(
             {
                 "bos_token_id": end_of_text,
@@ -149,6 +162,7 @@ def tiny_files(*, vocabulary: int, context: int) -> Mapping[str, bytes]:
                 "do_sample": True,
             }
         ),
+        **{name: _json(content) for name, content in processor_files(vision).items()},
     }
 
 
@@ -156,7 +170,9 @@ def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, indent=1).encode()
 
 
-def _tokenizer_config(added: list[dict[str, Any]], context: int) -> dict[str, Any]:
+def _tokenizer_config(
+    added: list[dict[str, Any]], context: int, special: Sequence[str], vision: str
+) -> dict[str, Any]:
     decoder = {str(entry["id"]): {k: v for k, v in entry.items() if k != "id"} for entry in added}
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -167,8 +183,8 @@ def _tokenizer_config(added: list[dict[str, Any]], context: int) -> dict[str, An
         "add_bos_token": False,
         "add_prefix_space": False,
         "clean_up_tokenization_spaces": False,
-        "additional_special_tokens": list(SPECIAL),
-        "chat_template": CHAT_TEMPLATE,
+        "additional_special_tokens": list(special),
+        "chat_template": vision_template(CHAT_TEMPLATE, vision),
         "added_tokens_decoder": decoder,
     }
 

@@ -16,7 +16,8 @@ from smg_chaos.engine.servers.h2_stream import BrokenProtocolError, Stream, igno
 from smg_chaos.engine.servers.hpack import HeaderReader, HpackError
 from smg_chaos.engine.simulator.engine_loop import Clockwork
 
-MESSAGE_MAX: Final = 64 << 20
+MESSAGE_MAX: Final = 256 << 20
+"""As the servers of real engines have it, for requests with pictures."""
 _STREAM_WINDOW: Final = MESSAGE_MAX + (1 << 20)
 _CONNECTION_WINDOW: Final = 1 << 30
 _GIVE_BACK: Final = 1 << 20  # bytes read before the connection's window is topped up

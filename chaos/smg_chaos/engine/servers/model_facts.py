@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from smg_chaos.engine.protocol.servicer_behaviours import Flavour
+from smg_chaos.engine.servers.shared_tensors import shared_namespace
 
 if TYPE_CHECKING:
     from smg_chaos.engine.simulator.engine import Engine
@@ -109,6 +110,7 @@ def _sglang_arguments(engine: "Engine", now_s: float) -> dict[str, Any]:
         "dp_size": engine.settings.ranks,
         **_disaggregation(engine),
         "device": "cpu",
+        **({"dtype": engine.settings.media_dtype} if engine.settings.vision else {}),
         "random_seed": engine.settings.seed,
         "reasoning_parser": None,
         "api_key": None,
@@ -130,6 +132,27 @@ def _disaggregation(engine: "Engine") -> dict[str, Any]:
     }
 
 
+def _sees(engine: "Engine") -> bool:
+    return bool(engine.settings.vision)
+
+
+def _vision(engine: "Engine", now_s: float) -> bool:
+    return _sees(engine)
+
+
+def _fetches(engine: "Engine") -> bool:
+    return _sees(engine) and engine.settings.media_references
+
+
+def _media_dtype(engine: "Engine", now_s: float) -> str:
+    return engine.settings.media_dtype
+
+
+def _namespace(engine: "Engine", now_s: float) -> str:
+    return shared_namespace() if engine.settings.shared_memory else _NOWHERE
+
+
+_NOWHERE: Final = "00000000-0000-0000-0000-000000000000:0"
 _CONNECTORS: Final = {
     "nixl": "NixlConnector",
     "mooncake": "MooncakeConnector",
@@ -163,6 +186,7 @@ def _scheduler(engine: "Engine", now_s: float) -> dict[str, Any]:
         "status": "ready",
         "max_total_num_tokens": engine.table.count * engine.table.size,
         "max_req_input_len": engine.settings.context - engine.manners.prompt_reserve,
+        **({"shm_namespace_id": _namespace(engine, now_s)} if engine.settings.vision else {}),
     }
 
 
@@ -182,6 +206,7 @@ def _tokenspeed_arguments(engine: "Engine", now_s: float) -> dict[str, Any]:
 _VLLM_MODEL: Final[Table] = {
     "model_path": _path,
     "is_generation": _always(True),
+    "supports_vision": _vision,
     "max_context_length": _context,
     "vocab_size": _vocabulary,
     "served_model_name": _model,
@@ -199,11 +224,18 @@ _VLLM_SERVER: Final[Table] = {
     "kv_engine_id": _engine_id,
     "pairing_protocol": _pairing_protocol,
     "data_parallel_size": _ranks,
-    "shm_namespace_id": _always("00000000-0000-0000-0000-000000000000:0"),
+    "shm_namespace_id": _namespace,
     "kv_cache_dtype": _always("auto"),
     "block_size": lambda engine, now_s: engine.table.size,
     "model_dtype": _always("torch.float32"),
-    "multimodal_encoder_dtype": _always("float32"),
+    "multimodal_encoder_dtype": _media_dtype,
+    "mm_device_do_normalize": lambda engine, now_s: engine.settings.normalizes(),
+    "mm_item_limits": lambda engine, now_s: engine.settings.media_items if _sees(engine) else "",
+    "mm_encoder_budget": lambda engine, now_s: (
+        engine.settings.media_tokens_max if _sees(engine) else 0
+    ),
+    "mm_processor": lambda engine, now_s: "inprocess" if _fetches(engine) else "",
+    "mm_media_ref_schemes": lambda engine, now_s: "http,https,data" if _fetches(engine) else "",
     "max_num_seqs": _slots,
     "constrained_decoding_start": _always("first_token"),
 }
@@ -230,6 +262,7 @@ MODEL_FACTS: Final[Mapping[Flavour, Table]] = MappingProxyType(
             "tokenizer_path": _path,
             "is_generation": _always(True),
             "weight_version": _always("default"),
+            "supports_vision": _vision,
             "served_model_name": _model,
             "max_context_length": _pool_tokens,
             "vocab_size": _always(_FALLBACK_VOCABULARY),
@@ -260,6 +293,10 @@ MODEL_FACTS: Final[Mapping[Flavour, Table]] = MappingProxyType(
             "bos_token_id": _config("bos_token_id", 0),
             "weight_version": _always("default"),
             "model_dtype": _always("float32"),
+            "supports_vision": _vision,
+            "supports_multimodal": _vision,
+            "supported_modalities": lambda engine, now_s: [1] if _sees(engine) else [],
+            "multimodal_encoder_dtype": _media_dtype,
         },
     }
 )

@@ -17,6 +17,7 @@ from smg_chaos.engine.protocol.rpc_call import FINE, GONE, Call, Code, End, refu
 from smg_chaos.engine.protocol.wire import Field, string_field
 from smg_chaos.engine.scripts import bundle as bundles
 from smg_chaos.engine.servers.model_facts import MODEL_FACTS, SERVER_FACTS, VERSIONS, told
+from smg_chaos.engine.servers.shared_tensors import open_shared
 from smg_chaos.engine.simulator.engine import Engine
 
 Method: TypeAlias = Callable[[bytes, float], Call]
@@ -93,7 +94,10 @@ class Service:
     # ── The contract's methods ──────────────────────────────────────────────
 
     def _generate(self, body: bytes, now_s: float) -> Call:
-        return self.engine.submit(self.engine.contract.read(body), now_s)
+        asked = self.engine.contract.read(body)
+        if asked.media and self.engine.settings.shared_memory:
+            asked.open_shared = open_shared
+        return self.engine.submit(asked, now_s)
 
     def _abort(self, body: bytes, now_s: float) -> Call:
         request = self._read(self._messages.AbortRequest, body)

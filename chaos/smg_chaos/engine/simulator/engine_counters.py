@@ -8,7 +8,8 @@ class Tally:
     """Counters of one engine.
 
     `cut`: a fault, a death or a partner ended it. `handed_over`, `taken_over`: prompts that
-    partners fetched from it, and that it fetched from them.
+    partners fetched from it, and that it fetched from them. `pictures` it saw; `media_mistakes` is what was wrong with
+    requests that had some, whether it was refused or believed; `shared` tensors it read in shared memory.
     """
 
     requests: int = 0
@@ -20,4 +21,7 @@ class Tally:
     handed_over: int = 0
     taken_over: int = 0
     tokens: int = 0
+    pictures: int = 0
+    media_mistakes: int = 0
+    shared: int = 0
     faults: dict[str, int] = field(default_factory=dict)

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
 
+from smg_chaos.engine.media.media_checks import Takes
+from smg_chaos.engine.media.media_intake import MediaIntake
+from smg_chaos.engine.media.vision_models import MODELS
 from smg_chaos.engine.pairs.legs import Leg, Side
 from smg_chaos.engine.protocol.faults import Fault, Faults
 from smg_chaos.engine.protocol.generate_request import Asked
@@ -12,7 +15,7 @@ from smg_chaos.engine.protocol.response_writer import Writer
 from smg_chaos.engine.protocol.rpc_call import GONE, Call, Code, End, How, refused
 from smg_chaos.engine.protocol.servicer_behaviours import Bad, Manners, Twin
 from smg_chaos.engine.scripts.bundle import Bundle
-from smg_chaos.engine.scripts.scripts import Random, Script
+from smg_chaos.engine.scripts.scripts import Random, Script, answer_to
 from smg_chaos.engine.settings import EngineSettings
 from smg_chaos.engine.simulator.answer_end import allowed, plan
 from smg_chaos.engine.simulator.call_ledger import Account
@@ -110,6 +113,8 @@ class Reception:
     def __init__(self, engine: ReceivingEngine) -> None:
         self._engine = engine
         self._greatest = Greatest()
+        settings = engine.settings
+        self._media = MediaIntake(_takes(settings, engine.bundle), trusting=settings.media_trusting)
         self._noise = Random(engine.bundle.size, frozenset(engine.bundle.eos_ids))
 
     def submit(self, asked: Asked, now_s: float) -> Call:
@@ -146,6 +151,9 @@ class Reception:
         ended = self._judged(verdict, asked, now_s)
         if ended is not None:
             return ended
+        ended = self._looked(asked, now_s) if asked.media else None
+        if ended is not None:
+            return ended
         leg = engine.pairs.met(asked, now_s)
         if isinstance(leg, Call):
             return leg
@@ -159,6 +167,19 @@ class Reception:
             engine.pairs.joined(call, leg)
         self._started(call, verdict.bad, now_s)
         return call
+
+    def _looked(self, asked: Asked, now_s: float) -> Call | None:
+        """Look at a request's pictures; return its end, or None if it goes on."""
+        engine, looked = self._engine, self._media.look(asked)
+        engine.tally.media_mistakes += looked.mistakes
+        engine.tally.shared += looked.shared
+        engine.tally.pictures += len(asked.pictures)
+        if looked.stops:
+            engine.kill(now_s)
+            return Call((), ENGINE_DEAD)
+        if looked.code is not None:
+            return self._refuse(looked.code, looked.message)
+        return None
 
     def _home(self, asked: Asked, leg: Leg | None) -> GenerationRank | Call:
         """Return the rank that works on a request: the one it asks for, its room's, or the next one."""
@@ -244,7 +265,7 @@ class Reception:
         engine, asked, fault = self._engine, call.asked, call.fault
         seed = asked.seed if asked.seed is not None else engine.tally.requests % _SEEDS
         for index in range(asked.n if engine.manners.choices else 1):
-            answer = script.answer(asked.ids, seed + engine.settings.seed, index)
+            answer = answer_to(script, asked).answer(asked.ids, seed + engine.settings.seed, index)
             answer = allowed(asked, answer, engine.bundle)
             planned = plan(asked, answer, engine.manners, engine.bundle, engine.settings.context)
             choice = Choice(call, index, answer)
@@ -256,3 +277,19 @@ class Reception:
             call.choices.append(choice)
         if fault is not None and fault.name in _LIES:
             engine.faults.hit(fault)
+
+
+def _takes(settings: EngineSettings, bundle: Bundle) -> Takes | None:
+    """Return what an engine takes of pictures; None for a model of text."""
+    model, placeholder = MODELS.get(settings.vision), bundle.placeholder
+    if model is None or placeholder is None:
+        return None
+    return Takes(
+        model=model,
+        placeholder=placeholder,
+        normalizes=settings.normalizes(),
+        items_max=settings.items_max(),
+        tokens_max=settings.media_tokens_max,
+        hashes=settings.contract in ("vllm", "tokenspeed"),
+        schemes=frozenset({"http", "https", "data"} if settings.media_references else ()),
+    )

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic
 
-from smg_chaos.engine.cache.blocks import Blocks, chain
+from smg_chaos.engine.cache.blocks import Blocks, Places, chain
 from smg_chaos.engine.cache.loads import Meter
 from smg_chaos.engine.protocol.prompt_ids import Lately
 from smg_chaos.engine.protocol.servicer_behaviours import AnswerBlocks, Manners
@@ -105,7 +105,7 @@ class Scheduler(Generic[CallT]):
             tokens = [*tokens, *choice.answer.slice(0, choice.made)]
         count = len(tokens)
         full = count // size
-        keys = self._keys(tokens) if self._caches else []
+        keys = self._keys(tokens, asked.hashes) if self._caches else []
         found = self._table.match(keys[: max(0, count - 1) // size]) if keys else []
         blocks = self._table.claim(found, full + 1 - len(found))
         if blocks is None:
@@ -116,7 +116,10 @@ class Scheduler(Generic[CallT]):
         if keys:
             parent = keys[known - 1] if known else None
             if known < full:
-                self._table.fill(blocks[known:full], keys[known:], tokens[known * size :], parent)
+                begin = known * size
+                self._table.fill(
+                    blocks[known:full], keys[known:], tokens[begin:], parent, asked.hashes, begin
+                )
         choice.blocks = blocks
         choice.filled = choice.stored = full
         choice.last_key = keys[-1] if keys else None
@@ -126,7 +129,9 @@ class Scheduler(Generic[CallT]):
         self._begin(choice, now_s, count, cached=known * size)
         return True
 
-    def _keys(self, tokens: Sequence[int]) -> list[int]:
+    def _keys(self, tokens: Sequence[int], media: Places) -> list[int]:
+        if media:
+            return chain(tokens, self._table.size, media=media)
         return self._seen.of(tokens, lambda ids: chain(ids, self._table.size))
 
     def _place_unpaged(self, choice: Choice[CallT], now_s: float, count: int) -> bool:
@@ -223,14 +228,14 @@ class Scheduler(Generic[CallT]):
         first, last = choice.stored, choice.filled
         if first >= last or not self._caches:
             return
-        size, prompt = self._table.size, choice.call.asked.ids
+        size, prompt, media = self._table.size, choice.call.asked.ids, choice.call.asked.hashes
         begin, end = first * size, last * size
         tokens = [
             *prompt[begin:end],
             *choice.answer.slice(max(0, begin - len(prompt)), max(0, end - len(prompt))),
         ]
-        keys = chain(tokens, size, parent=choice.last_key)
-        self._table.fill(choice.blocks[first:last], keys, tokens, choice.last_key)
+        keys = chain(tokens, size, parent=choice.last_key, media=media, start=begin)
+        self._table.fill(choice.blocks[first:last], keys, tokens, choice.last_key, media, begin)
         choice.last_key = keys[-1]
         choice.stored = last
 

@@ -13,11 +13,11 @@ import msgspec
 
 from smg_node.cluster.mcp.definitions import DefinedServer
 from smg_node.cluster.mcp.server_secrets import ServerSecrets
+from smg_node.core.address_guard import AddressGuard
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.generation.tool_serving import AskedServer
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.definition import Credential, ServerDefinition, checked, with_headers
-from smg_node.mcp.doors.address_guard import AddressGuard
 from smg_node.mcp.pool import Target
 from smg_node.mcp.server_spec import ServerSpec
 from smg_node.mcp.tool_servers import ResolvedServer

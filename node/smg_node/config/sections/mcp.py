@@ -1,8 +1,6 @@
 """MCP knobs: servers of tools that this node calls for models, the file that defines them, and their limits."""
 
 import json
-import re
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -11,9 +9,9 @@ from pydantic import field_validator
 
 from smg_node.config.schema.declaration import Section, choice, number, place, text, words
 from smg_node.config.schema.definition_file import read_definition_file
+from smg_node.config.schema.host_entries import check_host_entries
 
 _PARTS: Final = ("servers",)
-_HOST: Final = re.compile(r"(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(:[0-9]{1,5})?")
 
 
 class Mcp(Section):
@@ -138,11 +136,7 @@ class Mcp(Section):
     @field_validator("dynamic_hosts")
     @classmethod
     def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
-        for host in hosts:
-            if not _HOST.fullmatch(host) and not _is_network(host):
-                raise ValueError(
-                    f"{host[:100]!r} is none of tools.example.com, *.example.com, example.com:8443 and 10.0.0.0/8"
-                )
+        check_host_entries(hosts, networks=True)
         return hosts
 
     @field_validator("proxy")
@@ -158,14 +152,6 @@ class Mcp(Section):
         if not fine or not url.isprintable() or " " in url:
             raise ValueError("it must be a URL such as http://proxy:3128")
         return url
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
 
 
 def _read(path: Path) -> dict[str, Any]:

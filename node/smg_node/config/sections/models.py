@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from smg_node.config.schema.declaration import Section, number, place, text, words
 from smg_node.config.schema.model_name import check_model_name
+from smg_node.config.sections.media import ModelMedia
 
 _PRICE_WHY = "nobody pays to be asked; a unit of currency a token is beyond any model"
 
@@ -110,6 +111,8 @@ class Model(Section):
         why=_PRICE_WHY,
         shown="nothing",
     )
+
+    media: ModelMedia = Field(default_factory=ModelMedia)
 
     @field_validator("aliases")
     @classmethod

@@ -16,7 +16,7 @@ from smg_node.dialects.converse.conversation import conversation_of
 from smg_node.dialects.converse.thinking_fields import ThinkingFields, thinking_fields
 from smg_node.dialects.converse.tool_fields import offered_tools, tool_config
 from smg_node.dialects.converse.vendor_answer import ANTHROPIC
-from smg_node.dialects.provider_dialect import WriterOptions, Written, unheard_details
+from smg_node.dialects.provider_dialect import WriterOptions, Written, ignored_details
 
 SYSTEMS_FIRST: Final = "systems_first"
 """Quirk: a system message may not stand between others."""
@@ -58,7 +58,7 @@ def converse_fields(request: GenerateRequest, options: WriterOptions) -> Written
     """Return the body of a request; see `ProviderDialect.write`."""
     prompt, sampling = _prompt(request), request.sampling
     claude = options.issuer == ANTHROPIC
-    ignored = [sampling.path(name) for name in _unheard(sampling)] + unheard_details(prompt)
+    ignored = [sampling.path(name) for name in _unheard(sampling)] + ignored_details(prompt)
     schema = None if sampling.constraint is None else _schema(sampling.constraint)
     by_tool = schema is not None and _by_tool(schema, options)
     forces = not _lacks(options, _TOOL_CHOICE)

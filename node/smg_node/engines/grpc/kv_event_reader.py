@@ -33,6 +33,11 @@ SUBSCRIPTION_S: Final = 7 * 86_400.0
 GROUPS_MAX: Final = 256
 """A hybrid model has a handful of groups; an engine that invents them must not fill memory."""
 
+KEYS_MAX: Final = 256
+"""What goes into one block: pictures of a few tokens each, at most."""
+IDENTITY_MAX_CHARACTERS: Final = 256
+"""Ours have 64."""
+
 _WHOLE_PROMPT: Final = frozenset({"", "full_attention", "mla_attention", "sink_full_attention"})
 """Kinds of groups that keep every block of a prompt; others keep a window, or a state instead of blocks."""
 _MEDIA: Final = {
@@ -141,12 +146,32 @@ class KvReader:
 def _block(block: Any, names: set[str]) -> KvBlock:
     ids = array("I", block.token_ids)
     whole = len(ids) > 0 and block.block_size in (0, len(ids))
-    return KvBlock(block.block_hash, ids, plain=whole and _only_names(block.extra_keys, names))
+    if not block.extra_keys:
+        return KvBlock(block.block_hash, ids, plain=whole)
+    media = _pictures(block.extra_keys, names, len(ids)) if whole else None
+    return KvBlock(block.block_hash, ids, plain=media is not None, media=media or ())
 
 
-def _only_names(keys: Any, names: set[str]) -> bool:
-    """Whether nothing went into a block's hash beside its ids and the namespace that is told anyway."""
-    return not keys or all(key.WhichOneof("key") == "text" and key.text in names for key in keys)
+def _pictures(keys: Any, names: set[str], tokens: int) -> tuple[tuple[str, int], ...] | None:
+    """Return the pictures that begin in a block of so many tokens; None where something else went into its hash.
+
+    Beside its ids that may be the namespace, which is told anyway, and pictures. Those that began before it, at an
+    offset below 0, follow from its parent.
+    """
+    found: list[tuple[str, int]] = []
+    if len(keys) > KEYS_MAX:
+        return None
+    for key in keys:
+        kind = key.WhichOneof("key")
+        if kind == "multimodal":
+            name, offset = key.multimodal.identifier, key.multimodal.offset
+            if not 0 < len(name) <= IDENTITY_MAX_CHARACTERS or offset >= tokens:
+                return None
+            if offset >= 0:
+                found.append((name, offset))
+        elif kind != "text" or key.text not in names:
+            return None
+    return tuple(found)
 
 
 def _tier(event: Any, level_of: Any) -> Tier:

@@ -1,8 +1,6 @@
 """Model options: what the operator and a worker say about a model, over what its files say."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from smg_node.engines.engine import ModelCard
 
@@ -19,8 +17,8 @@ class ModelSettings:
     reasoning_parser: str | None = None
     tool_parser: str | None = None
     thinking_key: str | None = None
-    processor: Mapping[str, Any] = field(default_factory=dict)
-    """Values of its picture processor that its engines were started with, over those of its files."""
+    media_processor: str | None = None
+    """JSON object of numbers of its image processor, over those of its files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ def model_settings(settings: Settings) -> Mapping[str, ModelSettings]:
             reasoning_parser=model.reasoning_parser,
             tool_parser=model.tool_parser,
             thinking_key=model.thinking_key,
+            media_processor=model.media.processor,
         )
         for name, model in settings.models.items()
     }

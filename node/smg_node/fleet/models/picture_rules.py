@@ -90,14 +90,17 @@ class TokenTexts:
 
 
 def picture_rules(
-    bundle: TokenizerBundle, overrides: Mapping[str, Any] | None = None
+    bundle: TokenizerBundle, overrides: str | None = None
 ) -> PictureRules | None:
-    """Return the rules that a model's files hold, None where they say nothing of pictures."""
+    """Return the rules that a model's files hold, None where they say nothing of pictures.
+
+    `overrides` is a JSON object of values that go before those of the files.
+    """
     config = bundle.files.get(CONFIG, b"")
     found = {name: bundle.files[name] for name in PROCESSORS if name in bundle.files}
     if not found and not sees(_decoded(config)):
         return None
-    return PictureRules({CONFIG: config, **found}, dict(overrides or {}))
+    return PictureRules({CONFIG: config, **found}, _decoded((overrides or "").encode()))
 
 
 def _decoded(content: bytes) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ class MediaOptions:
     """See the settings `media.*`.
 
     `where` is who works on pictures: "auto" is the node wherever it can. `low_pixels` is the largest area of a picture
-    that a client wants looked at with little detail. `inflight_bytes` bounds what all pictures under way take.
+    that a client wants looked at with little detail. `inflight_bytes` bounds what all pictures under way take, `cache_bytes` what is kept of finished ones.
     """
 
     where: Where = "auto"
@@ -19,3 +19,5 @@ class MediaOptions:
     image_pixels_max: int = 40_000_000
     low_pixels: int = 262_144
     inflight_bytes: int = 536_870_912
+    cache_bytes: int = 268_435_456
+    threads: int = 1

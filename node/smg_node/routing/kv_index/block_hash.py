@@ -4,7 +4,8 @@ Pure.
     h(0) = root of (model, tokenizer, adapter, salt)        h(i) = xxh3_64(ids of block i, seed h(i - 1))
 
 so equal hashes mean equal beginnings under equal circumstances, on every node of a cluster, and
-what follows a block needs nothing but its hash. Hashes are kept to 60 bits: CPython then needs 32
+what follows a block needs nothing but its hash. Ids say nothing of a picture, so a block in which pictures begin is
+seeded with h(i - 1) and their identities instead; what comes after it follows from it. Hashes are kept to 60 bits: CPython then needs 32
 bytes for one instead of 48, and among a million of them two are equal by chance once in two million
 clusters. A client that shapes prompts to collide only misleads the routing of its own requests:
 engines compare by hashes of their own.
@@ -12,7 +13,7 @@ engines compare by hashes of their own.
 
 import sys
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -63,6 +64,52 @@ def chain(
     above, digest, mask, whole = root, xxh3_64_intdigest, MASK, raw_ids(ids)
     blocks = Struct(f"{width}s").iter_unpack(whole[: count * width])
     return [above := digest(one, above) & mask for (one,) in blocks]
+
+
+def chain_with_media(
+    root: int,
+    ids: TokenIds,
+    media: Sequence[tuple[str, int]],
+    block: int = BLOCK_TOKENS,
+    upto: int | None = None,
+) -> list[int]:
+    """Return the same as `chain` where pictures begin at places of `ids`: their identities and offsets, in order."""
+    count = len(ids) // block
+    if upto is not None and upto < count:
+        count = upto
+    found: list[int] = []
+    above = root
+    for at, pictures in _by_block(media, block, count):
+        found += chain(above, ids[len(found) * block : at * block], block)
+        above = media_seed(found[-1] if found else root, pictures)
+        found.append(link(above, bytes(raw_ids(ids[at * block : (at + 1) * block]))))
+        above = found[-1]
+    found += chain(above, ids[len(found) * block : count * block], block)
+    return found
+
+
+def _by_block(
+    media: Sequence[tuple[str, int]], block: int, count: int
+) -> list[tuple[int, list[tuple[str, int]]]]:
+    """Return the numbers of blocks in which pictures begin, each with these pictures, counted from its start."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    for name, offset in media:
+        if 0 <= offset < count * block:
+            found.setdefault(offset // block, []).append((name, offset % block))
+    return sorted(found.items())
+
+
+def media_seed(above: int, pictures: Sequence[tuple[str, int]]) -> int:
+    """Return what a block is hashed with in which these pictures begin, behind the block `above`."""
+    packed = bytearray()
+    for name, offset in sorted(pictures, key=_by_offset):
+        raw = name.encode("utf-8", "surrogatepass")
+        packed += len(raw).to_bytes(4, "little") + raw + offset.to_bytes(4, "little")
+    return xxh3_64_intdigest(bytes(packed), above) & MASK
+
+
+def _by_offset(picture: tuple[str, int]) -> tuple[int, str]:
+    return picture[1], picture[0]
 
 
 def first_of(root: int, ids: TokenIds, block: int) -> int:

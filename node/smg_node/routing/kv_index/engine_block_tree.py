@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from smg_node.core.generation.request import TokenIds
-from smg_node.routing.kv_index.block_hash import link, raw_ids
+from smg_node.routing.kv_index.block_hash import link, media_seed, raw_ids
 
 ROOT: Final = 0
 """The row that stands for no node."""
@@ -67,7 +67,9 @@ class BlockTree:
         self._shared: dict[int, list[int]] = {}
         """Of each of our blocks that ends amidst engine blocks: how many of these hold it at which distance."""
         self._opaque: set[int] = set()
-        """Rows that more than ids went into, and all that descend from them."""
+        """Rows that more than ids and pictures went into, and all that descend from them."""
+        self._pictures: dict[int, list[tuple[str, int]]] = {}
+        """Of rows in which pictures begin: their identities and places, from the beginning of the prompt."""
         self._free: list[int] = []
         self._tip_row, self._tip = ROOT, b""
         """The last plain node that came, and what `_pending` would say of it: the next one mostly follows it."""
@@ -89,10 +91,20 @@ class BlockTree:
 
     # ── Nodes that come ──────────────────────────────────────────────────────
 
-    def add(self, name: int, parent: int, root: int, ids: TokenIds, *, plain: bool) -> int:
+    def add(
+        self,
+        name: int,
+        parent: int,
+        root: int,
+        ids: TokenIds,
+        *,
+        plain: bool,
+        media: Sequence[tuple[str, int]] = (),
+    ) -> int:
         """Make a node that is not held yet, and return its row.
 
-        It stands behind `parent`, or at the beginning of a prompt with the hash `root`.
+        It stands behind `parent`, or at the beginning of a prompt with the hash `root`. `media` are the pictures that
+        begin in it, with their places in it.
         """
         assert name not in self._rows
         assert 0 < len(ids) <= TOKENS_MAX
@@ -103,6 +115,8 @@ class BlockTree:
         if not plain or parent in self._opaque:
             self._opaque.add(row)
         else:
+            if media:
+                self._pictures[row] = [(one, start + offset) for one, offset in media]
             self._name_ours(row, parent, self._above[parent] if parent else root, ids)
         first = self._children[parent]
         if parent:
@@ -139,7 +153,10 @@ class BlockTree:
         raw = pending + raw_ids(ids)
         ours: list[int] = []
         at = 0
+        pictures = self._pictures_of(row) if self._pictures else ()
         while at + width <= len(raw):
+            if pictures:
+                above = self._seeded(above, pictures, row, len(ours))
             above = link(above, raw[at : at + width])
             ours.append(above)
             at += width
@@ -150,6 +167,25 @@ class BlockTree:
         # Of what is left over, only the node's own part is kept here; the rest stands with its ancestors.
         own = min(len(raw) - at, 4 * len(ids))
         self._tails[row] = raw[len(raw) - own :] if own else None
+
+    def _pictures_of(self, row: int) -> list[tuple[str, int]]:
+        """Return the pictures that begin in a node, or before it in the block of ours that it begins in."""
+        begin = self._starts[row] // self._block * self._block
+        found: list[tuple[str, int]] = []
+        while row and self._ends[row] > begin:
+            found += self._pictures.get(row, ())
+            row = self._parents[row]
+        return found
+
+    def _seeded(
+        self, above: int, pictures: Sequence[tuple[str, int]], row: int, number: int
+    ) -> int:
+        """Return what the block of ours is hashed with that is the `number`-th to end in a node."""
+        begin = (self._starts[row] // self._block + number) * self._block
+        inside = [
+            (one, place - begin) for one, place in pictures if begin <= place < begin + self._block
+        ]
+        return media_seed(above, inside) if inside else above
 
     def _pending(self, row: int) -> bytes:
         """Return the ids between the end of our last block and the end of a node."""
@@ -212,6 +248,7 @@ class BlockTree:
             del self._rows[self._names[row]]
             self._tails[row] = None
             self._more.pop(row, None)
+            self._pictures.pop(row, None)
             self._opaque.discard(row)
             self._said[row] = _UNSAID
             self._free.append(row)

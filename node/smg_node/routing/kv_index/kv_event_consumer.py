@@ -203,7 +203,7 @@ class KvFollower:
 
     def _store(self, rank: _Rank, event: KvStored, now_s: float) -> list[Change]:
         arrivals = Arrivals(
-            [Arrival(one.hash & MASK, one.ids, one.plain) for one in event.blocks],
+            [Arrival(one.hash & MASK, one.ids, one.plain, one.media) for one in event.blocks],
             min(event.tier, _FAR),
         )
         parent, root = ROOT, 0
@@ -234,7 +234,9 @@ class KvFollower:
                         self.refused += 1
                         break
                     room -= 1
-                    row = tree.add(one.name, parent, root, one.ids, plain=one.plain)
+                    row = tree.add(
+                        one.name, parent, root, one.ids, plain=one.plain, media=one.media
+                    )
                 elif tree.parent(row) != parent:
                     self.confused += 1
                     break

@@ -21,6 +21,7 @@ class Arrival:
     name: int
     ids: TokenIds
     plain: bool
+    media: Sequence[tuple[str, int]] = ()
     held: bool = True
 
 

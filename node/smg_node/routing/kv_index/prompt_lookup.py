@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from smg_node.core.generation.request import TokenIds
-from smg_node.routing.kv_index.block_hash import chain
+from smg_node.routing.kv_index.block_hash import chain, chain_with_media
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
 from smg_node.routing.pool import Pool
 
@@ -49,6 +49,8 @@ class PromptLookup(msgspec.Struct, eq=False, gc=False):
     """How many whole blocks it has, as far as it is looked at."""
     room: int
     """With fewer ids behind it, it has no more whole blocks."""
+    media: tuple[tuple[str, int], ...] = ()
+    """Identities of its pictures, as engines are sent them, and where in `ids` they begin."""
     _hashes: list[int] | None = None
     _pool: Pool | None = None
     _found: Sequence[float] = ()
@@ -90,22 +92,34 @@ class PromptLookup(msgspec.Struct, eq=False, gc=False):
 
     def hashes(self, upto: int = _BLOCKS_MAX) -> Sequence[int]:
         """Return the hashes of its whole blocks, of at least the first `upto` that there are."""
-        known, blocks, block = self._hashes, self.blocks, self._index.block
+        known, blocks = self._hashes, self.blocks
         if known is not None and len(known) == blocks:
             return known
         wanted = upto if upto < blocks else blocks
         if not known:
             if wanted < _FIRST_BLOCKS:
                 wanted = _FIRST_BLOCKS
-            found = chain(self.root, self.ids, block, wanted)
+            found = self._chained(self.root, 0, wanted)
             if known is None:
                 known = self._hashes = found
             else:
                 # Shared with prompts to come that are the same.
                 known += found
         elif (had := len(known)) < wanted:
-            known += chain(known[-1], self.ids[had * block :], block, wanted - had)
+            known += self._chained(known[-1], had, wanted - had)
         return known
+
+    def _chained(self, above: int, had: int, wanted: int) -> list[int]:
+        """Return the hashes of the next `wanted` blocks behind the first `had` ones."""
+        block = self._index.block
+        ids = self.ids[had * block :] if had else self.ids
+        if not self.media:
+            return chain(above, ids, block, wanted)
+        return chain_with_media(above, ids, self._media_from(had), block, wanted)
+
+    def _media_from(self, had: int) -> list[tuple[str, int]]:
+        begin = had * self._index.block
+        return [(name, offset - begin) for name, offset in self.media if offset >= begin]
 
     def _as_far_as_known(self) -> Sequence[int]:
         """Return the hashes as far as the index may have some worker for them."""
@@ -127,7 +141,10 @@ class PromptLookup(msgspec.Struct, eq=False, gc=False):
         most = (len(self.ids) + len(ids)) // block
         more = (most if most < _BLOCKS_MAX else _BLOCKS_MAX) - blocks
         last = self.hashes()[-1] if blocks else self.root
-        return chain(last, self.ids[blocks * block :] + ids, block, more)
+        rest = self.ids[blocks * block :] + ids
+        if self.media:
+            return chain_with_media(last, rest, self._media_from(blocks), block, more)
+        return chain(last, rest, block, more)
 
     def assume(self, worker: str, rank: int | None) -> None:
         """Note that all of it has just been assumed of `worker`."""
@@ -182,15 +199,26 @@ class PromptLookups:
         """What longer answers say is not put aside, for the room that their ids take; nor where somebody hears of it."""
         self._lately = _Lately()
 
-    def of(self, root: int, ids: TokenIds, now_s: float) -> PromptLookup:
-        """Return a prompt of these ids under a root: model, adapter and salt."""
+    def of(
+        self, root: int, ids: TokenIds, now_s: float, media: Sequence[tuple[str, int]] = ()
+    ) -> PromptLookup:
+        """Return a prompt of these ids under a root: model, adapter and salt.
+
+        `media` are the identities of its pictures and where their ranges begin, as the engines are told of them.
+        """
         index, tokens, block = self._index, len(ids), self._block
         blocks, room = tokens // block, block - tokens % block
+        if media:
+            # Its ids were made for it alone, so that there is nothing to find again by them.
+            kept, room = (blocks, room) if blocks < _BLOCKS_MAX else (_BLOCKS_MAX, sys.maxsize)
+            return PromptLookup(index, root, ids, now_s, kept, room, tuple(media))
         if tokens < _KEPT_FROM_TOKENS:
             return PromptLookup(index, root, ids, now_s, blocks, room)
         if blocks >= _BLOCKS_MAX:
             return PromptLookup(index, root, ids, now_s, _BLOCKS_MAX, sys.maxsize)
-        return PromptLookup(index, root, ids, now_s, blocks, room, self._lately.hashes(ids, root))
+        return PromptLookup(
+            index, root, ids, now_s, blocks, room, (), self._lately.hashes(ids, root)
+        )
 
     def answered(
         self,
@@ -205,7 +233,8 @@ class PromptLookups:
 
         What was assumed of the prompt itself a moment ago is not assumed once more.
         """
-        if not prompt.blocks and rank is None and prompt.room <= len(ids) <= self._late_max:
+        short = not prompt.blocks and not prompt.media
+        if short and rank is None and prompt.room <= len(ids) <= self._late_max:
             self._index.assume_late(worker, prompt.root, prompt.ids, ids, now_s)
             return
         hashes = prompt.hashes_behind(ids)

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -118,7 +119,7 @@ class Wired:
             post=ShadowPost(),
             state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
             approvals=LazyApprovals("a", IdSource(clock, rng), clock, meters),
-            at_end=lambda *_: None,
+            ending=AsyncExitStack(),
         )
         self.world = SharedWorld("a")
         desks = self.world.desks("a")

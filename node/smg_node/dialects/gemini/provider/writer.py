@@ -11,7 +11,7 @@ from smg_node.dialects.gemini.provider.config_writer import generation_config, n
 from smg_node.dialects.gemini.provider.contents_writer import contents_of
 from smg_node.dialects.gemini.provider.model_traits import traits_of
 from smg_node.dialects.gemini.provider.tools_writer import tools_of
-from smg_node.dialects.provider_dialect import WriterOptions, Written, unheard_details
+from smg_node.dialects.provider_dialect import WriterOptions, Written, ignored_details
 
 _CONFIG: Final = "generationConfig"
 _NEEDED: Final = frozenset(
@@ -24,7 +24,7 @@ _NEEDED: Final = frozenset(
 def write(request: GenerateRequest, options: WriterOptions) -> Written:
     """Return the body; INVALID_REQUEST with the path of what it cannot carry and would change meaning or safety."""
     prompt = _prompt(request)
-    ignored = unheard_details(prompt)
+    ignored = ignored_details(prompt)
     traits = traits_of(options.model, options.quirks)
     fields = contents_of(prompt, traits, options.issuer, ignored)
     fields |= tools_of(prompt)

@@ -20,7 +20,7 @@ from smg_node.core.generation.request import (
 )
 from smg_node.dialects.messages.provider.conversation import Conversation, conversation_of
 from smg_node.dialects.messages.provider.thinking_fields import ThinkingFields, thinking_fields
-from smg_node.dialects.provider_dialect import WriterOptions, Written, unheard_details
+from smg_node.dialects.provider_dialect import WriterOptions, Written, ignored_details
 
 SYSTEMS_FIRST: Final = "systems_first"
 """Quirk: a system message may not stand between others."""
@@ -50,7 +50,7 @@ _decode: Final = msgspec.json.Decoder().decode
 def messages_fields(request: GenerateRequest, options: WriterOptions) -> Written:
     """Return the body of a request, to be streamed; see `ProviderDialect.write`."""
     prompt, sampling = _prompt(request), request.sampling
-    ignored = [sampling.path(name) for name in _unheard(sampling)] + unheard_details(prompt)
+    ignored = [sampling.path(name) for name in _unheard(sampling)] + ignored_details(prompt)
     stays = prompt.systems_stay and SYSTEMS_FIRST not in options.quirks
     said = conversation_of(prompt, options.issuer, systems_stay=stays)
     if not said.messages:

@@ -70,10 +70,13 @@ def finished(
 def piece(
     levels: "Pixels", values: Normalization, dtype: Dtype, *, coarse: bool = False
 ) -> memoryview:
-    """Return the finished values of one picture."""
+    """Return the finished values of one picture; levels that stay as they are are not copied."""
+    if dtype == "uint8":
+        assert levels.flags.c_contiguous
+        return levels.reshape(-1).data.toreadonly()
     from smg_node.media.pixels.patches import finish  # numpy comes with the first picture
 
-    if coarse and dtype != "uint8" and values.mean is not None:
+    if coarse and values.mean is not None:
         return _coarse(levels, values, dtype)
     return finish(levels, values.mean, values.std, values.rescale, dtype)
 

@@ -1,8 +1,8 @@
 """EXIF orientation of a picture, read from its metadata without reading the rest of them; pure.
 
-Pillow reads all of a directory to learn this one number, and 64 kB of metadata can make it copy 300 MB, because many
-entries may claim the same bytes. Here an entry costs twelve bytes whatever it claims. The result is Pillow's, which is
-also the engines': the value of tag 274 of the first directory, and where that is missing, the first
+Pillow reads all of a directory to learn this one number, and before version 13, 64 kB of metadata made it copy 300 MB,
+because many entries may claim the same bytes. Here an entry costs twelve bytes whatever it claims. The result is
+Pillow's, which is also the engines': the value of tag 274 of the first directory, and where that is missing, the first
 `tiff:Orientation` of the XMP packet.
 """
 

@@ -9,7 +9,7 @@ _CHUNKS_MAX: Final = 20_000
 """Most chunks of a WebP that are looked at: an animation has one a frame."""
 _GIF_EXTENSION, _GIF_FRAME, _GIF_END = 0x21, 0x2C, 0x3B
 _COMMENT_MAX: Final = 1 << 18
-"""Most bytes of blocks before a GIF's first frame: Pillow adds comments up, in time that grows with their square."""
+"""Most bytes of blocks before a GIF's first frame: Pillow 12 adds comments up, in time that grows with their square."""
 RLE_MAX: Final = 1 << 19
 """Most bytes of a run-length coded BMP: Pillow decodes these in Python, a microsecond a run."""
 

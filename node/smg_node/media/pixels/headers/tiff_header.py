@@ -12,6 +12,11 @@ ENTRIES_MAX: Final = 512
 VALUES_MAX: Final = 1 << 16
 """Most numbers of one entry: strips and tiles are as many Python objects in Pillow."""
 _BYTE_TYPES: Final = frozenset({1, 2, 6, 7})
+_SINGLE: Final = frozenset(
+    {254, 255, 256, 257, 259, 262, 263, 264, 265, 266, 274, 277, 278, 282, 283, 284}
+    | {290, 296, 317, 322, 323, 332}
+)
+"""Tags of one number; Pillow warns of more, and takes the first."""
 _COLUMNS, _ROWS, _TILE_COLUMNS, _TILE_ROWS, _XMP = 256, 257, 322, 323, 700
 
 
@@ -50,6 +55,8 @@ class _Directory:
                 claimed += width * length
             if claimed > 2 * len(data) or (kind not in _BYTE_TYPES and length > VALUES_MAX):
                 raise DamagedPicture("the TIFF has a directory that claims too much")
+            if tag in _SINGLE and kind not in _BYTE_TYPES and length != 1:
+                raise DamagedPicture(f"the TIFF has {length} values of tag {tag}, which takes one")
             if width and place + width * length > len(data):
                 raise DamagedPicture("the TIFF has a directory that claims bytes beyond its end")
             self.entries[tag] = (place, kind, length)

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from smg_grpc_proto.generated import common_pb2 as pb
 
 from smg_node.core.errors import SmgError
-from smg_node.engines.grpc.kv_event_reader import GROUPS_MAX, KvReader, kv_error, kv_request
+from smg_node.engines.grpc.kv_event_reader import (
+    GROUPS_MAX,
+    KEYS_MAX,
+    KvReader,
+    kv_error,
+    kv_request,
+)
 from smg_node.engines.kv_events import (
     CURSOR_CODE,
     LOST_CODE,
@@ -26,6 +32,10 @@ from support.engines.simulated_engine import FLAVOURS, PROMPT, Simulation
 
 def block(number: int = 1, ids: tuple[int, ...] = (5, 6), **said: Any) -> Any:
     return pb.KvBlock(block_hash=number, token_ids=ids, block_size=len(ids), **said)
+
+
+def picture(name: str, offset: int) -> Any:
+    return pb.KvBlockExtraKey(multimodal=pb.KvMultimodalKey(identifier=name, offset=offset))
 
 
 def stored(*blocks: Any, **said: Any) -> Any:
@@ -155,10 +165,37 @@ def test_adapter_and_salt_are_the_namespace() -> None:
 
 
 def test_a_block_that_more_than_its_ids_went_into_is_not_plain() -> None:
-    picture = pb.KvBlockExtraKey(multimodal=pb.KvMultimodalKey(identifier="i", offset=1))
     digest, number = pb.KvBlockExtraKey(blob=b"x"), pb.KvBlockExtraKey(number=3)
-    for key in (picture, digest, number, pb.KvBlockExtraKey(text="who knows")):
-        assert not one(stored(block(extra_keys=[key]))).blocks[0].plain
+    for key in (digest, number, pb.KvBlockExtraKey(text="who knows"), pb.KvBlockExtraKey()):
+        found = one(stored(block(extra_keys=[picture("i", 1), key]))).blocks[0]
+        assert (found.plain, found.media) == (False, ())
+
+
+def test_pictures_that_begin_in_a_block_are_told_with_their_places() -> None:
+    keys = [
+        picture("before", -28),
+        picture("a", 0),
+        pb.KvBlockExtraKey(text="law"),
+        picture("b", 1),
+    ]
+    found = one(stored(block(extra_keys=keys), lora_name="law")).blocks[0]
+    assert (found.plain, found.media) == (True, (("a", 0), ("b", 1)))
+    later = one(stored(block(extra_keys=[picture("before", -28)]))).blocks[0]
+    assert (later.plain, later.media) == (True, ())
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [picture("", 0)],
+        [picture("i", 2)],
+        [picture("i", 2**62)],
+        [picture("x" * 300, 0)],
+        [picture("i", 0)] * (KEYS_MAX + 1),
+    ],
+)
+def test_pictures_that_cannot_be_are_not_believed(keys: list[Any]) -> None:
+    assert not one(stored(block(extra_keys=keys))).blocks[0].plain
 
 
 def test_keys_that_only_repeat_the_namespace_leave_a_block_plain() -> None:

@@ -51,6 +51,10 @@ class AddressGuard:
         address = _address(host)
         return address is not None and self._in_network(address)
 
+    def names_port(self, host: str, port: int) -> bool:
+        """Whether an entry names that port of the host."""
+        return any(_fits(host, pattern) and wanted == port for pattern, wanted in self._hosts)
+
     def allows(self, url: str, address: str) -> bool:
         """Whether a connection to `address`, which `url` led to, may be made: a host is listed with its port."""
         found = _address(address)
@@ -95,3 +99,9 @@ def _is_public(address: _Address) -> bool:
     if isinstance(address, IPv6Address) and (address not in _UNICAST or address in _DOCUMENTS):
         return False
     return address.is_global
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the public network, also where it is written inside another one."""
+    found = _address(address)
+    return found is not None and _is_public(found)

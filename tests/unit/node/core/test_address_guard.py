@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.mcp.doors.address_guard import AddressGuard
+from smg_node.core.address_guard import AddressGuard
 
 PRIVATE = [
     "127.0.0.1", "127.255.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",

@@ -1,0 +1,278 @@
+"""Fetcher: the only door through which media of clients' URLs come in, over aiohttp's client.
+
+A host is looked up once and all its addresses are checked (`checked_resolver`). No cookie, credential or proxy of the
+environment goes along. Redirects are followed by hand, each checked anew. Answers are read up to a limit. What an
+origin says, and where it is, is told to nobody: errors name the part and a reason.
+"""
+
+import asyncio
+import ssl
+import time
+from asyncio import Semaphore, TaskGroup
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from aiohttp import (
+    ClientConnectorDNSError,
+    ClientConnectorError,
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+)
+from yarl import URL
+
+from smg_node import __version__
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.request import MediaPart
+from smg_node.media.fetch.answer_body import AnswerBody, BodyError, Charge, TooLargeError
+from smg_node.media.fetch.checked_resolver import (
+    CheckedResolver,
+    ForbiddenAddressError,
+    Lookup,
+    SystemLookup,
+)
+from smg_node.media.fetch.fetch_rules import REDIRECTS_MAX, FetchRules, forbidden, unavailable
+from smg_node.media.fetch.url_cache import FRESH_MAX_S, UrlCache, fresh_s
+from smg_node.media.sources import too_large
+
+_CONNECTIONS_MAX: Final = 256
+"""Connections of a process to origins at a time; more wait, and their time runs."""
+_KEPT_S: Final = 4.0
+"""Servers close idle connections after 5 s and more."""
+_LINE_MAX_BYTES: Final = 16_384
+_PIECE_BYTES: Final = 65_536
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_FRESHNESS: Final = ("cache-control", "vary", "age")
+_HEADERS: Final = {
+    "user-agent": f"smg-node/{__version__}",
+    "accept": "*/*",
+    "accept-encoding": "identity",
+}
+
+
+class FetchLimits(msgspec.Struct, frozen=True):
+    """Limits of fetches: bytes of one answer, seconds by what it is, and fetches at a time within one request.
+
+    `cache_bytes` are what files may take that are used again, 0 to keep none.
+    """
+
+    bytes_max: int
+    picture_s: float = 5.0
+    clip_s: float = 30.0
+    per_request: int = 16
+    per_host: int = 4
+    cache_bytes: int = 0
+
+    def seconds(self, part: MediaPart) -> float:
+        """Return how long the fetch of a part may take, with all redirects."""
+        return self.clip_s if part.kind in ("video", "audio") else self.picture_s
+
+
+def trusted() -> ssl.SSLContext:
+    """Return the TLS context that trusts this machine's certificates: 20 ms, and a megabyte."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(("http/1.1",))
+    return context
+
+
+class Fetcher:
+    """Fetcher of one process; it opens nothing before it is used. `close` when nobody needs it any more.
+
+    `rules` and `limits` are asked at each request, as they may change. `lookup` finds the addresses of hosts, by default
+    the system's. `trust` makes the TLS context, in a thread. `monotonic_s` is the clock of what is used again.
+    """
+
+    def __init__(
+        self,
+        rules: Callable[[], FetchRules],
+        limits: Callable[[], FetchLimits],
+        *,
+        lookup: Lookup | None = None,
+        trust: Callable[[], ssl.SSLContext] = trusted,
+        monotonic_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._rules = rules
+        self._limits = limits
+        self._own = SystemLookup() if lookup is None else None
+        found = lookup or self._own
+        assert found is not None, "one of the two is there"
+        self._resolver = CheckedResolver(found, self._allows)
+        self._trust = trust
+        self._session: ClientSession | None = None
+        self._opening = asyncio.Lock()
+        self._cache = UrlCache()
+        self._monotonic_s = monotonic_s
+
+    async def fetch(self, parts: Sequence[MediaPart], charge: Charge) -> list[bytes]:
+        """Return the files of parts with http and https URLs, in their order; one that is named twice is fetched once.
+
+        `charge` is told of bytes before they are kept; what it raises ends everything. INVALID_REQUEST at the path of
+        a part that fails, which ends the others: `media_forbidden` by the rules, `media_unavailable` by its origin or by time,
+        `media_too_large`. All URLs are checked before one is asked. Nothing is left running, however it ends.
+        """
+        rules, limits = self._rules(), self._limits()
+        urls = [rules.checked(part.source, part.where) for part in parts]
+        session = await self._open()
+        request = _Request(session, rules, limits, charge, self._cache, self._monotonic_s)
+        tasks: dict[str, asyncio.Task[bytes]] = {}
+        failures: list[SmgError] = []
+        try:
+            async with TaskGroup() as group:
+                for part, url in zip(parts, urls, strict=True):
+                    if part.source not in tasks:
+                        tasks[part.source] = group.create_task(request.one(part, url))
+        except* SmgError as failed:
+            failures = _all_of(failed)
+        if failures:
+            raise failures[0]
+        return [tasks[part.source].result() for part in parts]
+
+    async def close(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        if self._own is not None:
+            self._own.close()
+
+    def _allows(self, host: str, port: int, address: str) -> bool:
+        return self._rules().allows(host, port, address)
+
+    async def _open(self) -> ClientSession:
+        async with self._opening:
+            if self._session is None:
+                context = await asyncio.to_thread(self._trust)
+                self._session = ClientSession(
+                    connector=TCPConnector(
+                        ssl=context,
+                        limit=_CONNECTIONS_MAX,
+                        keepalive_timeout=_KEPT_S,
+                        resolver=self._resolver,
+                        use_dns_cache=False,
+                        socket_factory=self._resolver.socket,
+                    ),
+                    cookie_jar=DummyCookieJar(),
+                    timeout=ClientTimeout(total=None),
+                    headers=_HEADERS,
+                    auto_decompress=False,
+                    trust_env=False,
+                    read_bufsize=_PIECE_BYTES,
+                    max_line_size=_LINE_MAX_BYTES,
+                    max_field_size=_LINE_MAX_BYTES,
+                )
+            return self._session
+
+
+class _Request:
+    """The fetches of one request."""
+
+    def __init__(
+        self,
+        session: ClientSession,
+        rules: FetchRules,
+        limits: FetchLimits,
+        charge: Charge,
+        cache: UrlCache,
+        monotonic_s: Callable[[], float],
+    ) -> None:
+        self._session = session
+        self._rules = rules
+        self._limits = limits
+        self._charge = charge
+        self._cache = cache
+        self._monotonic_s = monotonic_s
+        self._all = Semaphore(limits.per_request)
+        self._hosts: dict[str, Semaphore] = {}
+
+    async def one(self, part: MediaPart, url: URL) -> bytes:
+        """Return the file of a part; errors are as in `Fetcher.fetch`."""
+        if self._limits.cache_bytes:
+            known = self._cache.find(part.source, self._monotonic_s())
+            if known is not None and len(known) <= self._limits.bytes_max:
+                self._charge(len(known))
+                return known
+        host = self._hosts.setdefault(url.raw_host or "", Semaphore(self._limits.per_host))
+        seconds = self._limits.seconds(part)
+        try:
+            async with host, self._all, asyncio.timeout(seconds):
+                return await self._follow(part, url)
+        except TimeoutError as error:
+            why = f"its origin took more than {seconds:g} s"
+            raise unavailable(why, part.where) from error
+        except ClientConnectorDNSError as error:
+            if isinstance(error.os_error, ForbiddenAddressError):
+                raise forbidden("its host is not on the public network", part.where) from error
+            raise unavailable("its host has no address", part.where) from error
+        except (ClientError, OSError, ValueError) as error:
+            raise unavailable(_reason(error), part.where) from error
+
+    async def _follow(self, part: MediaPart, url: URL) -> bytes:
+        fresh = FRESH_MAX_S
+        for _ in range(REDIRECTS_MAX + 1):
+            response = await self._session.get(url, allow_redirects=False)
+            # As long as the shortest on the way.
+            fresh = min(fresh, fresh_s(_headers(response)))
+            try:
+                if response.status not in _REDIRECTS:
+                    content = await self._read(part, response)
+                    self._keep(part, content, fresh)
+                    return content
+                location = response.headers.get("location", "")
+            finally:
+                # A body that nobody reads is not waited for.
+                response.close()
+            url = self._rules.redirected(url, location, part.where)
+        raise unavailable(f"its origin redirects more than {REDIRECTS_MAX} times", part.where)
+
+    def _keep(self, part: MediaPart, content: bytes, fresh: float) -> None:
+        room = self._limits.cache_bytes
+        if room and fresh:
+            until_s = self._monotonic_s() + fresh
+            self._cache.keep(part.source, content, until_s=until_s, bytes_max=room)
+
+    async def _read(self, part: MediaPart, response: ClientResponse) -> bytes:
+        if response.status != 200:
+            raise unavailable(f"its origin answers with status {response.status}", part.where)
+        limit = self._limits.bytes_max
+        size = response.content_length
+        if size is not None and size > limit:
+            raise too_large(part, size, limit)
+        try:
+            encoding = response.headers.get("content-encoding", "").strip().lower()
+            body = AnswerBody(encoding, limit, self._charge)
+            async for piece in response.content.iter_any():
+                body.feed(piece)
+            data = body.finish()
+        except TooLargeError as error:
+            raise too_large(part, 0, limit) from error
+        except BodyError as error:
+            raise unavailable(
+                f"what its origin sends cannot be used: {error}", part.where
+            ) from error
+        return data
+
+
+def _headers(response: ClientResponse) -> dict[str, str]:
+    """Return the headers that say how long an answer may be used; those that stand several times as one list."""
+    headers = response.headers
+    return {name: ", ".join(headers.getall(name)) for name in _FRESHNESS if name in headers}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ClientSSLError | ssl.SSLError):
+        return "TLS cannot be spoken with its origin, or its certificate is not trusted"
+    if isinstance(error, ClientConnectorError):
+        return "its origin cannot be reached"
+    return "its origin broke off, or does not speak HTTP"
+
+
+def _all_of(group: BaseExceptionGroup[SmgError]) -> list[SmgError]:
+    found: list[SmgError] = []
+    for error in group.exceptions:
+        found += _all_of(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
