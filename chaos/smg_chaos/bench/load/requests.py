@@ -135,6 +135,11 @@ def short_text(number: int) -> bytes:
 def requests_of(job: Job, flow: Flow, corpus: Callable[[], Corpus]) -> Requests:
     """Return the request source of a flow; `corpus` is called only where documents are wanted."""
     envelope, prompt = envelope_of(job, flow), flow.prompt
+    if prompt.kind in ("picture", "known picture"):
+        # They bring a library for pictures.
+        from smg_chaos.bench.load.pictures import Pictured
+
+        return Pictured(envelope, prompt)
     if prompt.kind == "turns":
         return Conversations(envelope, prompt)
     return Numbered(envelope, prompt.first, writer_of(prompt, corpus))
