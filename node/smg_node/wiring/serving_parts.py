@@ -364,12 +364,11 @@ def _build_pipeline(
         post=base.post,
         state_cache=base.state_cache,
     )
-    relays, embedder = Relays(calls), Embedder(calls, preparer)
-    generator = Generator(engines)
-    pool = Pool(relays, embedder, preparer)
-    loops = loop_parts(lambda: live.effective, base, journal, counting, tool_servers, pool, media)
+    relays, embedder, made = Relays(calls), Embedder(calls, preparer), Generator(engines)
+    pool, now = Pool(relays, embedder, preparer), lambda: live.effective
+    loops = loop_parts(now, base, journal, counting, tool_servers, pool, media)
     return Pipeline(
-        policies, placer, retries, preparer, journal, generator, relays, embedder, loops, media
+        policies, placer, retries, preparer, journal, made, relays, embedder, loops, media
     )
 
 

@@ -9,8 +9,8 @@ import io
 import random
 from typing import Final
 
+from smg_chaos.bench.load.envelopes import Envelope
 from smg_chaos.bench.load.job import Prompt
-from smg_chaos.bench.load.requests import Envelope
 
 _QUALITY: Final = 85
 _COARSE: Final = 12
