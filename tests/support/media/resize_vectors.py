@@ -1,7 +1,7 @@
-"""Vectors of resizing and normalising, whose results by torchvision are kept as digests.
+"""Vectors of resizing, normalising and patches, whose results by torchvision and transformers are kept as digests.
 
-`python tests/support/media/resize_vectors.py` writes the digests anew, in an environment with torch and torchvision
-(2.13.0 and 0.28.0 made those that are here; torchvision's own build is for CUDA, and on another machine it works for
+`python tests/support/media/resize_vectors.py` writes the digests anew, in an environment with torch, torchvision and
+transformers (2.13.0, 0.28.0 and 5.24.0 made those that are here; torchvision's own build is for CUDA, and on another machine it works for
 this with an empty `torchvision/_meta_registrations.py`). The pixels come from SHA-256, so that no library's random
 numbers are in them.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
-DIGESTS: Final = Path(__file__).with_name("torchvision_digests.json")
+DIGESTS: Final = Path(__file__).with_name("judges_digests.json")
 
 
 class ResizeVector(NamedTuple):
@@ -79,6 +79,11 @@ NORMALISED: Final = {
 """Means and deviations of processors; the pixels are the first vector's."""
 
 
+PATCHED: Final = {"qwen 14": VECTORS[5], "qwen 16": VECTORS[18]}
+"""Pictures that Qwen's processor makes patches of, by the side of its patches."""
+PIXELS_MIN, PIXELS_MAX = 65536, 250_000
+
+
 def digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
@@ -111,5 +116,30 @@ def made_by_torchvision() -> dict[str, str]:
     return found
 
 
+def made_by_transformers() -> dict[str, str]:
+    """Return the digests of whole pictures, as the processor of Qwen2-VL makes them: sizes, values and order."""
+    # In the judge's environment only.
+    from PIL import Image
+    from transformers import Qwen2VLImageProcessor
+
+    found = {}
+    for name, vector in PATCHED.items():
+        mean, std = NORMALISED["clip"]
+        processor = Qwen2VLImageProcessor(
+            patch_size=int(name.split()[1]),
+            merge_size=2,
+            temporal_patch_size=2,
+            min_pixels=PIXELS_MIN,
+            max_pixels=PIXELS_MAX,
+            image_mean=list(mean),
+            image_std=list(std),
+        )
+        made = processor(images=[Image.fromarray(vector.pixels())], return_tensors="pt")
+        grid = "x".join(str(side) for side in made["image_grid_thw"][0].tolist())
+        found[name] = f"{grid} {digest(made['pixel_values'].contiguous().numpy().tobytes())}"
+    return found
+
+
 if __name__ == "__main__":
-    DIGESTS.write_text(json.dumps(made_by_torchvision(), indent=1, sort_keys=True) + "\n")
+    MADE = {**made_by_torchvision(), **made_by_transformers()}
+    DIGESTS.write_text(json.dumps(MADE, indent=1, sort_keys=True) + "\n")

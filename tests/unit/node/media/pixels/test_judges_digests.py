@@ -9,9 +9,9 @@ import pytest
 from smg_node.media.engine_media import Dtype
 from smg_node.media.pixels.filter_weights import Kernel
 from smg_node.media.pixels.kernels import KERNELS
-from smg_node.media.pixels.patches import finish, planar
+from smg_node.media.pixels.patches import finish, merged_patches, planar
 from smg_node.media.pixels.resize import resize, resize_by_numpy, resize_by_pillow
-from support.media.resize_vectors import DIGESTS, NORMALISED, VECTORS, ResizeVector, digest
+from support.media.resize_vectors import DIGESTS, NORMALISED, PATCHED, VECTORS, ResizeVector, digest
 
 EXPECTED: Final[dict[str, str]] = json.loads(DIGESTS.read_text())
 EXACT: Final = (resize_by_numpy,) if KERNELS is None else (resize_by_numpy, resize)
@@ -42,3 +42,13 @@ def test_normalised_values_are_torchvisions(name: str, dtype: Dtype) -> None:
     values = planar(VECTORS[0].pixels())
     made = finish(values, *NORMALISED[name], 1 / 255, dtype)
     assert digest(bytes(made)) == EXPECTED[f"{name} {dtype}"]
+
+
+@pytest.mark.parametrize("name", PATCHED)
+def test_a_picture_in_patches_is_that_of_qwens_processor(name: str) -> None:
+    patch = int(name.split()[1])
+    grid, expected = EXPECTED[name].split()
+    _, rows, columns = (int(side) for side in grid.split("x"))
+    resized = resize_by_numpy(PATCHED[name].pixels(), columns * patch, rows * patch, "bicubic")
+    patches = merged_patches(resized, patch, merge=2, temporal=2)
+    assert digest(bytes(finish(patches, *NORMALISED["clip"], 1 / 255, "float32"))) == expected
