@@ -2,6 +2,7 @@
 the `engine` settings.
 """
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -33,16 +34,19 @@ class SharedMemoryOpener:
     """Opens the process's shared memory, once, with the first engine that could read it; blocks for a moment."""
 
     def __init__(self) -> None:
+        self._guard = threading.Lock()
+        """Engines are met by several threads."""
         self._opened: SharedMemory | None = None
 
     def __call__(self) -> "SharedMemory":
         """Return it; what earlier processes left there is gone."""
         from smg_node.engines.shared_memory import SharedMemory
 
-        if self._opened is None:
-            self._opened = SharedMemory()
-            self._opened.sweep()
-        return self._opened
+        with self._guard:
+            if self._opened is None:
+                self._opened = SharedMemory()
+                self._opened.sweep()
+            return self._opened
 
 
 @dataclass(frozen=True, slots=True)
