@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import BytesIO
 from typing import Any, Final, cast
 
@@ -115,12 +116,12 @@ async def test_large_pictures_do_not_hold_up_the_streams_of_others() -> None:
         ]
         began_s = time.monotonic()
         try:
-            with_pictures = await lag_beside(lambda: pictures_worked_on(service, urls))  # noqa: B023
+            with_pictures = await lag_beside(partial(pictures_worked_on, service, urls))
         finally:
             service.close()
         took_s = time.monotonic() - began_s
         with ThreadPoolExecutor(THREADS) as threads:
-            without = await lag_beside(lambda: hashed_beside(threads, min(took_s, 3.0)))  # noqa: B023
+            without = await lag_beside(partial(hashed_beside, threads, min(took_s, 3.0)))
         added.append(with_pictures - without)
         sys.stdout.write(
             f"8 x 12 MP in {took_s:.2f} s: p99 lag {with_pictures * 1e3:.1f} ms,"
