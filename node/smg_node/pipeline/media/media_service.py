@@ -56,6 +56,11 @@ class MediaService:
         self._kept.resize(options.cache_bytes)
 
     @property
+    def options(self) -> MediaOptions:
+        """What it goes by now."""
+        return self._options
+
+    @property
     def under_way(self) -> int:
         """Pictures that are being made."""
         return len(self._works)

@@ -1,16 +1,21 @@
 """Picture files: data URLs and fetched files of pictures, and what is read from them; see `picture_source`."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
+from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.generation.request import MediaPart
 from smg_node.media.picture import Picture, PictureHeader
 from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
 from smg_node.media.pixels.identity import picture_digest
 from smg_node.media.sources import InlineSource, decoded, source_of
 from smg_node.pipeline.media.media_options import MediaOptions
+
+_REST: Final = partial(time.sleep, REST_S)
 
 
 class Fetches(Protocol):
@@ -51,7 +56,7 @@ class PictureFiles:
         loop = asyncio.get_running_loop()
         for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
             if isinstance(source, InlineSource):
-                found[at] = await loop.run_in_executor(self._threads, decoded, source, part)
+                found[at] = await loop.run_in_executor(self._threads, decoded, source, part, _REST)
         if remote:
             fetched = await self._fetcher().fetch([part for _, part in remote], charge)
             found.update(zip([at for at, _ in remote], fetched, strict=True))

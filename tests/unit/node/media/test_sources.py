@@ -1,6 +1,8 @@
 """Addresses of media: data URLs in their one form, places elsewhere, and everything else."""
 
 import base64
+import binascii
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -8,8 +10,10 @@ from hypothesis import strategies as st
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import MediaKind, MediaPart
+from smg_node.media import sources
 from smg_node.media.sources import (
     URL_CHARACTERS_MAX,
+    InlineSource,
     RemoteSource,
     decoded,
     source_of,
@@ -126,3 +130,24 @@ def test_any_text_is_a_source_or_refused_at_its_path(text: str) -> None:
         except SmgError as error:
             failed = error
         assert failed is None or failed.where == WHERE
+
+
+@given(st.text(alphabet="AZaz09+/=_é", max_size=60), st.binary(max_size=40), st.integers(0, 60))
+def test_data_are_decoded_in_pieces_as_they_are_whole(text: str, data: bytes, at: int) -> None:
+    encoded = base64.b64encode(data).decode()
+    for odd in (encoded, text, encoded[:at] + text + encoded[at:]):
+        part = MediaPart("image", f"data:;base64,{odd}", "x")
+        source = InlineSource(part.source, len(part.source) - len(odd), 0)
+        try:
+            whole: bytes | None = binascii.a2b_base64(odd, strict_mode=True)
+        except ValueError:
+            whole = None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sources, "_PIECE_CHARACTERS", 8)
+            if whole is None:
+                with pytest.raises(SmgError):
+                    decoded(source, part)
+            else:
+                rest = Mock()
+                assert decoded(source, part, rest) == whole
+                assert rest.call_count == max(0, (len(odd) - 1) // 8)
