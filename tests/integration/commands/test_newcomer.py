@@ -30,6 +30,7 @@ _READINGS: Final = {
                 "disaggregation.md",
                 "providers.md",
                 "tools.md",
+                "pictures.md",
             )
         ),
     ),
