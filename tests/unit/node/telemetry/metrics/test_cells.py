@@ -10,8 +10,8 @@ from prometheus_client.exposition import choose_encoder
 
 from smg_node.core.generation.outcome import Outcome
 from smg_node.telemetry.metrics.cells import Cells, Spread, Tally
-from smg_node.telemetry.metrics.metric import Metric
 from smg_node.telemetry.metrics.meters import AT_ONCE, Meters
+from smg_node.telemetry.metrics.metric import Metric
 
 BOUNDS = (0.005, 0.1, 1.0, 30.0, 2_000_000.0)
 COUNTED = Metric("smg_things_total", "counter", 'Things, "so to speak".', ("kind", "size"))

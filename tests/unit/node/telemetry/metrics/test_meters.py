@@ -20,8 +20,8 @@ from smg_node.telemetry.metrics.declared import rights as rights_metrics
 from smg_node.telemetry.metrics.declared import shared_state as state_metrics
 from smg_node.telemetry.metrics.declared import store as store_metrics
 from smg_node.telemetry.metrics.declared import usage as usage_metrics
-from smg_node.telemetry.metrics.metric import Metric
 from smg_node.telemetry.metrics.meters import LABEL_VALUES_MAX, MODELS_MAX, Meters
+from smg_node.telemetry.metrics.metric import Metric
 from smg_node.telemetry.metrics.reference import render_metrics_reference
 
 ROOT = Path(__file__).parents[5]
