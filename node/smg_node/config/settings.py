@@ -12,7 +12,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from smg_mesh.config import NAME_PATTERN
 from smg_node.config.plugins import installed
 from smg_node.config.schema.declaration import number, place, switch, text
-from smg_node.config.schema.live_settings import LiveKnob, live_knobs
+from smg_node.config.schema.declared_live_knobs import live_knobs
+from smg_node.config.schema.live_settings import LiveKnob
 from smg_node.config.schema.model_name import check_model_name
 from smg_node.config.sections.admission import Admission
 from smg_node.config.sections.auth import Auth

@@ -3,9 +3,12 @@ node.
 """
 
 from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
+
+if TYPE_CHECKING:
+    from smg_node.core.generation.outcome import Outcome
 
 Priority: TypeAlias = Literal["system", "interactive", "default", "bulk"]
 """What kind of work a request is: who goes first where all have to wait."""
@@ -22,7 +25,8 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     `key_id` and `tenant` are those of the API key, "" where none was needed. `received_ms` is the
     wall clock when it came, for readers that need no exact time; `token` are 32 hexadecimal digits
     that no other request of this node has. Both are empty for a request that came from no listener.
-    `goes_on`: it is a further generation of a request that has entered, and no request by itself.
+    `goes_on`: it is a further generation of a request that has entered, and no request by itself. `outcomes` takes the
+    outcome of a generation that is part of a request, instead of all who count requests.
     """
 
     request_id: str
@@ -38,3 +42,4 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     received_ms: int = 0
     token: str = ""
     goes_on: bool = False
+    outcomes: "list[Outcome] | None" = None

@@ -113,6 +113,8 @@ class HttpParts:
     """Adds the tools that run on this side to the prompt of an API's request; None where none do."""
     offered_tools: "Callable[[], ToolServers | None]" = lambda: None
     """Returns the servers of tools that the node's own MCP server offers; None while there are none."""
+    exposed_models: Callable[[], Mapping[str, str]] = dict
+    """Returns the models that are tools of the node's own MCP server, and what an operator says of each."""
     vault: "Vault | None" = None
     """Seals what clients of tools carry from one request to the next; None where the node has no keyring."""
     tool_servers: "Callable[[], ToolServerService] | None" = None

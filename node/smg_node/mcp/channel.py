@@ -1,8 +1,12 @@
-"""Channel to one server: opens it through the door that fits, and sends requests within their time."""
+"""Channel to one server: opens it through the door that fits, and sends requests within their time.
+
+A session that another process has open is taken over without asking the server anything (`session.shared_session`).
+"""
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from smg_node.mcp.connection_parts import ConnectionParts
 from smg_node.mcp.definition import Credential, ServerDefinition
@@ -12,6 +16,7 @@ from smg_node.mcp.doors.http_door import HttpDoor
 from smg_node.mcp.doors.sse_door import SseDoor
 from smg_node.mcp.doors.stdio_door import StdioDoor
 from smg_node.mcp.failures import Failure, lost, timed_out
+from smg_node.mcp.session.forgotten_session import MAY_FORGET, OPENINGS_MAX, all_forgotten
 from smg_node.mcp.session.opening import (
     Ask,
     Opened,
@@ -22,6 +27,13 @@ from smg_node.mcp.session.opening import (
     UseSse,
 )
 from smg_node.mcp.session.session import Notification, Outcome, Progressed, Request, Session
+from smg_node.mcp.session.shared_session import SharedSession
+from smg_node.mcp.session_stream import SessionStream
+
+PART_S: Final = 30.0
+"""So long a session that another took the place of is kept, for processes that have not heard of that."""
+_LOOK_S: Final = 1.0
+_GONE: Final = 404
 
 
 def ignore_progress(_progress: Progressed) -> None:
@@ -31,7 +43,8 @@ def ignore_progress(_progress: Progressed) -> None:
 class ServerChannel:
     """Channel of one definition with one credential. `on_change`: the server says that its tools changed.
 
-    `guarded`: a client gave the URL, so only addresses that the parts allow are connected with.
+    `guarded`: a client gave the URL, so only addresses that the parts allow are connected with. `shared` is what the
+    processes of all nodes share of its session, None for nothing.
     """
 
     def __init__(
@@ -42,6 +55,7 @@ class ServerChannel:
         on_change: Callable[[], None],
         *,
         guarded: bool = False,
+        shared: SharedSession | None = None,
     ) -> None:
         self.opened: Opened | None = None
         """How the server is opened, None while it is not."""
@@ -51,6 +65,10 @@ class ServerChannel:
         self._limits = parts.limits
         self._on_change = on_change
         self._guarded = guarded
+        self._shared = shared
+        self._at_once = False
+        """Whether the session that was opened last was not known any more right after."""
+        self._stream = SessionStream(shared, parts.spawn)
         self._calls: HttpCalls | None = None
         self._key = (definition.digest, credential.digest)
         self._door: Door | None = None
@@ -60,18 +78,27 @@ class ServerChannel:
         """Return how the server is opened, after opening it if need be; calls beside each other open it once."""
         async with self._lock:
             if self.opened is not None and self._door is not None and not self._door.closed:
-                return self.opened
-            result: Opened | Failure | None = None
+                return self._kept(self.opened)
+            if (taken := self._taken_over()) is not None:
+                return taken
+            result: Opened | Failure = all_forgotten()
             try:
-                result = await self._run()
+                for _ in range(OPENINGS_MAX):
+                    result = await self._run()
+                    if not self._at_once:
+                        break
             finally:
                 # By HTTP, calls of a session before may still be under way.
                 if not isinstance(result, Opened) and not isinstance(self._door, HttpDoor):
                     await self._let_go()
-            return result
+            gone = isinstance(result, Failure) and result.status == _GONE
+            return all_forgotten() if self._at_once and gone else result
 
     async def reopen(self, gone: Session, *, keep_verdict: bool = True) -> Opened | Failure:
         """Return how the server is opened after it forgot a session, or contradicted the verdict on it."""
+        if self._shared is not None and gone.session_id and not gone.ended:
+            self._shared.forgotten(gone)
+        gone.ended = True
         self.doubt(gone, keep_verdict=keep_verdict)
         return await self.open()
 
@@ -106,12 +133,92 @@ class ServerChannel:
         exchange = await self._exchange(self._door, session, request, idle_s, deadline_s, noted)
         return exchange.outcome
 
-    async def close(self) -> None:
-        """End the session and all connections."""
+    def changed(self) -> bool:
+        """Whether another process was told that the list of tools changed, since this was asked last."""
+        return self._shared is not None and self._shared.changed()
+
+    def used(self) -> None:
+        """Let the others know that the session is in use."""
+        if self._shared is not None and self.opened is not None and self.opened.session.session_id:
+            self._shared.used(self.opened.session, lists=_changes_lists(self.opened.session))
+
+    def look(self) -> None:
+        """See who uses the session by now."""
+        if self._shared is not None and self.opened is not None and self.opened.session.session_id:
+            self._shared.find()
+
+    def lasts_s(self) -> float:
+        """Return for how long another process may go on with the session, in seconds."""
+        return 0.0 if self._shared is None or self.opened is None else self._shared.left_s()
+
+    def deafen(self) -> None:
+        """Listen to the server no more."""
+        self._stream.stop()
+
+    async def close(self, *, leaving: bool = False) -> None:
+        """End all connections, and the session, unless others go on with it; `leaving`: because the process ends."""
         async with self._lock:
-            await self._let_go()
+            await self._let_go(leaving=leaving)
+
+    # ── A session that others use too ────────────────────────────────────────
+
+    def _kept(self, opened: Opened) -> Opened:
+        """Return the session that is open here, or the one that counts instead."""
+        session = opened.session
+        record = None if self._shared is None or not session.session_id else self._shared.find()
+        if record is None or record.id == session.session_id:
+            self.used()
+            return opened
+        # Two were opened at a time, or the other processes found this one gone.
+        taken = self._taken_over()
+        if taken is None:
+            # It is of a release that speaks more than this one.
+            return opened
+        self._parts.spawn(self._part_with(session))
+        return taken
+
+    def _taken_over(self) -> Opened | None:
+        """Return the session of another process, None if there is none that can be gone on with."""
+        record = None if self._shared is None else self._shared.find()
+        if record is None or self._definition.plan.transport not in (None, Transport.HTTP):
+            return None
+        assert self._shared is not None, "a record is found among what is shared"
+        opened = self._shared.adopted(record, self._parts.ids)
+        if opened is None:
+            return None
+        if not isinstance(self._door, HttpDoor):
+            if self._door is not None:
+                self._parts.spawn(self._door.close(None))
+            self._door = HttpDoor(
+                self._http_calls(), self._limits, self._parts.spawn, self._heard_change
+            )
+        self._set(opened)
+        return opened
+
+    async def _part_with(self, session: Session) -> None:
+        """End a session that is used no more, once its calls are over, and others know of the one in its place."""
+        session.ended = True
+        await asyncio.sleep(PART_S)
+        until_s = _now_s() + self._limits.call_total_s
+        while session.busy and _now_s() < until_s:  # noqa: ASYNC110  # seldom, and nobody waits for it
+            await asyncio.sleep(_LOOK_S)
+        if not session.adopted and isinstance(self._door, HttpDoor) and not self._door.closed:
+            await self._door.end(session)
+
+    def _set(self, opened: Opened) -> None:
+        """Go on with a session, and listen to what its server says unasked."""
+        self.opened = opened
+        self._stream.stop()
+        if self._door is not None and opened.session.by_http and _changes_lists(opened.session):
+            self._stream.follow(self._door, opened.session)
+
+    def _heard_change(self) -> None:
+        self._on_change()
+        if self.opened is not None:
+            self._stream.tell_change(self.opened.session)
 
     async def _run(self) -> Opened | Failure:
+        self._at_once = False
         plan = self._definition.plan
         verdict = self._parts.verdicts.get(self._key, _now_s())
         opening = Opening(plan, self._parts.ids, verdict)
@@ -143,15 +250,22 @@ class ServerChannel:
 
     async def _begun(self, opened: Opened) -> Opened | Failure:
         assert self._door is not None, "a session came through a door"
+        session = opened.session
         if opened.handshake:
-            failure = await self._door.tell(opened.session.initialized())
+            failure = await self._door.tell(session, session.initialized())
             if failure is not None:
+                self._at_once = bool(session.session_id) and failure.status in MAY_FORGET
                 return failure
-            if _changes_lists(opened.session):
-                self._parts.spawn(self._door.listen(opened.session))
         until_s = _now_s() + self._limits.verdict_s
         self._parts.verdicts.put(self._key, opened.verdict, until_s)
-        self.opened = opened
+        if self._shared is not None and session.session_id:
+            if (taken := self._taken_over()) is not None:
+                # Another process opened one meanwhile.
+                self._parts.spawn(self._part_with(session))
+                return taken
+            if self._shared.find() is None:
+                self._shared.agreed(session, lists=_changes_lists(session))
+        self._set(opened)
         return opened
 
     async def _through(self, transport: Transport) -> Failure | None:
@@ -165,27 +279,38 @@ class ServerChannel:
             process = StdioDoor(self._definition, limits, self._on_change)
             self._door = process
             return await process.open()
-        url = self._definition.url
-        calls = self._calls = HttpCalls(
-            url,
-            self._credential,
-            connect_s=limits.connect_s,
-            trust=self._parts.trust,
-            proxy=self._parts.proxy,
-            allowed=partial(self._parts.allowed, url) if self._guarded else None,
-        )
+        calls = self._http_calls()
         if transport is Transport.HTTP:
-            self._door = HttpDoor(calls, limits, spawn, self._on_change)
+            self._door = HttpDoor(calls, limits, spawn, self._heard_change)
             return None
         stream = SseDoor(calls, limits, spawn, self._on_change)
         self._door = stream
         return await stream.open()
 
-    async def _let_go(self) -> None:
+    def _http_calls(self) -> HttpCalls:
+        url = self._definition.url
+        self._calls = HttpCalls(
+            url,
+            self._credential,
+            connect_s=self._limits.connect_s,
+            trust=self._parts.trust,
+            proxy=self._parts.proxy,
+            allowed=partial(self._parts.allowed, url) if self._guarded else None,
+        )
+        return self._calls
+
+    async def _let_go(self, *, leaving: bool = False) -> None:
         door, self._door = self._door, None
         opened, self.opened = self.opened, None
-        if door is not None:
-            await door.close(opened.session if opened is not None else None)
+        if door is None:
+            return
+        session = opened.session if opened is not None else None
+        if session is not None and session.session_id and self._shared is not None:
+            self._shared.hold(session, on=False)
+            if not self._shared.ends(session, leaving=leaving):
+                session.ended = True
+                session = None
+        await door.close(session)
 
     async def _exchange(
         self,
@@ -218,11 +343,11 @@ class ServerChannel:
     def _cancel(self, door: Door, session: Session, request: Request, reason: str) -> None:
         notification = session.cancel(request.id, reason)
         if notification is not None and not door.closed:
-            self._parts.spawn(_told(door, notification))
+            self._parts.spawn(_told(door, session, notification))
 
 
-async def _told(door: Door, notification: Notification) -> None:
-    await door.tell(notification)
+async def _told(door: Door, session: Session, notification: Notification) -> None:
+    await door.tell(session, notification)
 
 
 def _changes_lists(session: Session) -> bool:

@@ -12,8 +12,10 @@ from smg_node.mcp.definition import Credential, ServerDefinition
 from smg_node.mcp.failures import Failure, refused, timed_out, unreadable
 from smg_node.mcp.limits import PAGES_MAX, TOOLS_MAX
 from smg_node.mcp.session.call_extras import NO_EXTRAS, CallExtras
+from smg_node.mcp.session.forgotten_session import OPENINGS_MAX, all_forgotten, forgets
 from smg_node.mcp.session.opening import Opened, contradicts
 from smg_node.mcp.session.session import Outcome, Session
+from smg_node.mcp.session.shared_session import SharedSession
 from smg_node.mcp.session.tool_call import (
     Answerer,
     CallStep,
@@ -33,7 +35,6 @@ from smg_node.mcp.wire.messages import WireError
 
 RELIST_S: Final = 10.0
 """A server that says that its tools changed, or that is away while there is an old list, is asked this often at most."""
-_NOT_FOUND: Final = 404
 _Said = TypeVar("_Said")
 
 
@@ -47,8 +48,11 @@ class ServerConnection:
         parts: ConnectionParts,
         *,
         guarded: bool = False,
+        shared: SharedSession | None = None,
     ) -> None:
-        self.channel = ServerChannel(definition, credential, parts, self._changed, guarded=guarded)
+        self.channel = ServerChannel(
+            definition, credential, parts, self._changed, guarded=guarded, shared=shared
+        )
         self._credential = credential
         self._spawn = parts.spawn
         self._limits = parts.limits
@@ -74,6 +78,8 @@ class ServerConnection:
         """Return the server's tools: a list that is still good, else a new one, else an old one; new only if `fresh`."""
         lists = self._lists
         async with self._listing:
+            if self.channel.changed():
+                self._changed()
             kept = self._list
             if kept is not None and not fresh and _now_s() < kept.good_until_s:
                 return kept
@@ -134,11 +140,11 @@ class ServerConnection:
                     reopened = self.channel.reopen(opened.session, keep_verdict=keeps)
                     opened = await _in_time(reopened, deadline_s)
                     step = call.again(opened if isinstance(opened, Failure) else None)
-        return self._said(step.outcome)
+        return self._said(_explained(opened, step.outcome))
 
-    async def close(self) -> None:
-        """End the session and all connections."""
-        await self.channel.close()
+    async def close(self, *, leaving: bool = False) -> None:
+        """End all connections, and the session unless others use it; see `ServerChannel.close`."""
+        await self.channel.close(leaving=leaving)
 
     async def _send(
         self,
@@ -194,15 +200,16 @@ class ServerConnection:
 
     async def _list_pages(self) -> ToolList | Failure:
         opened = await self.channel.open()
-        for _ in range(2):
+        for _ in range(OPENINGS_MAX - 1):
             if isinstance(opened, Failure):
                 return opened
             listed = await self._list_in(opened.session)
-            gone = isinstance(listed, Failure) and listed.status == _NOT_FOUND
-            if not gone or not opened.session.session_id:
+            if not isinstance(listed, Failure) or not forgets(opened.session, listed):
                 return listed
             opened = await self.channel.reopen(opened.session)
-        return opened if isinstance(opened, Failure) else await self._list_in(opened.session)
+        if isinstance(opened, Failure):
+            return opened
+        return _explained(opened, await self._list_in(opened.session))
 
     async def _list_in(self, session: Session) -> ToolList | Failure:
         tools: dict[str, Tool] = {}
@@ -259,6 +266,13 @@ class ServerConnection:
         for secret in self._credential.secrets:
             message = message.replace(secret, "…")
         return msgspec.structs.replace(outcome, message=message)
+
+
+def _explained(opened: Opened | Failure, outcome: _Said) -> _Said | Failure:
+    """Return an outcome; in place of a last 404 by replicas that know only their own sessions, what is wrong with those."""
+    if isinstance(opened, Opened) and opened.session.scattered and forgets(opened.session, outcome):
+        return all_forgotten()
+    return outcome
 
 
 async def _in_time(work: Awaitable[_Said], deadline_s: float) -> _Said | Failure:

@@ -10,6 +10,7 @@ from smg_node.mcp.doors.door import Spawn
 from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.session.opening import Verdict
 from smg_node.mcp.session.session import RequestIds
+from smg_node.mcp.session.session_record import SessionRecords
 
 
 def refuse_all(_url: str, _address: str) -> bool:
@@ -46,7 +47,8 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionParts:
-    """What connections share. `proxy` is the URL of what calls by HTTP go through, "" for nothing.
+    """What connections share. `proxy` is the URL of what calls by HTTP go through, "" for nothing; `records` is what the
+    processes of all nodes know of sessions, None for nothing.
 
     `allowed` says of a URL, and the address that a connection for it is about to be made to, whether it may be; it is
     asked for servers that clients give.
@@ -59,3 +61,4 @@ class ConnectionParts:
     trust: Callable[[], SSLContext] = trusting
     proxy: str = ""
     allowed: Callable[[str, str], bool] = refuse_all
+    records: SessionRecords | None = None

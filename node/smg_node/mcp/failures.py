@@ -38,6 +38,8 @@ class FailureKind(Enum):
     """A rule of this node says no."""
     LIMITED = "limited"
     """A limit on runs of tools is used up."""
+    CROWDED = "crowded"
+    """Too many others wait already."""
 
 
 class FailureRow(NamedTuple):
@@ -55,6 +57,7 @@ FAILURE_ROWS: Final[Mapping[FailureKind, FailureRow]] = {
     FailureKind.LOST: FailureRow("http_error", "tool failed", "lost"),
     FailureKind.REFUSED: FailureRow("mcp_protocol_error", "not run", "refused"),
     FailureKind.LIMITED: FailureRow("mcp_protocol_error", "not run", "limited"),
+    FailureKind.CROWDED: FailureRow("http_error", "tool failed", "refused"),
 }
 TOOL_ERROR_TYPE: Final = "mcp_tool_execution_error"
 """Type in Responses of a result in which the tool itself says that it failed."""
@@ -118,6 +121,11 @@ def lost(why: str, *, sent: bool) -> Failure:
 def refused(rule: str, *, sent: bool = False) -> Failure:
     """Return the failure of a request that a rule or limit of this node stops."""
     return Failure(FailureKind.REFUSED, NOT_RUN, rule, sent=sent)
+
+
+def crowded(why: str) -> Failure:
+    """Return the failure of a request that would wait where too many wait already: 429, and nothing was run."""
+    return Failure(FailureKind.CROWDED, 429, f"429, not run: {why}", sent=False)
 
 
 def unreadable(why: str, status: int = 0) -> Failure:

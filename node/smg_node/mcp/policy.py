@@ -1,6 +1,7 @@
 """Policy of runs: whether a tool may run for a request, must be allowed by a person first, or may not, and by which rule.
 
     the operator   1. the tool's own `approval`   2. the first pattern of `rules` that fits   3. `trust`
+                   but a tool that is not as it was pinned is asked about, whatever would allow it
     the request    4. its `require_approval`
 
 The operator's first rule that speaks counts. A request makes that stricter and never looser. Pure.
@@ -14,6 +15,7 @@ from smg_node.mcp.catalog.hints import Hints, fits
 from smg_node.mcp.server_spec import ServerSpec, Verdict
 
 DEFAULT_RULE: Final = "default"
+PINNED: Final = "pin: not as it was pinned"
 _STRICTNESS: Final[dict[Verdict, int]] = {"allow": 0, "ask": 1, "deny": 2}
 
 
@@ -25,9 +27,21 @@ class Decision(NamedTuple):
     by_request: bool = False
 
 
-def decide(spec: ServerSpec, tool: str, hints: Hints, wish: ApprovalRule | None) -> Decision:
-    """Return whether a server's tool may run; `wish` is what the request says, None for nothing."""
+def decide(
+    spec: ServerSpec,
+    tool: str,
+    hints: Hints,
+    wish: ApprovalRule | None,
+    *,
+    changed: bool = False,
+) -> Decision:
+    """Return whether a server's tool may run; `wish` is what the request says, None for nothing.
+
+    `changed`: the tool is not as the operator pinned it.
+    """
     said = _operators(spec, tool, hints)
+    if changed and said.verdict == "allow":
+        said = Decision("ask", PINNED)
     wished = None if wish is None else _requests(wish, tool, hints)
     if wished is None:
         return said

@@ -22,6 +22,8 @@ from smg_node.mcp.limits import McpLimits
 from smg_node.mcp.session.call_extras import NO_EXTRAS, CallExtras
 from smg_node.mcp.session.opening import Opened
 from smg_node.mcp.session.session import RequestIds
+from smg_node.mcp.session.session_record import SessionRecords
+from smg_node.mcp.session.shared_session import SharedSession
 from smg_node.mcp.session.tool_call import Answerer, declined
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
@@ -29,6 +31,7 @@ from smg_node.mcp.tools.tool_result import CallResult
 WAITING_PER_SLOT: Final = 32
 """So many calls may wait for each that may be open, before further ones are refused."""
 _LOOKS_MAX_S: Final = 30.0
+_LOOKS_PER_IDLE: Final = 4
 _CLOSED: Final = "the node ends its connections"
 _Outcome = TypeVar("_Outcome")
 _log: Final = logging.getLogger("smg_node.mcp")
@@ -42,7 +45,8 @@ class Target:
     """One server as one tenant uses it; nothing is shared between two of these.
 
     `scope` keeps sessions of one tenant apart, "" for one that is shared. `lasting`: its connection outlives a call.
-    `guarded`: a client gave the URL, and only addresses that the pool allows are connected with.
+    `guarded`: a client gave the URL, and only addresses that the pool allows are connected with. `alone`: no other
+    process ever comes with this scope.
     """
 
     definition: ServerDefinition
@@ -51,6 +55,7 @@ class Target:
     scope: str = ""
     lasting: bool = True
     guarded: bool = False
+    alone: bool = False
     key: "TargetKey" = field(init=False, compare=False)
     """By which connections are kept: digests of definition and credential, tenant, scope, and whether it is guarded."""
 
@@ -152,9 +157,12 @@ class ServerPool:
                 self._slots.pop(digest, None)
 
     def close_idle(self) -> float:
-        """Close the connections that nobody has used for too long; return seconds until the next one is."""
+        """Close the connections that nobody has used for too long; return in how many seconds to look again."""
         idle_s = self._parts.limits.session_idle_s
         now_s = _now_s()
+        for kept in self._kept.values():
+            # Whoever sees now that another uses the session will not end it when it is over.
+            kept.connection.channel.look()
         idle = [
             key
             for key, kept in self._kept.items()
@@ -164,7 +172,7 @@ class ServerPool:
             # All are taken out before any is closed, which takes time: whoever needs a server gets a new connection.
             self._end(self._kept.pop(key).connection)
         ages = [now_s - kept.used_s for kept in self._kept.values()]
-        return max(0.0, idle_s - max(ages, default=0.0))
+        return max(0.0, min(idle_s - max(ages, default=0.0), idle_s / _LOOKS_PER_IDLE))
 
     def let_go(self, digests: Collection[str]) -> None:
         """Close the connections to definitions of these digests, each once its calls have ended."""
@@ -173,8 +181,9 @@ class ServerPool:
                 kept.is_let_go = True
                 # Taken out: whoever wants the server again gets a new connection.
                 del self._kept[key]
+                kept.connection.channel.deafen()
                 if not kept.users:
-                    self._end(kept.connection)
+                    self._end_later(kept.connection)
 
     async def close(self) -> None:
         """Close all connections, also those that have calls under way, which are lost; no call begins any more."""
@@ -182,7 +191,7 @@ class ServerPool:
         self._kept.clear()
         async with asyncio.TaskGroup() as group:
             for connection in tuple(self._open):
-                group.create_task(connection.close())
+                group.create_task(connection.close(leaving=True))
 
     async def _with(
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
@@ -202,8 +211,9 @@ class ServerPool:
         finally:
             kept.users -= 1
             kept.used_s = _now_s()
+            kept.connection.channel.used()
             if kept.is_let_go and not kept.users:
-                self._end(kept.connection)
+                self._end_later(kept.connection)
 
     async def _once(
         self, target: Target, work: Callable[[ServerConnection], Awaitable[_Outcome]]
@@ -233,9 +243,30 @@ class ServerPool:
         if not self._is_closed:
             self._parts.spawn(close())
 
+    def _end_later(self, connection: ServerConnection) -> None:
+        """Close a connection once no other process can have calls in its session any more."""
+
+        async def end() -> None:
+            await asyncio.sleep(left_s)
+            self._end(connection)
+
+        left_s = connection.channel.lasts_s()
+        if not left_s:
+            self._end(connection)
+        elif not self._is_closed:
+            self._parts.spawn(end())
+
     def _connection(self, target: Target) -> ServerConnection:
+        records, shared = self._parts.records, None
+        if records is not None and target.lasting and not target.alone and target.definition.url:
+            idle_ms = round(self._parts.limits.session_idle_s * 1000)
+            shared = SharedSession(records, records.key(target.key), idle_ms)
         connection = ServerConnection(
-            target.definition, target.credential, self._parts, guarded=target.guarded
+            target.definition,
+            target.credential,
+            self._parts,
+            guarded=target.guarded,
+            shared=shared,
         )
         self._open.add(connection)
         return connection
@@ -257,10 +288,12 @@ async def server_pool(
     trust: Callable[[], SSLContext] = trusting,
     proxy: str = "",
     allowed: Callable[[str, str], bool] = refuse_all,
+    records: SessionRecords | None = None,
 ) -> AsyncIterator[ServerPool]:
     """Yield a pool whose connections live until the end of the context. `id_prefix` begins the ids of its requests.
 
-    `allowed` says of a URL that a client named, and an address, whether that may be connected with.
+    `allowed` says of a URL that a client named, and an address, whether that may be connected with; `records` is what
+    sessions are shared by.
     """
     async with asyncio.TaskGroup() as group:
 
@@ -271,7 +304,9 @@ async def server_pool(
 
         beside: set[asyncio.Task[None]] = set()
         ids = RequestIds(id_prefix)
-        parts = ConnectionParts(limits, ids, spawn, trust=trust, proxy=proxy, allowed=allowed)
+        parts = ConnectionParts(
+            limits, ids, spawn, trust=trust, proxy=proxy, allowed=allowed, records=records
+        )
         pool = ServerPool(parts)
         spawn(_close_idle(pool))
         try:

@@ -70,7 +70,8 @@ class ServerSpec(msgspec.Struct, frozen=True):
     `tenants` and `keys` are who sees it, empty for all. `rules` are verdicts by pattern over tool names, the first that
     fits counts. `idempotency` is how a run's key is told: `meta`, `header:NAME`, `argument:NAME` or `none`. `builtin`
     maps a built-in tool to the server's tool that does it. `required`: a request that names it fails where it cannot be
-    listed. `internal`: its calls are not shown.
+    listed. `internal`: its calls are not shown. `pin`: a tool that is none of the `pinned` ones (`catalog/pins`) must be
+    allowed by a person. `may_defer`: where there are too many tools for a prompt, its own may be left out and found.
     """
 
     definition: ServerDefinition
@@ -89,6 +90,9 @@ class ServerSpec(msgspec.Struct, frozen=True):
     description: str = ""
     required: bool = False
     internal: bool = False
+    pin: bool = False
+    pinned: tuple[str, ...] = ()
+    may_defer: bool = True
 
     @property
     def name(self) -> str:

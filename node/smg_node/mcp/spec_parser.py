@@ -41,7 +41,7 @@ from smg_node.mcp.spec_fields import (
 SPEC_BYTES_MAX: Final = 16_384
 """Of a definition as JSON, secrets included: all nodes hold it."""
 CODE: Final = "invalid_mcp_server"
-BUILTINS: Final = ("web_search", "file_search", "code_interpreter", "image_generation")
+BUILTINS: Final = ("web_search", "web_fetch", "file_search", "code_interpreter", "image_generation")
 _SECRET_MAX: Final = 8_192
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}")
 _ARGUMENT: Final = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
@@ -50,7 +50,7 @@ _SAID_BY_US: Final = ("user-agent", "traceparent", "tracestate")
 _FIELDS: Final = (
     "url", "command", "args", "env", "cwd", "transport", "protocol", "concurrency", "auth",
     "forward_headers", "tenants", "keys", "trust", "session", "replay", "idempotency", "tools",
-    "rules", "builtin", "description", "required", "internal",
+    "rules", "builtin", "description", "required", "internal", "pin", "pinned", "may_defer",
 )  # fmt: skip
 _AUTH_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "none": (),
@@ -128,11 +128,14 @@ def plain_server(spec: ServerSpec) -> dict[str, Any]:
         "tools": {name: plain_rule(rule) for name, rule in spec.tools.items()},
         "rules": [{"tools": pattern, "verdict": verdict} for pattern, verdict in spec.rules],
         "builtin": dict(spec.builtin),
-        **{key: getattr(spec, key) for key in ("description", "required", "internal")},
+        **{key: getattr(spec, key) for key in ("description", "required", "internal", "pin")},
     }
-    return {
-        key: value for key, value in without_empty(plain).items() if value != _DEFAULTS.get(key)
-    }
+    plain = without_empty(plain)
+    if spec.pin:
+        plain["pinned"] = list(spec.pinned)
+    if not spec.may_defer:
+        plain["may_defer"] = False
+    return {key: value for key, value in plain.items() if value != _DEFAULTS.get(key)}
 
 
 class _Reading:
@@ -165,6 +168,9 @@ class _Reading:
             description=text_at(body, "description"),
             required=body.flag("required") or False,
             internal=body.flag("internal") or False,
+            pin=body.flag("pin") or False,
+            pinned=self._pinned(),
+            may_defer=body.flag("may_defer") is not False,
         )
         return ParsedServer(spec, self._secrets)
 
@@ -282,6 +288,17 @@ class _Reading:
             check_header(self._body, name, key="idempotency")
             return f"header:{name.lower()}"
         return said
+
+    def _pinned(self) -> tuple[str, ...]:
+        body = self._body
+        if body.values.get("pin") is not True:
+            if body.has("pinned"):
+                body.problem("pinned", "belongs to pin: true")
+            return ()
+        if not body.has("pinned"):
+            why = "is required beside pin: the pins that `smg-admin mcp tools NAME --json` shows"
+            body.problem("pinned", why, "missing_required_parameter")
+        return tuple(sorted(set(words_at(body, "pinned"))))
 
     def _tools(self) -> Mapping[str, ToolRule]:
         tools = self._body.object("tools")

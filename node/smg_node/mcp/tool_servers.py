@@ -5,7 +5,7 @@ node's own MCP server use it; neither knows where a definition came from, nor ho
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,9 @@ from smg_node.mcp.server_spec import ServerSpec
 from smg_node.mcp.session.tool_call import Answerer, PassedInput, declined
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import CallResult
+
+Noted: TypeAlias = Callable[[str, float | None, float | None], None]
+"""Hears how far a call is: a message, how much is done, and how much there is to do in all."""
 
 
 class ResolvedServer(msgspec.Struct, frozen=True):
@@ -43,7 +46,7 @@ class CallOptions(msgspec.Struct, frozen=True):
     key: str = ""
     trace: Mapping[str, str] | None = None
     sending: Callable[[], None] | None = None
-    noted: Callable[[str, float | None, float | None], None] | None = None
+    noted: Noted | None = None
     answerer: Answerer = declined
     total_s: float | None = None
     model: str = ""

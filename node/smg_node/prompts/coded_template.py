@@ -26,7 +26,7 @@ OUTPUT_MAX: Final = 1 << 24
 """Characters of a prompt."""
 _CONFIGURATION: Final = "config.json"
 # Counts up when the text of any family changes: two nodes with the same digest print the same.
-_VERSION: Final = 1
+_VERSION: Final = 2
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

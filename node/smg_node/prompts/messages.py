@@ -25,6 +25,7 @@ from smg_node.core.generation.request import (
     Turn,
 )
 from smg_node.prompts.analysis.template_facts import (
+    BUILTIN,
     DEFERRED,
     REFERENCE,
     TemplateFacts,
@@ -213,5 +214,7 @@ def to_tools(tools: Sequence[Tool], facts: TemplateFacts) -> list[Message] | Non
             function["strict"] = True
         if tool.deferred:
             function[DEFERRED] = True
+        if tool.builtin and facts.knows_builtins:
+            function[BUILTIN] = tool.builtin
         shown.append({"type": "function", "function": function})
     return shown or None

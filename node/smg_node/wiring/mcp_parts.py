@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.cluster.mcp.lazy_servers import LazyToolServers
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock
@@ -16,10 +15,11 @@ if TYPE_CHECKING:
     from smg_node.cluster.mcp.live_servers import LiveServers
     from smg_node.cluster.mcp.run_accounts import RunAccounts
     from smg_node.cluster.mcp.server_service import ClusterServers
+    from smg_node.cluster.mcp.session_records import SessionState
     from smg_node.mcp.tool_servers import ToolServers
 
 
-def tool_servers(settings: Settings, base: Base, shared: DefinitionState) -> LazyToolServers:
+def tool_servers(settings: Settings, base: Base, shared: "SessionState") -> LazyToolServers:
     """Return the servers of tools of a process. ConfigurationError for a file of definitions that cannot be used.
 
     Its `run` is to run as long as the process does, and ends what it started: connections, and programs with all their

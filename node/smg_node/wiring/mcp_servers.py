@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
-from smg_node.cluster.definition_ports import DefinitionState
 from smg_node.cluster.mcp.client_tokens import ClientTokens
 from smg_node.cluster.mcp.definitions import Definitions
 from smg_node.cluster.mcp.live_servers import LiveServers
@@ -11,6 +10,7 @@ from smg_node.cluster.mcp.mcp_metrics import McpMetrics
 from smg_node.cluster.mcp.run_accounts import RunAccounts
 from smg_node.cluster.mcp.server_secrets import ServerSecrets
 from smg_node.cluster.mcp.server_targets import ServerTargets
+from smg_node.cluster.mcp.session_records import ClusterSessions, SessionState
 from smg_node.cluster.mcp.token_fetch import token_fetch
 from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
 from smg_node.config.frozen_settings import Settings
@@ -23,11 +23,11 @@ from smg_node.wiring.base import Base
 def live_servers(
     settings: Settings,
     base: Base,
-    shared: DefinitionState,
+    shared: SessionState,
     accounts: Callable[[], RunAccounts | None],
 ) -> LiveServers:
     """Return the servers of a process; nothing is opened yet."""
-    maker = _Maker(settings, base)
+    maker = _Maker(settings, base, shared)
     return LiveServers(settings.mcp.definitions, shared, maker, base.clock.monotonic_s, accounts)
 
 
@@ -49,9 +49,10 @@ def mcp_limits(settings: Settings) -> McpLimits:
 class _Maker:
     """Maker of the servers of a process."""
 
-    def __init__(self, settings: Settings, base: Base) -> None:
+    def __init__(self, settings: Settings, base: Base, shared: SessionState) -> None:
         self._settings = settings
         self._base = base
+        self._shared = shared
 
     def servers(
         self, read: Callable[[], Definitions], pool: OpenPool, sessions: Callable[[], int]
@@ -72,11 +73,14 @@ class _Maker:
     def pool(self) -> AbstractAsyncContextManager[ServerPool]:
         """See `ServersMaker`. Servers of the older protocol may know requests of other processes by their ids."""
 
+        me = f"{self._settings.name}.{self._base.rng.getrandbits(32):x}"
+        several = self._settings.processes > 0
         return server_pool(
-            id_prefix=f"{self._settings.name}.{self._base.rng.getrandbits(32):x}",
+            id_prefix=me,
             limits=mcp_limits(self._settings),
             proxy=self._settings.mcp.proxy,
             allowed=self._guard().allows,
+            records=ClusterSessions(me, self._shared, self._base.clock.now_ms, several=several),
         )
 
     def _guard(self) -> AddressGuard:

@@ -20,6 +20,7 @@ from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.journey_search import Explanations, Siblings
 from smg_node.cluster.service_factory import SharedServices
 from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.cluster.settings.model_views import exposed_models
 from smg_node.cluster.usage.usage_factory import UsageParts
 from smg_node.config.frozen_settings import Settings
 from smg_node.config.output.effective_config import shown_settings
@@ -75,7 +76,7 @@ from smg_node.wiring.live_updates import (
 )
 from smg_node.wiring.mcp_parts import offered_servers
 from smg_node.wiring.media_parts import LazyMedia
-from smg_node.wiring.tool_loops import loop_parts
+from smg_node.wiring.tool_loops import Pool, loop_parts
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
@@ -212,6 +213,7 @@ def build_http_parts(
         admission=admission,
         journal=Journal(settings.name) if journal is None else journal,
         tool_servers=offered,
+        live=shared.live,
     )
     explain = Explanations(
         settings.name, pipeline.journal, cluster.members, mesh, siblings=siblings
@@ -221,6 +223,7 @@ def build_http_parts(
     parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
     base.approvals.connect(cluster.members, mesh, lambda: desk.draining())
     parts.vault, parts.offered_tools = vault, offered
+    parts.exposed_models = partial(exposed_models, shared.live)
     follow_serving(shared.live, parts, pipeline, seals)
     follow_below(shared.live, base, fleet, desk)
     if history is not None:
@@ -319,6 +322,7 @@ def _build_pipeline(
     admission: Admission | None,
     journal: Journal,
     tool_servers: "Callable[[], ToolServers | None]",
+    live: LiveSettings,
 ) -> Pipeline:
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
@@ -360,11 +364,11 @@ def _build_pipeline(
         post=base.post,
         state_cache=base.state_cache,
     )
-    relays, embedder = Relays(calls), Embedder(calls, preparer)
-    generator = Generator(engines)
-    loops = loop_parts(settings, base, journal, tool_servers, media)
+    relays, embedder, made = Relays(calls), Embedder(calls, preparer), Generator(engines)
+    pool, now = Pool(relays, embedder, preparer), lambda: live.effective
+    loops = loop_parts(now, base, journal, counting, tool_servers, pool, media)
     return Pipeline(
-        policies, placer, retries, preparer, journal, generator, relays, embedder, loops, media
+        policies, placer, retries, preparer, journal, made, relays, embedder, loops, media
     )
 
 

@@ -76,3 +76,12 @@ def test_a_program_is_run_and_ended(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "from a file"
     absent = probe("--command", str(tmp_path / "absent"), exits=1)
     assert "cannot be run: no such file" in absent.stderr
+
+
+def test_why_a_program_ended_is_shown_by_its_own_words(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text("raise SystemExit('the database file is missing')")
+    failed = probe("--command", f"{sys.executable} {program}", exits=1)
+    shown, why = failed.stderr.splitlines()
+    assert shown == "probed: the database file is missing"
+    assert why.startswith("smg-admin: its process ")

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smg_node.config.schema.live_settings import LiveError, LiveTable, live_knobs, plain
+from smg_node.config.schema.declared_live_knobs import live_knobs
+from smg_node.config.schema.live_settings import LiveError, LiveTable, plain
 from smg_node.config.settings import Settings
 from support.state.fake_shared_state import SharedWorld
 from support.tools.example_counts import example_count

@@ -12,12 +12,12 @@ A transcript of a format (tests/transcripts/parsers/NAME.txt) has blocks of one 
 
 `thoughts`, `tools` or `joint` name formats (a thought's with options: `think+implicit+trim`); `tail` is the end of the prompt, `controls` the tokens that end
 its turns, separated by blanks; both may have the escapes of JSON. The tools are `TOOLS`, or none with
-`choice=none`; with `continued=yes` the tail is the message that goes on. The text has no newline at its end unless the block says `newline`.
+`choice=none`, with `builtins=yes` also `BUILTINS`; with `continued=yes` the tail is the message that goes on. The text has no newline at its end unless the block says `newline`.
 """
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from smg_node.core.generation.pieces import Arguments, Call, Piece, Reasoning, Text
 from smg_node.core.generation.request import Tool
+from smg_node.mcp.builtin.builtin_tool import builtin_tool
 from smg_node.parsers.reading.answer_grammar import PLAIN, AnswerFormat
 from smg_node.parsers.reading.format import FormatRequest, JointFormat, start_of, varied
 from smg_node.parsers.reading.scanner import Scanner
@@ -66,6 +67,14 @@ TOOLS: Final = {
     )
 }
 """The functions that transcripts call; any other name is one that nobody declared."""
+BUILTINS: Final = {
+    tool.name: tool
+    for tool in (
+        builtin_tool("web_search", {}),
+        builtin_tool("code_interpreter", {}, name="run_code"),
+    )
+}
+"""Built-in tools, which are offered besides with `builtins=yes`; one has a name of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +90,23 @@ class Case:
     continued: bool
     text: str
     label: str
+    builtins: bool = False
 
     def scanner(self) -> Scanner:
         """Return a scanner at the answer's beginning."""
         form, openers, closers, fixed = _form(self.joint, self.thoughts, self.tools, self.controls)
         return Scanner(
             form,
-            asked=FormatRequest(TOOLS if self.calls else {}),
+            asked=FormatRequest(self._tools()),
             start=start_of(self.tail, openers, closers, fixed=fixed, continued=self.continued),
             new_id=lambda _name, ordinal: f"call_{ordinal}",
             calls=self.calls,
         )
+
+    def _tools(self) -> Mapping[str, Tool]:
+        if not self.calls:
+            return {}
+        return {**TOOLS, **BUILTINS} if self.builtins else TOOLS
 
 
 @cache
@@ -122,6 +137,7 @@ def case_of(arguments: dict[str, str], given: str, label: str = "") -> Case:
         continued=left.pop("continued", "no") == "yes",
         text=given if "newline" in left else given.removesuffix("\n"),
         label=label,
+        builtins=left.pop("builtins", "no") == "yes",
     )
     left.pop("newline", None)
     assert not left, f"{label}: nobody knows {sorted(left)}"

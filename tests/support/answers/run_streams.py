@@ -23,6 +23,7 @@ from smg_node.core.generation.events import (
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import ListedTool, RunError, RunResult, Source
 from support.answers.grammatical_streams import texts
+from support.answers.served_streams import with_passes
 
 OWNERS = (
     ToolOwner("docs", "find"),
@@ -84,7 +85,7 @@ def run_streams(draw: st.DrawFn, *, client_calls: bool = True) -> list[Event]:
     return [
         Begin("0123456789abcdef" * 2, "m", 5, 30),
         *draw(st.lists(listings, max_size=2, unique_by=lambda listed: listed.server)),
-        *told,
+        *with_passes(draw, told),
         Finish(0, draw(st.sampled_from(reasons))),
         Usage(30, 9, 20, 2),
         End(),

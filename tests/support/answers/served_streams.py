@@ -1,8 +1,10 @@
 """Event streams in which tools of a node's own side run: in short, and of any shape that the grammar allows."""
 
+from collections.abc import Sequence
 from typing import get_args
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import (
@@ -53,14 +55,14 @@ ERRORS = (
 )
 
 
-def owned(owner: ToolOwner = TIMES, *deltas: str, block: int = 0) -> list[Event]:
-    """Return the block of a call of ours; with no deltas, its usual arguments."""
+def owned(owner: ToolOwner = TIMES, *deltas: str, block: int = 0, number: int = 1) -> list[Event]:
+    """Return the block of a call of ours, said in the pass of this number; with no deltas, its usual arguments."""
     deltas = deltas or (ARGUMENTS[owner.shape],)
     name, call_id = f"{owner.server}__{owner.tool}", f"call_{block}"
     return [
-        BlockStart(0, block, "call", name, call_id, owner=owner),
+        BlockStart(0, block, "call", name, call_id, owner=owner, round=number),
         *(Delta(0, block, delta, 1) for delta in deltas),
-        BlockEnd(0, block, "call", "".join(deltas), name, call_id, owner=owner),
+        BlockEnd(0, block, "call", "".join(deltas), name, call_id, owner=owner, round=number),
     ]
 
 
@@ -90,6 +92,26 @@ _listed = st.tuples(
     st.sampled_from(["", "", "it does not answer"]),
 )
 listings = _listed.map(lambda said: Listed(*said))
+
+
+def with_passes(draw: st.DrawFn, told: Sequence[Event]) -> list[Event]:
+    """Return these events, their blocks said in one pass or another."""
+    rounds: dict[int, int] = {}
+    number = 1
+    for event in told:
+        if isinstance(event, BlockStart):
+            number += draw(st.integers(0, 1)) if rounds else 0
+            rounds[event.block] = number
+    said: list[Event] = []
+    for place, event in enumerate(told):
+        if isinstance(event, BlockStart | BlockEnd):
+            event = replace(event, round=rounds[event.block])
+        elif isinstance(event, RunEnd):
+            later = [rounds[one.block] for one in told[place:] if isinstance(one, BlockStart)]
+            if rounds[event.block] not in later:
+                event = replace(event, spoken=draw(st.booleans()))
+        said.append(event)
+    return said
 
 
 @st.composite
@@ -127,6 +149,7 @@ def served_streams(draw: st.DrawFn, *, failing: bool = False) -> list[Event]:
             waiting.append(block)
         some_runs()
     told += [RunEnd(0, block, draw(results)) for block in running]
+    told = with_passes(draw, told)
     if failing:
         return [*told, Fail(SmgError(ErrorKind.UPSTREAM_FAILED, "it broke"))]
     return [*told, Finish(0, draw(st.sampled_from(REASONS))), Usage(3, 2, 1), End()]

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from smg_node.access.identity import KeyAuthenticator
-from smg_node.cluster.approvals.lazy_approvals import LazyApprovals
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.reports.journey_search import Explanations
@@ -58,8 +57,8 @@ from support.http.access_lines import LineList
 from support.http.cluster_numbers import numbers_of
 from support.http.fake_cluster import FakeCluster
 from support.http.fake_tokens import FakeTokens
+from support.http.http_tools import connecting, give_tools
 from support.http.request_usage import SpentDesk, UsageBook
-from support.mcp.tool_desks import service_of
 from support.providers.provider_desks import providers_of
 from support.state.fake_shared_state import FakeSessions, SharedWorld
 
@@ -358,25 +357,18 @@ async def node(
     )
     parts.numbers = numbers_of("node-a", meters, cluster, world.meshes["node-a"], health)
     parts.providers = lambda: providers_of("node-a", world)
-    _tools(parts, cluster, world)
+    servers = give_tools(parts, cluster, world)
     farewell = Shutdown()
     parts.draining = draining_of(cluster, world, farewell)
     server = farewell.server = Server(parts, elsewhere)
-    await server.start()
-    try:
-        yield Node(
-            server, parts, generations, workers, health, meters, lines, cluster, world, journal
-        )
-    finally:
-        await server.stop()
-
-
-def _tools(parts: HttpParts, cluster: FakeCluster, world: SharedWorld) -> None:
-    """Let node-a have servers of tools, and people who allow runs."""
-    approvals = LazyApprovals("node-a", parts.ids, parts.clock, parts.meters)
-    approvals.connect(cluster.members, world.meshes["node-a"], bool)
-    parts.tool_approvals = approvals.service
-    parts.tool_servers = lambda: service_of("node-a", world)
+    async with connecting(servers):
+        await server.start()
+        try:
+            yield Node(
+                server, parts, generations, workers, health, meters, lines, cluster, world, journal
+            )
+        finally:
+            await server.stop()
 
 
 def draining_of(cluster: FakeCluster, world: SharedWorld, farewell: Shutdown) -> Draining:

@@ -39,6 +39,13 @@ def package(name: str) -> Path:
     return found(packages / name / "dist" / "index.js")
 
 
+def inspector() -> Command:
+    """Return the command of the official inspector without its page."""
+    packages = FOLDER / "node" / "node_modules" / "@modelcontextprotocol"
+    launcher = packages / "inspector" / "clients" / "launcher" / "build" / "index.js"
+    return [node(), found(launcher), "--cli"]
+
+
 def found(path: Path) -> Path:
     """Return the path of something that is there; NotInstalledError otherwise."""
     if not path.exists():

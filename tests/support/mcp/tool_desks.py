@@ -91,7 +91,7 @@ def service_of(
 ) -> ClusterServers:
     """Return the service of definitions on a node."""
     shared = world.nodes[name]
-    lazy = servers or lazy_servers(name, world)
+    lazy = lazy_servers(name, world) if servers is None else servers
     return ClusterServers(lazy, shared.providers, shared.seal, SystemClock())
 
 

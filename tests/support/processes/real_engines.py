@@ -21,6 +21,8 @@ ROOT: Final = Path(__file__).parents[3]
 CONTEXT: Final = 2048
 STREAMS_MAX: Final = 32
 _READY_S: Final = 400.0
+NO_SCRIPT: Final = Script("", (), endless=False)
+"""Of a model that was not made to say one text."""
 _PORTS: Final = range(21_000, 22_700)
 """Below those that the system gives to anybody; SGLang takes the next one as well, and one 10,000 higher."""
 
@@ -38,8 +40,10 @@ class Kind:
         """Its own interpreter."""
         return ROOT / ".cache" / "engines" / self.name / "bin" / "python"
 
-    def command(self, model: Path, port: int, events_port: int) -> Sequence[str]:
-        """Return its command line."""
+    def command(
+        self, model: Path, port: int, events_port: int, flags: Sequence[str] = ()
+    ) -> Sequence[str]:
+        """Return its command line; `flags` come last, where they count."""
         if self.name == "vllm":
             said = f"--model {model} --host 127.0.0.1 --port {port} --dtype float32 --enforce-eager"
             more = f"--max-model-len {CONTEXT} --max-num-seqs {STREAMS_MAX} --block-size 32"
@@ -56,7 +60,7 @@ class Kind:
                 f" --skip-server-warmup --disable-overlap-schedule --kv-events-config {events}"
             )
             module = "sglang.launch_server"
-        return [str(self.python), "-u", "-m", module, *said.split(), *more.split()]
+        return [str(self.python), "-u", "-m", module, *said.split(), *more.split(), *flags]
 
 
 _ALONE: Final = {
@@ -99,6 +103,8 @@ class RealEngine:
     port: int
     events_port: int
     process: Process | None = None
+    flags: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     @property
@@ -111,9 +117,9 @@ class RealEngine:
         self._stack.close()
         self.process = process = self._stack.enter_context(
             running(
-                self.kind.command(self.folder / "model", self.port, self.events_port),
+                self.kind.command(self.folder / "model", self.port, self.events_port, self.flags),
                 folder=self.folder / "run",
-                environment=self.kind.environment,
+                environment={**self.kind.environment, **self.environment},
                 grace_s=10.0,
             )
         )
@@ -127,13 +133,29 @@ class RealEngine:
 @contextmanager
 def running_engine(kind: Kind, folder: Path, script: str) -> Iterator[RealEngine]:
     """Run an engine that says `script`; everything it writes stays below `folder`."""
+    script_made = make_model(folder / "model", script)
+    with running_model(kind, folder, script=script_made) as engine:
+        yield engine
+
+
+@contextmanager
+def running_model(
+    kind: Kind,
+    folder: Path,
+    *,
+    script: Script = NO_SCRIPT,
+    flags: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[RealEngine]:
+    """Run an engine with the model in `folder`/model; `flags` are added to its command line."""
     if not kind.python.exists():
         raise RuntimeError(
             f"there is no {kind.name} at {kind.python.parents[1]}: run `make engines`"
         )
-    made = make_model(folder / "model", script)
     port, events_port = _free_port(), _free_port()
-    engine = RealEngine(kind, folder, made, port, events_port)
+    engine = RealEngine(
+        kind, folder, script, port, events_port, flags=flags, environment=environment or {}
+    )
     try:
         engine.start()
         yield engine

@@ -35,6 +35,8 @@ class EngineChoice:
     model: str = MODEL
     slots: int = 4096
     blocks: int = 65536
+    vision: str = ""
+    """The family of a model that sees pictures."""
 
 
 def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int) -> list[str]:
@@ -56,6 +58,8 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int)
         *("--slots", str(choice.slots), "--blocks", str(choice.blocks), "--context", "131072"),
         *("--no-cache", "--events", "none"),
     ]
+    if choice.vision:
+        command += ["--vision", choice.vision]
     if choice.tokenizer is not None:
         command += ["--tokenizer", str(choice.tokenizer)]
     return command

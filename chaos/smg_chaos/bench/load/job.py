@@ -13,11 +13,12 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     one.
 
     `sizes` are bytes of text: of each long prompt for "cycled" (they are cycled) and "tail" (the
-    first is what all prompts begin with), of a document for "document". `said` is the text of an
+    first is what all prompts begin with), of a document for "document"; for "picture" they are width and height of
+    pictures that are all new, for "known picture" those of one that is sent again and again. `said` is the text of an
     answer, for the history of "turns".
     """
 
-    kind: Literal["short", "cycled", "tail", "document", "turns"]
+    kind: Literal["short", "cycled", "tail", "document", "turns", "picture", "known picture"]
     first: int = 0
     sizes: tuple[int, ...] = ()
     said: str = ""

@@ -21,6 +21,8 @@ _DOCUMENT_BYTES: Final = 32 * 1024
 _BYTES_PER_TOKEN: Final = 2.6
 _PROMPT_CLIENTS: Final = 8
 """Fewer than of short chats, or their texts would be most of the memory that is measured."""
+_PICTURE_CLIENTS: Final = 2
+"""Pictures are worked on in parallel anyway, and each is a megabyte of request."""
 _MIXED_STREAMS: Final = 96
 _MIXED_READERS: Final = 4
 _MIXED_PROBES_PER_S: Final = 60.0
@@ -75,6 +77,8 @@ class Workload:
     added: bool = False
     """Whether the time to the first token is counted without what the engine alone takes."""
     behind: Behind = "engine"
+    sees: bool = False
+    """Whether the engine has to serve a model that sees pictures."""
 
 
 def _flow(
@@ -212,6 +216,20 @@ def _mixed(load: Load, script: Spoken | None) -> Sequence[Flow]:
     return [_held(load, script, _MIXED_STREAMS, "streams"), readers, probes]
 
 
+def _picture(name: str, width: int, height: int, *, known: bool = False) -> Workload:
+    """Return the workload of chats about pictures of that size."""
+
+    def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
+        kind: Literal["picture", "known picture"] = "known picture" if known else "picture"
+        prompt = Prompt(kind=kind, first=_first(load), sizes=(width, height))
+        clients = _PICTURE_CLIENTS
+        return [_flow(load, script, prompt, tokens=1, stream=False, connections=clients)]
+
+    what = "the same picture again and again" if known else "a picture that was never seen"
+    says = f"{what}, JPEG of {width} x {height}"
+    return Workload(f"picture-{name}", says, "request", flows, sees=True)
+
+
 def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
     """Return the workloads of one API in front of a vendor that speaks Messages; `way` is what that makes of it."""
     name, says = f"vendor-{way}", f"{way} to a vendor ({api.capitalize()} to Messages)"
@@ -254,6 +272,12 @@ def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
 
 
 _VENDOR: Final = (*_vendor("messages", "native"), *_vendor("chat", "translated"))
+_PICTURES: Final = (
+    _picture("small", 640, 480),
+    _picture("screen", 1920, 1080),
+    _picture("phone", 4032, 3024),
+    _picture("known", 1920, 1080, known=True),
+)
 _ALL: Final = (
     Workload("short", "short chat, not streamed", "request", _short(_SHORT_TOKENS, stream=False)),
     Workload("stream1", "short chat, streamed, 1 token", "request", _short(1, stream=True)),
@@ -313,9 +337,10 @@ _ALL: Final = (
         first="probes",
         longer=_MIXED_LONGER,
     ),
+    *_PICTURES,
     *_VENDOR,
 )
-NAMES: Final = (*(one.name for one in _ALL), "paced", "vendor")
+NAMES: Final = (*(one.name for one in _ALL), "paced", "pictures", "vendor")
 WORKLOADS: Final[Mapping[str, Workload]] = {one.name: one for one in _ALL}
 
 
@@ -323,12 +348,15 @@ def chosen(names: Sequence[str], streams: Sequence[int]) -> list[Workload]:
     """Return the workloads of these names, and those they are compared with; ValueError names what
     exists.
 
-    "paced" means one workload for each number of streams, "vendor" all those in front of a vendor.
+    "paced" means one workload for each number of streams, "pictures" all those with pictures, "vendor" all those in
+    front of a vendor.
     """
     found: dict[str, Workload] = {}
     for name in names:
         if name == "paced":
             found |= {one.name: one for one in map(paced, streams)}
+        elif name == "pictures":
+            found |= {one.name: one for one in _PICTURES}
         elif name == "vendor":
             found |= {one.name: one for one in _VENDOR}
         elif name not in WORKLOADS:

@@ -35,6 +35,9 @@ def draw_server(view: Mapping[str, Any]) -> str:
     """Return one server as facts."""
     facts: list[tuple[str, object]] = [("name", view["name"])]
     for key, value in view["spec"].items():
+        if key == "pinned":
+            facts.append((key, f"{len(value)} tools"))
+            continue
         plain = value if isinstance(value, dict) else format_value(value)
         facts.append((key, ", ".join(map(str, value)) if _is_words(value) else plain))
     facts += [(f"secret {name}", where) for name, where in view["secrets"].items()]
@@ -47,15 +50,23 @@ def draw_server(view: Mapping[str, Any]) -> str:
 
 
 def draw_tools(listings: Sequence[Mapping[str, Any]]) -> str:
-    """Return what servers offer as one table, and below it what is left out."""
+    """Return what servers offer as one table, and below it what is left out, and what is not as it was pinned."""
     rows = [_tool_row(one["server"], tool) for one in listings for tool in one["tools"]]
     left_out = [
         plain_lines(f"left out: {one['server']}/{tool['name']}: {tool['why']}")
         for one in listings
         for tool in one["left_out"]
     ]
+    changed = [
+        plain_lines(
+            f"{one['server']}/{tool['name']} is not as it was pinned: a run must be allowed"
+        )
+        for one in listings
+        for tool in one["tools"]
+        if tool.get("changed")
+    ]
     table = draw_table(_TOOL_COLUMNS, rows, empty="There are no tools.")
-    return "\n\n".join(filter(None, (table, "\n".join(left_out))))
+    return "\n\n".join(filter(None, (table, "\n".join(left_out), "\n".join(changed))))
 
 
 def outcome_text(outcome: Mapping[str, Any]) -> str:
@@ -84,7 +95,8 @@ def _tool_row(server: str, tool: Mapping[str, Any]) -> Sequence[object]:
     if len(described) > _DESCRIPTION_MAX:
         described = described[: _DESCRIPTION_MAX - 1] + "…"
     arguments = " ".join(_arguments(tool["input_schema"]))
-    hints = " ".join(word for hint, word in _HINTS if tool["annotations"].get(hint) is True)
+    words = [word for hint, word in _HINTS if tool["annotations"].get(hint) is True]
+    hints = " ".join([*(["CHANGED"] if tool.get("changed") else []), *words])
     return server, plain_lines(tool["name"]), arguments, hints, described
 
 

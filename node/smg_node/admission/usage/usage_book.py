@@ -53,6 +53,7 @@ _alike: Final = attrgetter("tenant", "key_id", "model", "kind")
 _prompt_of: Final = attrgetter("prompt_tokens")
 _cached_of: Final = attrgetter("cached_tokens")
 _answer_of: Final = attrgetter("completion_tokens")
+_passes_of: Final = attrgetter("pass_tokens")
 
 
 class _Hour:
@@ -157,10 +158,13 @@ class UsageBook:
                 self._charge(counts, model, over)
             elif kind == "refused":
                 counts.refused += len(over)
+                self._charge(counts, model, [one for one in over if one.pass_tokens])
             else:
                 served = [one for one in over if one.status != _UNSERVED]
                 counts.requests += len(served)
-                self._charge(counts, model, [one for one in served if _worked_on(one)])
+                self._charge(
+                    counts, model, [one for one in served if one.pass_tokens or one.is_paid]
+                )
 
     def _bill(self, outcome: Outcome) -> None:
         """Count a request that vendors have worked on: as one of the last of them, its calls with each."""
@@ -172,10 +176,15 @@ class UsageBook:
             last.requests += 1
         for bill in outcome.bills:
             self._row((*owner, bill.provider, "")).charge(bill)
+        if outcome.pass_tokens:
+            # Some of its passes were those of engines.
+            self._charge(self._row((*owner, "", "")), outcome.model, [outcome])
 
     def _charge(self, counts: Counts, model: str, over: Sequence[Outcome]) -> None:
         prompts, answers = list(map(_prompt_of, over)), list(map(_answer_of, over))
         cached = list(map(min, map(_cached_of, over), prompts))
+        if any(map(_passes_of, over)):
+            prompts, cached, answers = _pass_by_pass(over)
         counts.prompt += sum(prompts)
         counts.answer += sum(answers)
         counts.cached += sum(cached)
@@ -305,11 +314,16 @@ def _fold(pairs: dict[tuple[str, str], Counts], hour: _Hour, *, of_providers: bo
         pairs.setdefault(pair, Counts()).add(counts)
 
 
-def _worked_on(outcome: Outcome) -> bool:
-    """Whether a request that did not end well has cost its client anything."""
-    if outcome.completion_tokens:
-        return True
-    return outcome.kind == "client_gone" and outcome.attempts > 0
+def _pass_by_pass(over: Iterable[Outcome]) -> tuple[list[int], list[int], list[int]]:
+    """Return tokens of prompts, of their cached parts, and of answers: of each pass for what has several."""
+    prompts, cached, answers = list[int](), list[int](), list[int]()
+    for one in over:
+        whole = (one.prompt_tokens, one.cached_tokens, one.completion_tokens)
+        for prompt, known, answer in one.pass_tokens or (whole,):
+            prompts.append(prompt)
+            cached.append(min(known, prompt))
+            answers.append(answer)
+    return prompts, cached, answers
 
 
 def _nothing() -> None:

@@ -35,13 +35,18 @@ _NAME_CHARACTERS_MAX: Final = 256
 REASON_CHARACTERS_MAX: Final = 500
 
 IN_TIME: Final = "nobody allowed it in time"
-TOO_MANY: Final = f"{IN_TIME}: too many runs wait for approval already"
+SHARE: Final = 4
+"""A tenant may have one in so many of the runs that wait: none fills the list that operators read."""
+TOO_MANY: Final = "too many runs wait for approval already"
 DRAINED: Final = f"{IN_TIME}: the node stops taking work"
 DENIED: Final = "an operator did not allow it"
 
 
 class WaitingRuns:
-    """Runs that wait in this process, `waiting_max` at most; `draining` says whether the node waits for nobody any more."""
+    """Runs that wait in this process: `waiting_max` at most, a quarter of them of one tenant.
+
+    `draining` says whether the node waits for nobody any more.
+    """
 
     def __init__(
         self,
@@ -73,8 +78,9 @@ class WaitingRuns:
         until_s: float,
     ) -> OperatorAnswer:
         """See `Approvals`."""
-        if len(self._open) >= self._waiting_max:
-            return self._ended("refused", OperatorAnswer(approve=False, why=TOO_MANY))
+        why = self._crowded(context.tenant)
+        if why:
+            return self._ended("refused", OperatorAnswer(approve=False, why=why, crowded=True))
         run = self._run(owner, arguments, context, model, until_s)
         answered: asyncio.Future[OperatorAnswer] = asyncio.get_running_loop().create_future()
         self._open[run.id] = (run, answered)
@@ -85,6 +91,18 @@ class WaitingRuns:
             raise
         finally:
             self._open.pop(run.id, None)
+
+    def _crowded(self, tenant: str) -> str:
+        """Return why no further run may wait, "" if one may. Where there are no tenants, nobody has a share."""
+        if len(self._open) >= self._waiting_max:
+            return TOO_MANY
+        if not tenant:
+            return ""
+        most = max(1, self._waiting_max // SHARE)
+        theirs = sum(run.tenant == tenant for run, _ in self._open.values())
+        if theirs < most:
+            return ""
+        return f"{TOO_MANY}, {theirs} of this tenant, and no tenant may have more than {most}"
 
     def reply(self, question: bytes) -> bytes:
         """Return what is answered here to a question, and take its word on a run that waits here."""

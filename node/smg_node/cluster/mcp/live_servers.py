@@ -14,6 +14,7 @@ from smg_node.cluster.mcp.definitions import DefinedServer, Definitions, effecti
 from smg_node.cluster.mcp.tool_servers import ClusterToolServers, OpenPool
 from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.core.errors import SmgError
+from smg_node.mcp.failures import Failure, refused
 from smg_node.mcp.pool import ServerPool
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 LATER_S: Final = 5.0
 """Secrets that could not be opened are tried again this often: the keyring may have changed."""
+
+OPEN_S: Final = 5.0
+"""A pool opens at once, but not before its node has started, and never again once it stops."""
 
 _log = logging.getLogger("smg_node.cluster")
 
@@ -128,10 +132,14 @@ class LiveServers:
         assert self._servers is not None, "a pool is opened by servers"
         pool.let_go(self._servers.gone())
 
-    async def _open_pool(self) -> ServerPool:
-        while self._pool is None:
-            self._wanted.set()
-            await self._opened.wait()
+    async def _open_pool(self) -> ServerPool | Failure:
+        try:
+            async with asyncio.timeout(OPEN_S):
+                while self._pool is None:
+                    self._wanted.set()
+                    await self._opened.wait()
+        except TimeoutError:
+            return refused("this node makes no connections to servers of tools now")
         return self._pool
 
     def _sessions(self) -> int:

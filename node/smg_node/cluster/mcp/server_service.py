@@ -34,15 +34,16 @@ from smg_node.http.ports.tool_servers import (
     ToolServerChange,
     ToolServerView,
 )
+from smg_node.mcp.catalog.pins import is_changed, pin_of
 from smg_node.mcp.failures import (
     Failure,
     FailureKind,
-    prompt_text,
     responses_error,
     responses_tool_error,
 )
 from smg_node.mcp.server_spec import ServerSpec
 from smg_node.mcp.spec_parser import CODE, parse_server, plain_server
+from smg_node.mcp.tools.tool import Tool
 
 SET: Final = "(set)"
 HIDDEN: Final = "***"
@@ -137,10 +138,7 @@ class ClusterServers:
         listed = await servers.list_tools(server, fresh=True)
         if isinstance(listed, Failure):
             raise _failed(name, listed)
-        tools = [
-            ServerToolView(one.name, one.description, one.input_schema, one.annotations)
-            for one in listed.tools.values()
-        ]
+        tools = [_tool_view(server.spec, one) for one in listed.tools.values()]
         return ToolListing(tools, [LeftOutTool(one.name, one.why) for one in listed.left_out])
 
     async def call(
@@ -277,7 +275,12 @@ def _view(one: DefinedServer) -> ToolServerView:
     )
 
 
+def _tool_view(spec: ServerSpec, tool: Tool) -> ServerToolView:
+    told = (tool.name, tool.description, tool.input_schema, tool.annotations)
+    return ServerToolView(*told, pin=pin_of(*told), changed=is_changed(spec, *told))
+
+
 def _failed(name: str, failure: Failure) -> SmgError:
     late = failure.kind is FailureKind.TIMEOUT
     kind = ErrorKind.UPSTREAM_TIMEOUT if late else ErrorKind.UPSTREAM_FAILED
-    return SmgError(kind, f"{name} does not list its tools: {prompt_text(failure)}", code=FAILED)
+    return SmgError(kind, f"{name} does not list its tools: {failure.message}", code=FAILED)

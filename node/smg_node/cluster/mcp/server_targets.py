@@ -45,6 +45,11 @@ class Caller:
         return None if self.asked is None else self.asked.where
 
     @property
+    def has_thread(self) -> bool:
+        """Whether other requests may come of the same conversation."""
+        return self.asked is not None and bool(self.asked.thread)
+
+    @property
     def thread(self) -> str:
         """What keeps a session of its own."""
         given = "" if self.asked is None else self.asked.thread
@@ -85,6 +90,7 @@ class ServerTargets:
             caller.context.tenant,
             scope=caller.thread if spec.session == "thread" else "",
             lasting=spec.session != "call",
+            alone=spec.session == "thread" and not caller.has_thread,
         )
         return ResolvedServer(label or spec.name, spec, target)
 

@@ -6,6 +6,7 @@ it any more, calls that are under way end, and none begins. Connections to what 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.cluster.mcp.client_tokens import ClientTokens
@@ -34,8 +35,8 @@ _AUTH: Final = 401
 class OpenPool(Protocol):
     """Port to the pool of connections, which is opened at its first use."""
 
-    async def __call__(self) -> ServerPool:
-        """Return the pool."""
+    async def __call__(self) -> ServerPool | Failure:
+        """Return the pool, or that there is none now."""
         ...
 
 
@@ -182,6 +183,8 @@ class ClusterToolServers:
         if isinstance(target, Failure):
             return target
         pool = await self._pool()
+        if isinstance(pool, Failure):
+            return pool
         listed = await pool.list_tools(target, fresh=fresh)
         if self._is_out(server, target, listed):
             again = await self._entering(server)
@@ -197,6 +200,8 @@ class ClusterToolServers:
         if isinstance(target, Failure):
             return target
         pool = await self._pool()
+        if isinstance(pool, Failure):
+            return pool
         # Of a rule, 0 is no limit; of a request, that its time is over.
         rule_s = server.spec.rule(tool).timeout_s or None
         total_s = min((one for one in (options.total_s, rule_s) if one is not None), default=None)
@@ -247,15 +252,7 @@ class ClusterToolServers:
         if isinstance(token, Failure):
             return token
         credential = self._targets.renewed(found, server.target.credential, token)
-        target = server.target
-        return Target(
-            target.definition,
-            credential,
-            target.tenant,
-            target.scope,
-            target.lasting,
-            target.guarded,
-        )
+        return replace(server.target, credential=credential)
 
     def _is_out(
         self, server: ResolvedServer, target: Target, outcome: ToolList | CallResult | Failure

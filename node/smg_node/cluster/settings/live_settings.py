@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
@@ -145,7 +146,7 @@ class LiveSettings:
                 found = getattr(found, name)
             return found
         configured = self.own.models.get(model)
-        return knob.default if configured is None else getattr(configured, _field(knob))
+        return knob.default if configured is None else _value(configured, _field(knob))
 
     def source(self, key: str) -> str:
         """Return the source of the effective value: cluster, node or default."""
@@ -170,7 +171,7 @@ class LiveSettings:
 
     def of_models(self, field: str) -> Mapping[str, Any]:
         """Return this setting of every model that has one, by name: the configured and the cluster's."""
-        own = {model: getattr(section, field) for model, section in self.own.models.items()}
+        own = {model: _value(section, field) for model, section in self.own.models.items()}
         head, tail = f"{_MODELS}/", f"/{field}"
         followed = {
             key.removeprefix(head).removesuffix(tail): value
@@ -291,6 +292,11 @@ def _section(key: str) -> str:
 
 def _field(knob: LiveKnob) -> str:
     return knob.key.rpartition("/")[2]
+
+
+def _value(section: Any, field: str) -> Any:
+    """Return a model's own setting; `mcp.expose` lies one section deeper."""
+    return attrgetter(field)(section)
 
 
 def _hash(value: object) -> str:

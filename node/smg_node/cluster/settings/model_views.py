@@ -2,6 +2,8 @@
 models.
 """
 
+from collections.abc import Mapping
+
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.fleet.models.model_registry import Models
 from smg_node.fleet.models.served_model import ServedModel
@@ -15,6 +17,13 @@ def retune_models(models: Models, live: LiveSettings) -> None:
         reasoning_parsers=live.of_models("reasoning_parser"),
         tool_parsers=live.of_models("tool_parser"),
     )
+
+
+def exposed_models(live: LiveSettings) -> Mapping[str, str]:
+    """Return the models that are tools of the node's own MCP server, by name, and what an operator says of each."""
+    exposed = [name for name, is_on in live.of_models("mcp.expose").items() if is_on]
+    described = live.of_models("mcp.description") if exposed else {}
+    return {name: described.get(name, "") for name in sorted(exposed)}
 
 
 def parsers_view(model: ServedModel) -> ParsersView | None:

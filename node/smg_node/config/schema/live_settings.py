@@ -4,25 +4,21 @@
 things has the key of its path (`routing.policy`), one of a model is `models/NAME/policy`: names of models have dots
 and slashes themselves.
 
-The process that serves has no declarations (`frozen_settings.py`): it gets this table with its
-settings.
+The process that serves has no declarations (`frozen_settings.py`): it gets this table with its settings.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
-from smg_node.config.schema.live_keys import LIVE
 from smg_node.config.schema.model_name import check_model_name
 from smg_node.config.schema.problems import kind_text, shown
 from smg_node.config.schema.suggestions import did_you_mean
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
 KEY_BYTES_MAX: Final = 256
 """What replicated state takes as a key."""
-_MODELS: Final = "models/"
+MODELS: Final = "models/"
+"""What keys of models begin with."""
 _NAME: Final = "NAME"
 _ALIASES: Final = "models/NAME/aliases"
 _WORD_CHARACTERS_MAX: Final = 256
@@ -72,7 +68,7 @@ class LiveKnob:
             case "words", list() | tuple():
                 return self._words(value)
             case _:
-                raise LiveError(f"it must be {_NEEDS[self.kind]}, got {kind_text(value)}")
+                raise LiveError(f"it must be {NEEDS[self.kind]}, got {kind_text(value)}")
 
     def about(self) -> Mapping[str, Any]:
         """Return what an operator may set, and what it does."""
@@ -143,12 +139,12 @@ class LiveTable:
 
     def find(self, key: str) -> tuple[LiveKnob, str]:
         """Return the knob of a key, and the model it is about ("" for none); LiveError for an unknown key."""
-        if not key.startswith(_MODELS):
+        if not key.startswith(MODELS):
             if key in self.knobs and _NAME not in key.split("/"):
                 return self.knobs[key], ""
             raise self._unknown(key)
-        name, slash, field = key.removeprefix(_MODELS).rpartition("/")
-        knob = self.knobs.get(f"{_MODELS}{_NAME}/{field}")
+        name, slash, field = key.removeprefix(MODELS).rpartition("/")
+        knob = self.knobs.get(f"{MODELS}{_NAME}/{field}")
         if knob is None or not slash:
             raise self._unknown(key)
         try:
@@ -156,9 +152,8 @@ class LiveTable:
         except ValueError as error:
             raise LiveError(str(error), unknown=True) from None
         if len(key.encode("utf-8", "surrogatepass")) > KEY_BYTES_MAX or _has_surrogate(key):
-            raise LiveError(
-                f"{shown(key)} is no key: more than {KEY_BYTES_MAX} bytes", unknown=True
-            )
+            why = f"{shown(key)} is no key: more than {KEY_BYTES_MAX} bytes"
+            raise LiveError(why, unknown=True)
         return knob, name
 
     def read(self, key: str, value: Any) -> Any:
@@ -173,12 +168,12 @@ class LiveTable:
 
     def single(self) -> Iterator[str]:
         """Yield every key that is not about a model, in the order of declaration."""
-        return (key for key in self.knobs if not key.startswith(_MODELS))
+        return (key for key in self.knobs if not key.startswith(MODELS))
 
     def _unknown(self, key: str) -> LiveError:
         head, _, leaf = key.rpartition("/")
-        if key.startswith(_MODELS) and head:
-            fields = [known.rpartition("/")[2] for known in self.knobs if known.startswith(_MODELS)]
+        if key.startswith(MODELS) and head:
+            fields = [known.rpartition("/")[2] for known in self.knobs if known.startswith(MODELS)]
             hint = did_you_mean(leaf, fields)
             listed = ", ".join(f"models/NAME/{field}" for field in fields)
             return LiveError(
@@ -195,46 +190,12 @@ class LiveTable:
         )
 
 
-def live_knobs(root: "type[BaseModel]") -> tuple[LiveKnob, ...]:
-    """Return the knobs of `LIVE` as `root`, the tree of settings, declares them."""
-    # Imported here: only the process that reads the configuration has the declarations.
-    from smg_node.config.schema.knob import Knob, Schema
-
-    schema = Schema(root)
-    found = []
-    for key in LIVE:
-        path = tuple(key.split("/" if key.startswith(_MODELS) else "."))
-        knob = schema.at(path)
-        assert isinstance(knob, Knob), key
-        kind: Any = knob.kind
-        assert kind in _NEEDS, key
-        field = _field(root, path)
-        most = next(
-            (mark.max_length for mark in field.metadata if hasattr(mark, "max_length")), None
-        )
-        found.append(
-            LiveKnob(
-                key=key,
-                kind=kind,
-                default=field.default,
-                low=knob.low,
-                high=knob.high,
-                choices=knob.choices,
-                most=most,
-                says=knob.says,
-                why=knob.why,
-                bounds=knob.bounds,
-            )
-        )
-    return tuple(found)
-
-
 def plain(value: Any) -> Any:
     """Return a setting's value in types that JSON has."""
     return list(value) if isinstance(value, tuple) else value
 
 
-_NEEDS: Final[Mapping[str, str]] = {
+NEEDS: Final[Mapping[str, str]] = {
     "switch": "true or false",
     "integer": "a whole number",
     "number": "a number",
@@ -248,17 +209,6 @@ def _limited(knob: LiveKnob, choices: Sequence[str]) -> LiveKnob:
     """Return the knob of a text, with the only texts it may be."""
     assert knob.kind == "text"
     return replace(knob, kind="choice", choices=tuple(choices), bounds=" | ".join(choices))
-
-
-def _field(root: "type[BaseModel]", path: Sequence[str]) -> Any:
-    model: Any = root
-    for part in path[:-1]:
-        if part == _NAME:
-            continue
-        annotation = model.model_fields[part].annotation
-        arguments = getattr(annotation, "__args__", ())
-        model = arguments[1] if arguments else annotation
-    return model.model_fields[path[-1]]
 
 
 def _check_names(names: Sequence[str]) -> None:

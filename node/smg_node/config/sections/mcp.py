@@ -92,7 +92,7 @@ class Mcp(Section):
     )
     session_idle_s: float = number(
         300,
-        "How long a connection that nobody uses is kept; a program's process ends with it.",
+        "How long a connection is kept that nobody uses, and a session that no node uses; a program's process ends with it.",
         low=1,
         high=86_400,
         why="servers forget sessions, too",
@@ -111,6 +111,26 @@ class Mcp(Section):
         high=256,
         why="a model may ask for any number at once",
     )
+    search: Literal["bm25", "embeddings", "hybrid"] = choice(
+        "bm25",
+        "How tools that a prompt leaves out are found: by their words, by their meaning as search_model has it, or by both.",
+    )
+    search_model: str = text(
+        "",
+        "Embedding model of this cluster's own that tools and questions are compared by; while it is away they are found"
+        " by their words.",
+        most=256,
+        metavar="NAME",
+    )
+    defer_over_tokens: int = number(
+        0,
+        "Where the tools of a request's servers are more prompt tokens than this, they are left out of the prompt, and"
+        " the model searches for them; 0 is never.",
+        low=0,
+        high=10_000_000,
+        why="a definition of a tool is some hundred tokens, in each pass of each answer",
+    )
+
     approval_wait_s: float = number(
         300,
         "How long an answer of an API without approvals waits for an operator's word.",

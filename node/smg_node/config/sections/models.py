@@ -4,11 +4,26 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from smg_node.config.schema.declaration import Section, number, place, text, words
+from smg_node.config.schema.declaration import Section, number, place, switch, text, words
 from smg_node.config.schema.model_name import check_model_name
 from smg_node.config.sections.media import ModelMedia
 
 _PRICE_WHY = "nobody pays to be asked; a unit of currency a token is beyond any model"
+
+
+class ModelTool(Section):
+    """The model as a tool of the node's own MCP server."""
+
+    expose: bool = switch(
+        False,
+        "Whether clients of /mcp may ask it as a tool, each under its own key and limits.",
+    )
+    description: str = text(
+        "",
+        "What those clients, and the models that choose among tools, are told of it.",
+        most=2048,
+        shown="that it answers questions",
+    )
 
 
 class Model(Section):
@@ -86,6 +101,8 @@ class Model(Section):
         metavar="NAME",
         shown="routing.decode_policy",
     )
+
+    mcp: ModelTool = ModelTool()
 
     prompt_price: float | None = number(
         None,

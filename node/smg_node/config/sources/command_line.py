@@ -110,10 +110,13 @@ class _Parser:
             return knob, knob.path
         # `--models.NAME.context`: the name may hold dots and slashes, and is kept as it is.
         head, _, rest = spelled.removeprefix("--").partition(".")
-        name, _, leaf = rest.rpartition(".")
-        path = (head, name, leaf.replace("-", "_"))
-        named = self._schema.at(path) if name else None
-        return (named, path) if isinstance(named, Knob) and ANY_NAME in named.path else None
+        for levels in (1, 2):
+            name, *leaves = rest.rsplit(".", levels)
+            path = (head, name, *(leaf.replace("-", "_") for leaf in leaves))
+            named = self._schema.at(path) if name and len(leaves) == levels else None
+            if isinstance(named, Knob) and ANY_NAME in named.path:
+                return named, path
+        return None
 
     def _find_off(self, spelled: str) -> Knob | None:
         """Return the switch that `--no-…` turns off."""

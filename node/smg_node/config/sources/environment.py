@@ -93,15 +93,30 @@ def _mapping(
             problems.append(Problem(".".join((*path, name)), "it must be a JSON object", place))
             continue
         entries.append(Entry((*path, name), {}, place))
-        for key, value in fields.items():
-            here = (*path, name, key)
-            if schema.at(here) is None or isinstance(schema.at(here), Group):
-                known = [knob.path[-1] for knob in schema.knobs if knob.path[:-2] == path]
-                problems.append(
-                    Problem(
-                        ".".join(here), f"there is no such knob{did_you_mean(key, known)}", place
-                    )
-                )
-            else:
-                entries.append(Entry(here, value, place))
+        entries += _fields((*path, name), fields, place, schema, problems)
+    return entries
+
+
+def _fields(
+    path: KnobPath,
+    fields: Mapping[str, object],
+    place: str,
+    schema: Schema,
+    problems: list[Problem],
+) -> list[Entry]:
+    """The entries of one named thing, and of the sections in it."""
+    entries: list[Entry] = []
+    for key, value in fields.items():
+        here = (*path, key)
+        known = schema.at(here)
+        if isinstance(known, Group) and isinstance(value, dict):
+            entries += _fields(here, value, place, schema, problems)
+        elif isinstance(known, Group):
+            problems.append(Problem(".".join(here), "it must be a JSON object", place))
+        elif known is None:
+            names = [knob.path[-1] for knob in schema.knobs if knob.path[0] == path[0]]
+            hint = did_you_mean(key, names)
+            problems.append(Problem(".".join(here), f"there is no such knob{hint}", place))
+        else:
+            entries.append(Entry(here, value, place))
     return entries

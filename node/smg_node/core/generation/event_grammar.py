@@ -10,6 +10,7 @@ ended and that has an owner; it happens at most once, and is over before its cho
 """
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from smg_node.core.generation.events import (
     Begin,
@@ -29,6 +30,9 @@ from smg_node.core.generation.events import (
 )
 from smg_node.core.generation.tool_owner import ToolOwner
 
+_Open: TypeAlias = tuple[int, str, list[str], ToolOwner | None, bool, int]
+"""Number, kind, texts, owner, whether it stands apart, and round of a block."""
+
 
 class GrammarError(AssertionError):
     """A stream that breaks the grammar: our mistake, never a caller's."""
@@ -38,7 +42,8 @@ class Grammar:
     """Checks one stream as it passes. `choices` is how many the request has."""
 
     def __init__(self, choices: int) -> None:
-        self._open: dict[int, tuple[int, str, list[str], ToolOwner | None, bool]] = {}
+        self._open: dict[int, _Open] = {}
+        self._rounds = [0] * choices
         self._runnable: set[tuple[int, int]] = set()
         self._running: set[tuple[int, int]] = set()
         self._next_block = [0] * choices
@@ -105,16 +110,21 @@ class Grammar:
         self._require(event.choice not in self._open, event, "a block is still open")
         self._require(self._next_block[event.choice] == event.block, event, "blocks count up")
         self._require(event.owner is None or event.kind == "call", event, "calls have owners")
-        self._open[event.choice] = (event.block, event.kind, [], event.owner, event.apart)
+        self._require(event.round >= self._rounds[event.choice], event, "rounds count up")
+        self._rounds[event.choice] = event.round
+        place: _Open = (event.block, event.kind, [], event.owner, event.apart, event.round)
+        self._open[event.choice] = place
         self._next_block[event.choice] += 1
 
     def _end(self, event: BlockEnd) -> None:
-        block, kind, texts, owner, apart = self._open.pop(event.choice, (-1, "", [], None, False))
+        nothing: _Open = (-1, "", [], None, False, 0)
+        block, kind, texts, owner, apart, at = self._open.pop(event.choice, nothing)
         self._require(block == event.block, event, "no such open block")
         self._require(kind == event.kind, event, "the kind changed")
         self._require("".join(texts) == event.text, event, "the whole is not its parts")
         self._require(owner == event.owner, event, "the owner changed")
         self._require(apart == event.apart, event, "it stands apart at one end only")
+        self._require(at == event.round, event, "the round changed")
         if owner is not None and not owner.asks:
             self._runnable.add((event.choice, event.block))
 

@@ -85,7 +85,8 @@ class BlockStart(msgspec.Struct, frozen=True, gc=False):
 
     `opaque` is what its vendor wants back with it, as far as that is known already. `owner` is whose tool a call is;
     None for the client's own. `name` is the name that the model sees. `apart`: the model called something before it
-    that the answer does not show.
+    that the answer does not show. `round` counts the passes of a model that may call tools on this side: blocks of one
+    pass have the same, and stay together when a client sends them back; 0 for what was called before them.
     """
 
     choice: int
@@ -96,6 +97,7 @@ class BlockStart(msgspec.Struct, frozen=True, gc=False):
     opaque: tuple[Opaque, ...] = ()
     owner: ToolOwner | None = None
     apart: bool = False
+    round: int = 0
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):
@@ -115,8 +117,8 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     """A block is over; `text` is the whole of it. `opaque` is what its vendor wants back with it.
 
-    `annotations` are those of a text, in the form of Responses (`url_citation`), indices in characters. `apart` is as in
-    its start.
+    `annotations` are those of a text, in the form of Responses (`url_citation`), indices in characters. `apart` and `round`
+    are as in its start.
     """
 
     choice: int
@@ -129,6 +131,7 @@ class BlockEnd(msgspec.Struct, frozen=True, gc=False):
     owner: ToolOwner | None = None
     annotations: tuple[Mapping[str, Any], ...] = ()
     apart: bool = False
+    round: int = 0
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -157,19 +160,24 @@ class RunNote(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunEnd(msgspec.Struct, frozen=True):
-    """A run is over."""
+    """A run is over. `spoken`: the pass that called it had ended before, so that no block of that pass follows."""
 
     choice: int
     block: int
     result: "RunResult"
+    spoken: bool = False
 
 
 class Finish(msgspec.Struct, frozen=True, gc=False):
-    """A choice is over. `matched` is the stop string or stop id that ended it, if one did."""
+    """A choice is over. `matched` is the stop string or stop id that ended it, if one did.
+
+    `rounds` is how many passes its model has had where it ends because there may be no more of them; 0 otherwise.
+    """
 
     choice: int
     reason: FinishReason
     matched: str | int | None = None
+    rounds: int = 0
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):

@@ -61,6 +61,19 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What vendors take for it: of each call that one has begun to answer. Empty where only engines worked."""
     split: str = ""
     """The split of its route and its side of it: `eu/in`; "" where there is none."""
+    passes: int = 0
+    """Passes of its model where that may call tools of this side, 0 where it may not."""
+    pass_tokens: tuple[tuple[int, int, int], ...] = ()
+    """Of several passes: tokens of the prompt, of its cached part, and of the answer of each that engines here were paid for."""
+    paused_s: float = 0.0
+    """How long its model did not speak between its first token and the end, because tools ran."""
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether what engines did for it costs its client anything."""
+        if self.kind == "ok" or self.completion_tokens:
+            return self.kind != "refused"
+        return self.kind == "client_gone" and self.attempts > 0
 
     def ttft_s(self) -> float | None:
         """Return seconds to the first token, or None."""

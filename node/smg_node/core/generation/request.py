@@ -9,7 +9,7 @@ changed by `msgspec.structs.replace` in as little. None of them can be part of a
 
 from array import array
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
@@ -147,7 +147,8 @@ class Tool:
     """A function the model may call; `parameters` is its JSON Schema or None, at the JSON path `where`.
 
     `form` is what a custom tool's input is to match; it is told to the model, and no engine is held to it.
-    A `deferred` tool may be called, but the prompt's list of tools leaves it out: the model learns of it later.
+    A `deferred` tool may be called, but the prompt's list of tools leaves it out: the model learns of it later. `builtin`
+    is the kind of a built-in tool, for families that have learnt a form of their own for it.
     """
 
     name: str
@@ -157,6 +158,7 @@ class Tool:
     where: str = field(default="tools", compare=False)
     form: "Constraint | None" = field(default=None, compare=False)
     deferred: bool = False
+    builtin: str = ""
 
 
 ToolMode: TypeAlias = Literal["auto", "none", "required", "named"]
@@ -240,6 +242,32 @@ class ChatPrompt(msgspec.Struct, frozen=True, gc=False):
     systems_stay: bool = False
     """Whether a later system message is told at its place even by a template that moves it or leaves it out."""
     handed: HandedDocuments | None = None
+
+
+def with_loaded_tools(prompt: ChatPrompt) -> ChatPrompt:
+    """Return a prompt without the deferred tools that its model does not know yet, for who has no search of their own.
+
+    Known are those that a result refers to, that were called, or that must be called now: behind the others, in the order
+    in which they became known. The choice allows nothing that is left out.
+    """
+    if not any(tool.deferred for tool in prompt.tools):
+        return prompt
+    known: dict[str, None] = {}
+    for turn in prompt.turns:
+        known.update(dict.fromkeys(turn.references))
+        known.update(dict.fromkeys(call.name for call in turn.calls))
+    choice = prompt.choice
+    if choice.mode == "named":
+        known[choice.name] = None
+    later = {tool.name: tool for tool in prompt.tools if tool.deferred}
+    tools = (
+        *(tool for tool in prompt.tools if not tool.deferred),
+        *(later[name] for name in known if name in later),
+    )
+    if choice.allowed is not None:
+        names = {tool.name for tool in tools}
+        choice = replace(choice, allowed=tuple(name for name in choice.allowed if name in names))
+    return msgspec.structs.replace(prompt, tools=tools, choice=choice)
 
 
 class TextPrompt(msgspec.Struct, frozen=True, gc=False):

@@ -165,11 +165,15 @@ class ToolServing(msgspec.Struct, frozen=True):
 
 
 class OpenToolCall(msgspec.Struct, frozen=True, gc=False):
-    """A call of ours that the context shows without a result: a client sent back an answer that paused there."""
+    """A call of ours that the context shows without a result: a client sent back an answer that paused there.
+
+    `call_id` is its id in the context, `shown_id` the one that its client knows it by.
+    """
 
     call_id: str
     owner: ToolOwner
     arguments: str
+    shown_id: str = ""
 
 
 class RunError(msgspec.Struct, frozen=True):

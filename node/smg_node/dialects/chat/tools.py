@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from smg_node.core.generation.request import Tool
 from smg_node.core.json_cursor import Cursor
+from smg_node.core.tool_switch import ON, SWITCH, is_switched_on
 from smg_node.dialects.openai.functions import (
     check_schemas,
     custom_tool,
@@ -24,7 +25,6 @@ from smg_node.dialects.openai.tool_choice import (
     take_parallel,
     take_tool_choice,
 )
-from smg_node.dialects.served_tools.tool_switch import ON, SWITCH, is_switched_on
 
 if TYPE_CHECKING:
     # Loaded with the first request that names tools of this node.

@@ -24,6 +24,7 @@ from smg_node.core.generation.request import (
     ToolCall,
     ToolChoice,
     Turn,
+    with_loaded_tools,
 )
 from smg_node.dialects.openai.provider.argument_text import object_text
 
@@ -92,7 +93,7 @@ def _prompt(request: GenerateRequest) -> ChatPrompt:
         raise _not_here("prompts are not cut by tokens", "truncate_prompt_tokens")
     [prompt] = request.prompts
     assert isinstance(prompt, ChatPrompt), "only turns are told to others as turns"
-    return prompt
+    return with_loaded_tools(prompt)
 
 
 def _not_here(what: str, where: str) -> SmgError:

@@ -11,7 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.errors import SmgError, unsupported
-from smg_node.core.generation.request import ChatPrompt, Constraint, GenerateRequest, Sampling
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    Constraint,
+    GenerateRequest,
+    Sampling,
+    with_loaded_tools,
+)
 from smg_node.dialects.converse.conversation import conversation_of
 from smg_node.dialects.converse.thinking_fields import ThinkingFields, thinking_fields
 from smg_node.dialects.converse.tool_fields import offered_tools, tool_config
@@ -108,7 +114,7 @@ def _prompt(request: GenerateRequest) -> ChatPrompt:
         raise _not_here("it renders prompts by itself", "chat_template")
     if prompt.documents:
         raise _not_here("documents must stand in the messages", "documents")
-    return prompt
+    return with_loaded_tools(prompt)
 
 
 def _not_here(why: str, where: str) -> SmgError:

@@ -103,10 +103,13 @@ def message_id(begin: Begin) -> str:
     return "msg_" + (begin.id * 2)[:_ID_DIGITS]
 
 
-def tool_use_id(begin: Begin, call: int, prefix: str = "toolu_") -> str:
-    """Return the id of an answer's call number `call`: a family's own may hold what clients refuse."""
-    digest = blake2b(f"{begin.id}:{call}".encode(), digest_size=_TOOL_ID_BYTES)
-    return prefix + digest.hexdigest()
+def tool_use_id(begin: Begin, call: int, prefix: str = "toolu_", tail: str = "") -> str:
+    """Return the id of an answer's call number `call`: a family's own may hold what clients refuse.
+
+    That of a call of a tool on this node's side ends with the tail of the id by which its model knows it.
+    """
+    digits = blake2b(f"{begin.id}:{call}".encode(), digest_size=_TOOL_ID_BYTES).hexdigest()
+    return prefix + digits[: len(digits) - len(tail)] + tail
 
 
 _ENDINGS: Final = {

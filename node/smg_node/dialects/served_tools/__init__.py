@@ -1,1 +1,1 @@
-"""Served tools in public APIs: how a request asks for what this node runs, and forms of citations and searches; pure."""
+"""Served tools in public APIs: forms of citations and of searches for tools that several of them use; pure."""

@@ -32,6 +32,8 @@ from aiohttp import (
     DummyCookieJar,
     TCPConnector,
 )
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
 from yarl import URL
 
 from smg_node.engines.http.transport import (
@@ -61,7 +63,8 @@ class AiohttpTransport:
 
     `trust` is called in a thread, and may return the same for all. Idle connections are let go after `kept_s`. `proxy`
     is the URL of what calls go through, "" for nothing. `allowed` says of the IP address that a connection is about to
-    be made to whether it may be, None for all; of calls through a proxy it is not asked.
+    be made to whether it may be, None for all; of calls through a proxy it is not asked. `parts`: calls may have statuses
+    that part.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class AiohttpTransport:
         kept_s: float = KEPT_S,
         proxy: str = "",
         allowed: Callable[[str], bool] | None = None,
+        parts: bool = False,
     ) -> None:
         scheme, _, self.target = base.partition("://")
         self._secure = scheme == "https"
@@ -83,6 +87,7 @@ class AiohttpTransport:
         self._proxy = proxy or None
         self._allowed = None if proxy else allowed
         self._refused = False
+        self._parts = parts
         self._trusted: ssl.SSLContext | None = None
         self._session: ClientSession | None = None
         self._closed = False
@@ -109,6 +114,8 @@ class AiohttpTransport:
         except (ClientError, OSError, ValueError) as error:
             raise _lost(error) from error
         self._refused = False
+        if response.status in call.parting and isinstance(response, _PartingResponse):
+            response.part()
         return _Answer(response)
 
     async def close(self) -> None:
@@ -156,6 +163,7 @@ class AiohttpTransport:
                     socket_factory=None if self._allowed is None else self._socket,
                 ),
                 cookie_jar=DummyCookieJar(),
+                response_class=_PartingResponse if self._parts else ClientResponse,
                 timeout=ClientTimeout(total=None, sock_connect=self._connect_s),
                 skip_auto_headers=_ADDED,
                 auto_decompress=False,
@@ -165,6 +173,24 @@ class AiohttpTransport:
                 max_field_size=HEAD_LINE_MAX_BYTES,
             )
         return self._session
+
+
+class _PartingResponse(ClientResponse):
+    """Response whose connection can be kept from being used again, also where its body came with its head."""
+
+    _carrier: ResponseHandler | None = None
+
+    async def start(self, connection: Connection) -> ClientResponse:
+        self._carrier = connection.protocol
+        return await super().start(connection)
+
+    def part(self) -> None:
+        """Close the connection once the response is over: at once, if it is. Nobody else can have it by then."""
+        if self._carrier is None:
+            return
+        self._carrier.force_close()
+        if self.connection is None:
+            self._carrier.close()
 
 
 class _Answer:

@@ -20,12 +20,16 @@ PIECE_MAX_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class HttpCall:
-    """One request. Header names are lower case; `path` begins with a slash."""
+    """One request. Header names are lower case; `path` begins with a slash.
+
+    `parting`: after an answer with one of these statuses its connection is not used again.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    parting: Sequence[int] = ()
 
 
 class HttpAnswer(Protocol):

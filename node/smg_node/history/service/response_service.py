@@ -257,7 +257,7 @@ class ResponseService:
         measure = await self._parts.measures.of(ask.model, deadline_s=context.deadline_s)
         [prompt], serving = selected.wish.prompts, selected.wish.serving
         if serving is not None and show is not None and type(prompt) is ChatPrompt:
-            prompt = await show(ask.api, prompt, serving, context)
+            prompt = await show(ask.api, prompt, serving, context, ask.model)
         return await measure.count(prompt)
 
     # ── Shown again ──────────────────────────────────────────────────────────

@@ -61,7 +61,13 @@ _AUTH: Final = _closed(
     },
     "kind",
 )
-_BUILTINS: Final = ("web_search", "file_search", "code_interpreter", "image_generation")
+_BUILTINS: Final = (
+    "web_search",
+    "web_fetch",
+    "file_search",
+    "code_interpreter",
+    "image_generation",
+)
 _RULE: Final = _closed(
     {
         "alias": _TEXT,

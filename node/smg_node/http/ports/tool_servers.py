@@ -31,12 +31,14 @@ class ToolServerChange(msgspec.Struct, frozen=True):
 
 
 class ServerToolView(msgspec.Struct, frozen=True):
-    """One tool as its server lists it."""
+    """One tool as its server lists it. `pin` is what tells it from a later one; `changed`: it is none of the pinned ones."""
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
     annotations: Mapping[str, Any]
+    pin: str = ""
+    changed: bool = False
 
 
 class LeftOutTool(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from smg_node.core.generation.tool_serving import BuiltinKind, RunError, RunResult, Source
 from smg_node.mcp.builtin.domains import DomainRule, domain_rule
+from smg_node.mcp.builtin.fetched_page import read_page
 from smg_node.mcp.builtin.found_sources import answer_in, sources_in
 from smg_node.mcp.builtin.labelled_sources import labelled_sources
 from smg_node.mcp.builtin.run_outputs import code_outputs, pictures_in, size_of
@@ -51,6 +52,9 @@ def read_builtin(
         return _failed(result, action, bytes_max)
     if kind == "image_generation":
         return _of_pictures(result, action)
+    if kind == "web_fetch":
+        page = read_page(settings, action, result, bytes_max=bytes_max)
+        return _failure(page, action) if isinstance(page, Failure) else page
     if kind in ("web_search", "file_search"):
         return _of_search(kind, settings, action, result, first, bytes_max)
     return RunResult(text_of(result, bytes_max=bytes_max), content=result.content, action=action)

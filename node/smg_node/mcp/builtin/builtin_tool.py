@@ -33,6 +33,15 @@ _OFFERS: Final[Mapping[str, _Offer]] = {
             " names and years included.",
         },
     ),
+    "web_fetch": _Offer(
+        "Fetch a page of the web by its address, and read it. Use it for addresses that the user has"
+        " given or a search has found; never make one up.",
+        "url",
+        {
+            "type": "string",
+            "description": "The whole address of the page, as https://example.com/page.",
+        },
+    ),
     "file_search": _Offer(
         "Search the user's files by meaning, and get the passages that fit. Use it before"
         f" answering a question that the files may answer. {_CITE}",
@@ -101,7 +110,7 @@ def builtin_tool(
         "required": [offer.argument],
         "additionalProperties": False,
     }
-    return Tool(name or kind, offer.description, parameters)
+    return Tool(name or kind, offer.description, parameters, builtin=kind)
 
 
 def by_pattern(kind: BuiltinKind, spelled: str) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Raw
 from smg_node.core.generation.tool_serving import BuiltinKind
 from smg_node.mcp.builtin.builtin_tool import QUERIES_MAX, argument_of
 from smg_node.mcp.builtin.domains import domain_rule
+from smg_node.mcp.builtin.fetched_page import checked_address
 from smg_node.mcp.failures import INVALID_PARAMS, Failure, FailureKind, plain_text
 
 _ABOUT_THE_API: Final = frozenset(
@@ -28,6 +29,7 @@ _ABOUT_THE_API: Final = frozenset(
         "name",
         "strict",
         "type",
+        "url_sources",
     ]
 )
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
@@ -40,6 +42,8 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 _QUERIES: Final = ("query", "queries")
 _SEARCHES: Final = ("web_search", "file_search")
+_ADDRESSES: Final = ("url", "uri", "link", "href", "address", "urls")
+"""How tools that fetch name the address; the last one is a list."""
 _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _encode: Final = msgspec.json.Encoder().encode
@@ -62,6 +66,8 @@ def arguments_for(
     if isinstance(given, Failure):
         return given
     known, is_closed = _known(schema)
+    if kind == "web_fetch":
+        return _fetch_arguments(settings, given, known)
     offered = _QUERIES if kind in _SEARCHES else (argument_of(kind), "pattern")
     told: dict[str, Any] = {name: value for name, value in given.items() if name in offered}
     wanted = dict(_settings(kind, settings))
@@ -73,22 +79,46 @@ def arguments_for(
 
 
 def action_of(kind: BuiltinKind, arguments: str) -> dict[str, Any]:
-    """Return what a call asks for, by the name of its argument: `query`, `queries`, `code`, `prompt`, `pattern`."""
+    """Return what a call asks for, by the name of its argument: `query`, `queries`, `url`, `code` and so on."""
     given = _read(arguments)
     values = {} if isinstance(given, Failure) else given
     if kind == "tool_search" and "pattern" in values:
         return {"pattern": _text(values["pattern"])}
+    if kind == "web_fetch":
+        return {"url": _url(values)}
     name = argument_of(kind)
     if name != "queries":
         return {name: _text(values.get(name))}
     return {name: _queries(values)}
 
 
+def _fetch_arguments(
+    settings: Mapping[str, Any], given: Mapping[str, Raw], known: Mapping[str, Any]
+) -> str | Failure:
+    """Return the arguments of a fetch: the address, and of the settings only what the tool names."""
+    address = checked_address(_url(given), domain_rule(settings))
+    if isinstance(address, Failure):
+        return address
+    name = next((one for one in _ADDRESSES if one in known), "url")
+    told: dict[str, Any] = {name: [address] if name == _ADDRESSES[-1] else address}
+    told |= {
+        key: value
+        for key, value in _settings("web_fetch", settings)
+        if key in known and key != name and _fits(value, known[key])
+    }
+    return _encode(told).decode()
+
+
+def _url(given: Mapping[str, Any]) -> str:
+    """Return the address that a model wants; some have learnt another name for it."""
+    return next(filter(None, (_text(given.get(name)).strip() for name in ("url", "id"))), "")
+
+
 def _settings(kind: BuiltinKind, settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in settings.items():
         if value is not None and name not in _ABOUT_THE_API:
             yield name, value
-    if kind == "web_search":
+    if kind in ("web_search", "web_fetch"):
         # One name for both, wherever an API has them: an operator can rename what is not inside something.
         rule = domain_rule(settings)
         if rule.allowed:

@@ -22,6 +22,7 @@ from smg_node.core.generation.tool_serving import (
 from smg_node.mcp.catalog.arguments import shown_schema
 from smg_node.mcp.catalog.hints import Hints, fits, hints_of
 from smg_node.mcp.catalog.model_names import Named, model_names
+from smg_node.mcp.catalog.pins import is_changed
 from smg_node.mcp.server_spec import ServerSpec, ToolRule
 from smg_node.mcp.tools.tool import Tool
 
@@ -65,6 +66,14 @@ class OfferedTool(msgspec.Struct, frozen=True):
     def rule(self) -> ToolRule:
         """What an operator says of it."""
         return self.spec.rule(self.owner.tool)
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is not as the operator pinned it; of a built-in tool the request's model is told nothing of it."""
+        one = self.listed
+        return self.builtin is None and is_changed(
+            self.spec, one.name, one.description, one.schema, one.annotations
+        )
 
 
 class Withheld(msgspec.Struct, frozen=True, gc=False):

@@ -30,12 +30,19 @@ class Door(Protocol):
         """Send a request and return what came of it. Cancelled, it lets go of what it holds of the answer."""
         ...
 
-    async def tell(self, notification: Notification) -> Failure | None:
+    async def tell(self, session: Session, notification: Notification) -> Failure | None:
         """Send what needs no answer."""
         ...
 
-    async def listen(self, session: Session) -> None:
-        """Hear what the server says unasked, for as long as it may; returns where there is nothing to hear."""
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
+        """Hear what the server says unasked, until the session ends; return why there is nothing to hear.
+
+        `begun` is called when the server has given its stream.
+        """
+        ...
+
+    async def end(self, session: Session) -> None:
+        """End a session, and no connection."""
         ...
 
     async def close(self, session: Session | None) -> None:

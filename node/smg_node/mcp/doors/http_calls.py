@@ -11,6 +11,8 @@ from smg_node.engines.http.transport import FAILED_TO_CONNECT, HttpAnswer, HttpC
 from smg_node.engines.transport.transport import TransportError
 from smg_node.mcp.definition import Credential
 from smg_node.mcp.failures import Failure, lost
+from smg_node.mcp.session.forgotten_session import MAY_FORGET
+from smg_node.mcp.wire.headers import SESSION_ID
 
 REDIRECTS_MAX: Final = 3
 _KEEPING: Final = (307, 308)
@@ -49,7 +51,7 @@ class HttpCalls:
         parts = urlsplit(url)
         base = f"{parts.scheme}://{parts.netloc}"
         self._transport = AiohttpTransport(
-            base, connect_s=connect_s, trust=trust, proxy=proxy, allowed=allowed
+            base, connect_s=connect_s, trust=trust, proxy=proxy, allowed=allowed, parts=True
         )
         self._credential = dict(credential.headers)
 
@@ -68,12 +70,16 @@ class HttpCalls:
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes = b"", url: str = ""
     ) -> HttpAnswer | Failure:
-        """Return the answer once its head is there, or why there is none; the caller closes it."""
+        """Return the answer once its head is there, or why there is none; the caller closes it.
+
+        A connection that led to a replica which does not know the session is not used again.
+        """
         target = target_of(url or self.url)
+        parting = MAY_FORGET if SESSION_ID in headers else ()
         whole = {**_AGENT, **headers, **self._credential}
         for _ in range(REDIRECTS_MAX + 1):
             try:
-                answer = await self._transport.send(HttpCall(method, target, whole, body))
+                answer = await self._transport.send(HttpCall(method, target, whole, body, parting))
             except TransportError as error:
                 return no_answer(error)
             location = header(answer, "location")

@@ -3,18 +3,23 @@
 Each request has an answer of its own, so a connection that breaks loses one request and no other. A stream of the
 handshake era that broke after an event with an id is asked for again by GET, from any connection that has the session
 id. Such a GET, made while the call is at work, may stay silent past the call's end where a later one has everything:
-so it is given up after `SILENCE_S` and made anew.
+so it is given up after `SILENCE_S` and made anew. What a server answers as in a session that it does not know is sent
+again, on another connection (`session.forgotten_session`).
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
+
+from msgspec import Raw
 
 from smg_node.engines.http.transport import HttpAnswer
 from smg_node.engines.transport.transport import TransportError
 from smg_node.mcp.doors.door import Exchange, OnChange, OnProgress, Spawn
 from smg_node.mcp.doors.http_calls import HttpCalls, header
-from smg_node.mcp.failures import Failure, bare_status, lost, unreadable
+from smg_node.mcp.failures import Failure, FailureKind, bare_status, lost, unreadable
 from smg_node.mcp.limits import McpLimits
+from smg_node.mcp.session.forgotten_session import MAY_FORGET, RESENDS_MANY, forgets, resends
 from smg_node.mcp.session.session import (
     Answered,
     Notification,
@@ -22,6 +27,7 @@ from smg_node.mcp.session.session import (
     Progressed,
     Request,
     Session,
+    Success,
     ToolsChanged,
 )
 from smg_node.mcp.wire.answer_reader import AnswerReader
@@ -56,6 +62,18 @@ class HttpDoor:
 
     async def ask(self, session: Session, request: Request, on_progress: OnProgress) -> Exchange:
         """See `Door`."""
+        tries = 0
+        while True:
+            exchange = await self._asked(session, request, on_progress)
+            if not forgets(session, exchange.outcome):
+                _note(session, exchange.outcome, tries)
+                return exchange
+            if tries >= resends(session, _now_s()):
+                return exchange
+            tries += 1
+            session.again(request)
+
+    async def _asked(self, session: Session, request: Request, on_progress: OnProgress) -> Exchange:
         answer = await self._calls.send("POST", request.headers, request.body)
         if isinstance(answer, Failure) and answer.sent and request.method in _HARMLESS:
             # A kept connection may be closed by the server in the moment it is used again.
@@ -71,31 +89,31 @@ class HttpDoor:
             session.close_request(request.id)
         return Exchange(outcome, header(answer, SESSION_ID))
 
-    async def tell(self, notification: Notification) -> Failure | None:
+    async def tell(self, session: Session, notification: Notification) -> Failure | None:
         """See `Door`."""
         try:
             async with asyncio.timeout(_TELL_S):
-                answer = await self._calls.send("POST", notification.headers, notification.body)
-                if isinstance(answer, Failure):
-                    return answer
-                await _drained(answer)
+                answer = await self._in_session("POST", session, notification)
         except TimeoutError:
             return lost("a notification was not taken in time", sent=True)
+        if isinstance(answer, Failure):
+            return answer
         return None if answer.status < 300 else bare_status(answer.status)
 
-    async def listen(self, session: Session) -> None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         """See `Door`: a stream by GET, made anew when it ends, until the server says that there is none."""
         if session.revision.modern:
-            return
+            return None
         stream = SseEvents(self._limits.answer_bytes_max)
         pause_s = RETRY_S
-        while not self.closed:
+        while not (self.closed or session.ended):
             reading = _Reading(self, session, "", lambda _progress: None)
             answer = await self._get(session, stream.last_id)
             if isinstance(answer, Failure):
                 if answer.status and answer.status < 500:
-                    return
+                    return answer
             else:
+                begun()
                 following = SseEvents(self._limits.answer_bytes_max)
                 following.last_id, following.retry_ms = stream.last_id, stream.retry_ms
                 await reading.events(answer, following, None)
@@ -104,19 +122,46 @@ class HttpDoor:
             wait_s = max(pause_s, (stream.retry_ms or 0) / 1000)
             pause_s = min(pause_s * 2, _LISTEN_RETRY_S_MAX)
             await asyncio.sleep(min(wait_s, _LISTEN_RETRY_S_MAX))
+        return None
+
+    async def end(self, session: Session) -> None:
+        """See `Door`: by DELETE."""
+        try:
+            async with asyncio.timeout(_TELL_S):
+                if session.session_id:
+                    await self._in_session("DELETE", session, Notification(b"", {}))
+        except TimeoutError:
+            pass  # The server lets go of it by itself.
+        finally:
+            session.ended = True
 
     async def close(self, session: Session | None) -> None:
         """See `Door`."""
         self.closed = "closed"
-        if session is not None and session.session_id:
-            try:
-                async with asyncio.timeout(_TELL_S):
-                    answer = await self._calls.send("DELETE", session.stream_headers())
-                    if not isinstance(answer, Failure):
-                        await _drained(answer)
-            except TimeoutError:
-                pass  # The server lets go of it by itself.
+        if session is not None:
+            await self.end(session)
         await self._calls.close()
+
+    async def _in_session(
+        self, method: str, session: Session, notification: Notification
+    ) -> HttpAnswer | Failure:
+        """Send what needs no answer; return the answer, which has been read to its end."""
+        headers = {**session.stream_headers(), **notification.headers}
+        if method == "DELETE":
+            left = RESENDS_MANY if session.scattered else 0
+        else:
+            left = resends(session, _now_s())
+        tries = 0
+        while True:
+            answer = await self._calls.send(method, headers, notification.body)
+            if isinstance(answer, Failure):
+                return answer
+            await _drained(answer)
+            if answer.status not in MAY_FORGET or tries >= left:
+                if answer.status < 300:
+                    _note(session, Success(Raw(b"")), tries)
+                return answer
+            tries += 1
 
     def drain(self, answer: HttpAnswer) -> None:
         """Read to its end a stream of which nothing more is wanted, so that its connection can be used again."""
@@ -169,14 +214,19 @@ class HttpDoor:
         headers = {**GET_HEADERS, **session.stream_headers()}
         if last_id:
             headers[LAST_EVENT_ID] = last_id
-        answer = await self._calls.send("GET", headers)
-        if isinstance(answer, Failure):
-            return answer
-        is_stream = header(answer, "content-type").lower().startswith("text/event-stream")
-        if answer.status == 200 and is_stream:
-            return answer
-        answer.close()
-        return bare_status(answer.status if answer.status != 200 else 406)
+        tries = 0
+        while True:
+            answer = await self._calls.send("GET", headers)
+            if isinstance(answer, Failure):
+                return answer
+            is_stream = header(answer, "content-type").lower().startswith("text/event-stream")
+            if answer.status == 200 and is_stream:
+                _note(session, Success(Raw(b"")), tries)
+                return answer
+            answer.close()
+            if answer.status not in MAY_FORGET or tries >= resends(session, _now_s()):
+                return bare_status(answer.status if answer.status != 200 else 406)
+            tries += 1
 
 
 class _Reading:
@@ -249,7 +299,7 @@ class _Reading:
                 case ToolsChanged():
                     self._door.changed()
                 case Notification() as reply:
-                    await self._door.tell(reply)
+                    await self._door.tell(self.session, reply)
                 case _:
                     pass
         return None
@@ -268,6 +318,17 @@ async def _drained(answer: HttpAnswer) -> None:
         pass  # Its connection is not used again.
     finally:
         answer.close()
+
+
+def _note(session: Session, outcome: Outcome, tries: int) -> None:
+    """Note that a server has answered in a session, after it was so often not known."""
+    if isinstance(outcome, Success) or outcome.kind is FailureKind.PROTOCOL:
+        session.known, session.known_s = True, _now_s()
+        session.scattered = session.scattered or tries > 0
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _retry_s(stream: SseEvents) -> float:

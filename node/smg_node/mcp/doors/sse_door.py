@@ -5,6 +5,7 @@ was asked is lost, which is why that transport was given up.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from smg_node.engines.http.transport import HttpAnswer
@@ -80,16 +81,16 @@ class SseDoor:
         finally:
             self._open.forget(request)
 
-    async def tell(self, notification: Notification) -> Failure | None:
+    async def tell(self, session: Session, notification: Notification) -> Failure | None:
         """See `Door`."""
-        try:
-            async with asyncio.timeout(_TELL_S):
-                return await self._post(notification.body)
-        except TimeoutError:
-            return lost("a notification was not taken in time", sent=True)
+        return await self._told(notification)
 
-    async def listen(self, session: Session) -> None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         """See `Door`: its one stream is followed anyway."""
+        return None
+
+    async def end(self, session: Session) -> None:
+        """See `Door`: its end is that of the stream."""
 
     async def close(self, session: Session | None) -> None:
         """See `Door`: the end of the stream ends the session."""
@@ -148,7 +149,14 @@ class SseDoor:
             self._spawn(self._reply(reply))
 
     async def _reply(self, reply: Notification) -> None:
-        await self.tell(reply)
+        await self._told(reply)
+
+    async def _told(self, notification: Notification) -> Failure | None:
+        try:
+            async with asyncio.timeout(_TELL_S):
+                return await self._post(notification.body)
+        except TimeoutError:
+            return lost("a notification was not taken in time", sent=True)
 
     async def _post(self, body: bytes) -> Failure | None:
         answer = await self._calls.send("POST", POST_HEADERS, body, self._endpoint)

@@ -1,6 +1,7 @@
 """Stdio door: a child process that reads requests and prints answers, one line of JSON each."""
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from smg_node.mcp.definition import ServerDefinition
@@ -54,13 +55,17 @@ class StdioDoor:
         finally:
             self._open.forget(request)
 
-    async def tell(self, notification: Notification) -> Failure | None:
+    async def tell(self, session: Session, notification: Notification) -> Failure | None:
         """See `Door`."""
         why = self.closed or self._child.write(notification.body)
         return lost(why, sent=False) if why else None
 
-    async def listen(self, session: Session) -> None:
+    async def listen(self, session: Session, begun: Callable[[], None]) -> Failure | None:
         """See `Door`: all that the process says is heard anyway."""
+        return None
+
+    async def end(self, session: Session) -> None:
+        """See `Door`: its end is that of the process."""
 
     async def close(self, session: Session | None) -> None:
         """See `Door`: the process and its children have ended when this returns."""

@@ -7,10 +7,11 @@ servers make the same name, it is the tool of the one with the longer name.
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from smg_node.mcp.catalog.arguments import shown_schema
 from smg_node.mcp.catalog.hints import hints_of
+from smg_node.mcp.catalog.pins import is_changed
 from smg_node.mcp.policy import Decision, decide
 from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.tool_servers import ResolvedServer
@@ -41,10 +42,22 @@ class OfferedTool(NamedTuple):
         return shown if shown.get("type") == "object" else {**shown, "type": "object"}
 
 
-class Page(NamedTuple):
+class HasName(Protocol):
+    """Whatever is listed by its name."""
+
+    @property
+    def name(self) -> str:
+        """The name that clients know."""
+        ...
+
+
+_Listed = TypeVar("_Listed", bound=HasName)
+
+
+class Page(NamedTuple, Generic[_Listed]):
     """One page of tools, and the cursor of the next one, "" at the end."""
 
-    tools: Sequence[OfferedTool]
+    tools: Sequence[_Listed]
     cursor: str
 
 
@@ -83,10 +96,13 @@ def is_seen(server: ResolvedServer, tool: Tool) -> bool:
 def decision(server: ResolvedServer, tool: Tool) -> Decision:
     """Return whether a tool may run, by the operator's word alone: a client of this server has no say in it."""
     hints = hints_of(server.spec, tool.name, tool.annotations)
-    return decide(server.spec, tool.name, hints, None)
+    changed = is_changed(
+        server.spec, tool.name, tool.description, tool.input_schema, tool.annotations
+    )
+    return decide(server.spec, tool.name, hints, None, changed=changed)
 
 
-def page_of(tools: Sequence[OfferedTool], cursor: str) -> Page | None:
+def page_of(tools: Sequence[_Listed], cursor: str) -> Page[_Listed] | None:
     """Return the page that a cursor means, the first one for ""; None for a cursor that is none of ours.
 
     A cursor names the last tool before it. So tools that come or go between two pages neither repeat nor hide others.

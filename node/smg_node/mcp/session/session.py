@@ -136,6 +136,16 @@ class Session:
         self.by_http = by_http
         self.session_id = ""
         """The server's id of it, "" where it gave none."""
+        self.known = False
+        """Whether the server has answered in it as in one that it knows."""
+        self.known_s = 0.0
+        """When it did so last, by whatever clock its door has."""
+        self.scattered = False
+        """Whether it was unknown to the server and known again: not all of its replicas know it."""
+        self.adopted = False
+        """Whether another process opened it."""
+        self.ended = False
+        """Whether it is used no more."""
         self.facts = ServerFacts()
         self._ids = ids
         self._said: Mapping[str, Any] = _said_in(revision) if revision.modern else {}
@@ -200,6 +210,15 @@ class Session:
         if method is None or method in _OPENERS or (self.by_http and self.revision.modern):
             return None
         return self._notification("notifications/cancelled", {"requestId": id_, "reason": reason})
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is open."""
+        return bool(self._open)
+
+    def again(self, request: Request) -> None:
+        """Open a request once more that was answered without being worked on."""
+        self._open[request.id] = request.method
 
     def close_request(self, id_: str) -> None:
         """Close a request whose answer will not come, or came otherwise."""

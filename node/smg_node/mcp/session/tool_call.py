@@ -3,7 +3,7 @@
 A server may want the call again (a session that is gone, a header that did not fit, more rounds), ask something back,
 or answer with a task that is asked for until it is over. Each answer goes in, and what is to be done next comes out.
 A call that was answered "session gone", or refused for its revision or its headers, was never worked on: it is sent
-once more.
+once more. A task goes on at the server whatever becomes of connections, so it is asked for again where one broke.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,6 +21,7 @@ from smg_node.mcp.failures import (
     refused,
 )
 from smg_node.mcp.limits import ROUNDS_MAX
+from smg_node.mcp.session.forgotten_session import forgets
 from smg_node.mcp.session.session import Outcome, Session
 from smg_node.mcp.tools.tool_result import (
     CallResult,
@@ -34,7 +35,12 @@ from smg_node.mcp.wire.messages import WireError, json_value, one_line
 
 _PAUSE_S: Final = 0.05
 _PAUSE_S_MAX: Final = 0.25
-_GONE: Final = 404
+_AWAY: Final = (429, 502, 503, 504)
+"""Statuses of a server, or of what stands before it, that is there again later."""
+UNHEARD_MAX: Final = 8
+"""So often in a row a task is asked for in vain: with the pauses between, for a minute and a half."""
+_UNHEARD_S: Final = 1.0
+_UNHEARD_S_MAX: Final = 20.0
 
 
 class Send(NamedTuple):
@@ -139,6 +145,8 @@ class ToolCall:
         self._passed = passed
         self._rounds = 0
         self._pause_s = _PAUSE_S
+        self._unheard = 0
+        """How often in a row the task was asked for in vain."""
         self._reopened = False
         self._relisted = False
         self._answered_keys: frozenset[str] = frozenset()
@@ -168,6 +176,7 @@ class ToolCall:
         """Return the next step after an answer in that session."""
         if isinstance(outcome, Failure):
             return self._failed(session, outcome)
+        self._unheard = 0
         modern = session.revision.modern
         answer: ToolAnswer
         if self.task_id:
@@ -191,8 +200,8 @@ class ToolCall:
 
     def _failed(self, session: Session, failure: Failure) -> CallStep:
         if self.task_id:
-            return Ended(failure)
-        if failure.status == _GONE and session.session_id and not self._reopened:
+            return self._unheard_of_task(failure)
+        if forgets(session, failure) and not self._reopened:
             self._reopened = True
             return Reopen(keep_verdict=True)
         if failure.kind is FailureKind.PROTOCOL and session.revision.modern:
@@ -233,6 +242,18 @@ class ToolCall:
         self._answered_keys |= asked.keys()
         params = {"taskId": self.task_id, "inputResponses": answers}
         return Send("tasks/update", params, is_call=False)
+
+    def _unheard_of_task(self, failure: Failure) -> CallStep:
+        away = failure.kind is FailureKind.HTTP and failure.code in _AWAY
+        if not away and failure.kind is not FailureKind.LOST:
+            return Ended(failure)
+        if self._unheard >= UNHEARD_MAX:
+            return Ended(
+                failure.with_note(f"the server was asked {UNHEARD_MAX} times for its task")
+            )
+        pause_s = min(_UNHEARD_S * 2**self._unheard, _UNHEARD_S_MAX)
+        self._unheard += 1
+        return self._ask_task(max(pause_s, min(failure.retry_after_s or 0.0, _UNHEARD_S_MAX)))
 
     def _ask_task(self, after_s: float) -> Send:
         return Send("tasks/get", {"taskId": self.task_id}, after_s, is_call=False)

@@ -7,7 +7,8 @@ of the body.
     message = [<|start|> ROLE [to=WHOM]] [<|channel|> CHANNEL [to=WHOM]] [[<|constrain|>] TYPE] <|message|> BODY end
 
 The prompt ends behind the role, so an answer begins inside a header. A message's recipient beats
-its channel: a function gets a call, a tool of the model's own is part of its thoughts. Everything
+its channel: a function gets a call, a tool of the model's own is part of its thoughts unless it stands for one that
+is offered: `browser.search`, `browser.open` and `python`, whose body is a program, for the built-in tools. Everything
 that no header claims is text, also a header that never comes to its body. Models print odd tokens
 into headers; those are dropped.
 """
@@ -45,6 +46,14 @@ _ANY_TOKEN: Final = re.compile(r"<\|[A-Za-z0-9_]*\|>")
 _PROPER: Final = re.compile(r"\s*(?:[\w.-]+)?(?:\s*to=\S*)?\s*\w*\s*")
 _FUNCTIONS: Final = "functions."
 _OWN_TOOLS: Final = ("python", "browser", "container")
+_BROWSER: Final = "browser"
+_PYTHON: Final = "python"
+_BUILTINS: Final = {
+    "browser.search": "web_search",
+    "browser.open": "web_fetch",
+    _PYTHON: "code_interpreter",
+}
+"""Built-in tools that these models have learnt to call by recipients of their own."""
 
 
 @dataclass(slots=True)
@@ -146,13 +155,36 @@ def _message(reader: Reader, asked: FormatRequest, after: str, *, calls: bool) -
         yield from _BODIES.arguments(reader)
         return
     reader.drop()
-    if header.whom.split(".", 1)[0] in _OWN_TOOLS or (
+    offered = _offered(header.whom, asked) if calls and reader.out.calls < CALLS_MAX else ""
+    if offered:
+        reader.out.call(offered)
+        if header.whom == _PYTHON:
+            yield from _BODIES.string(reader, "code")
+        else:
+            yield from _BODIES.arguments(reader)
+    elif header.whom.split(".", 1)[0] in _OWN_TOOLS or (
         not header.whom and header.channel == "analysis"
     ):
         reader.out.thought()
         yield from _BODIES.thought(reader)
     elif header.whom or header.channel not in ("final", "commentary", ""):
         reader.note("tool_markup_unparsed" if header.whom else "unknown_channel")
+
+
+def _offered(whom: str, asked: FormatRequest) -> str:
+    """Return the name of the function that a recipient of the model's own stands for, "" where none is offered.
+
+    What else it has learnt of a browser is called as it calls it where it is offered a part of one: it is told that
+    there is no such tool.
+    """
+    if whom != _PYTHON and not whom.startswith(f"{_BROWSER}."):
+        return ""
+    kinds = {tool.builtin: name for name, tool in asked.tools.items() if tool.builtin}
+    found = kinds.get(_BUILTINS.get(whom, ""), "")
+    if found or whom == _PYTHON:
+        return found
+    browses = "web_search" in kinds or "web_fetch" in kinds
+    return whom if browses and is_name(whom) else ""
 
 
 def _header(reader: Reader, header: _Header, after: str) -> Machine[bool]:

@@ -1,5 +1,6 @@
 """Message bodies that a token ends: reasoning, and arguments that are JSON most of the time."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -63,6 +64,30 @@ class Bodies:
             reader.back()
         if (yield from reader.until(self._ends, "call")) and first not in ("{", "[", '"'):
             reader.out.end_call()
+
+    def string(self, reader: Reader, name: str) -> Machine[None]:
+        """Emit the body at the cursor, any text, as the string `name` of the last call's arguments.
+
+        The token that ends it stays at the cursor. A body that breaks off leaves an object that is not whole.
+        Nothing before the body may be held.
+        """
+        out, ends = reader.out, self._ends
+        out.arguments(f'{{"{name}":"')
+        while True:
+            buffer, at = reader.buffer, reader.at
+            found = ends.find(buffer, at, ended=reader.ended)
+            held = 0 if found is not None or reader.ended else ends.held(buffer, at)
+            end = len(buffer) - held if found is None else found[0]
+            if end > at:
+                out.arguments(json.dumps(buffer[at:end], ensure_ascii=False)[1:-1])
+                reader.at = reader.base = end
+            if found is not None:
+                out.arguments('"}')
+                out.end_call()
+                return
+            if reader.ended:
+                return
+            yield
 
     def _nothing(self, reader: Reader) -> Machine[bool]:
         """Emit the arguments of an empty body; return whether it is one."""

@@ -350,7 +350,10 @@ class GenerationRun(GenerationContext, eq=False):
             ended_ms,
         )
         parts.journal.end(journey, outcome, ended_ms)
-        parts.on_outcome(outcome)
+        if context.outcomes is None:
+            parts.on_outcome(outcome)
+        else:
+            context.outcomes.append(outcome)
 
     def _oddities(self, story: GenerationStream) -> Mapping[str, int]:
         if story.whole is not None or (story.plain is not None and self._keeping is None):

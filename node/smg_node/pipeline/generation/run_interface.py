@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from smg_node.core.generation.tool_serving import ToolServing
 
 ShownPrompt: TypeAlias = Callable[
-    [str, ChatPrompt, "ToolServing", RequestContext], Awaitable[ChatPrompt]
+    [str, ChatPrompt, "ToolServing", RequestContext, str], Awaitable[ChatPrompt]
 ]
-"""Of the name of an API's dialect, and a prompt with what it asks of tools: the prompt that a model would be shown."""
+"""Of the name of an API's dialect, a prompt with what it asks of tools, and a model: the prompt that it would be shown."""
 
 
 class Run(Protocol):

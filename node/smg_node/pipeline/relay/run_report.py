@@ -59,7 +59,10 @@ def report(parts: RelayParts, journey: Journey, end: RunEnd) -> None:
         oddities={} if own is None else own.oddities,
     )
     parts.journal.end(journey, outcome, parts.clock.now_ms())
-    parts.on_outcome(outcome)
+    if context.outcomes is None:
+        parts.on_outcome(outcome)
+    else:
+        context.outcomes.append(outcome)
 
 
 def is_clients(error: SmgError) -> bool:

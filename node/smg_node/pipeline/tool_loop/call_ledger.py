@@ -92,6 +92,7 @@ class CallLedger:
             tool.owner.tool,
             tool.hints,
             None if tool.asked is None else tool.asked.approval,
+            changed=tool.changed,
         )
         if decision.verdict == "deny":
             return _refused(tool, decision.rule, "a rule of the operator does not allow it")
@@ -104,7 +105,7 @@ class CallLedger:
 
         `kept`: a stored response asks for it, without which an operator's question is not answered.
         """
-        decision = decide(tool.spec, tool.owner.tool, tool.hints, None)
+        decision = decide(tool.spec, tool.owner.tool, tool.hints, None, changed=tool.changed)
         if decision.verdict == "deny":
             return _refused(tool, decision.rule, "a rule of the operator does not allow it")
         if decision.verdict == "ask" and not kept:

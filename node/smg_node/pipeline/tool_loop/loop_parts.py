@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.ids import IdSource
 from smg_node.core.journey import Ran
 from smg_node.core.ports import Clock
@@ -15,6 +16,7 @@ from smg_node.pipeline.tool_loop.ports import (
     RunJournal,
     ToolSearch,
 )
+from smg_node.pipeline.tool_loop.search.tool_tokens import ToolTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,7 @@ class LoopParts:
 
     What is None is not there: without `builtins` no built-in tool is offered, without `search` nothing is deferred,
     without `approvals` what needs an operator's word is not run, without `journal` runs are known to this process only,
+    without `tokens` nothing is deferred because there is too much of it,
     without `pictures` models are told of those of results in words.
     """
 
@@ -34,6 +37,9 @@ class LoopParts:
     search: ToolSearch | None = None
     approvals: Approvals | None = None
     journal: RunJournal | None = None
+    tokens: ToolTokens | None = None
+    on_outcome: Callable[[Outcome], None] = lambda _outcome: None
+    """Told what a request came to when it is over."""
     pictures: Pictures | None = None
     on_run: Callable[[str, Ran], None] = lambda _request_id, _ran: None
     """Told what became of each call, by the id of its request."""

@@ -18,7 +18,9 @@ from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.answer import Answer
 from smg_node.core.generation.byte_sink import ByteSink
 from smg_node.core.generation.events import UNSAID, Begin, Event, Fail
+from smg_node.core.generation.outcome import Outcome
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
+from smg_node.core.generation.served_call_ids import ServedCallIds
 from smg_node.core.generation.tool_serving import ToolServing
 from smg_node.core.request_context import RequestContext
 from smg_node.pipeline.generation.event_iterator import pulled
@@ -27,6 +29,7 @@ from smg_node.pipeline.generation.run_interface import Generations, Run, collect
 from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+from smg_node.pipeline.tool_loop.pass_outcomes import merged_outcome
 from smg_node.pipeline.tool_loop.pass_plan import PassPlan
 from smg_node.pipeline.tool_loop.pass_stream import Called, PassStream
 from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
@@ -50,7 +53,11 @@ class ToolLoopRun:
         self._dialect = dialect
         self._request = request
         self._id = context.token or parts.ids.new("")
-        self._context = msgspec.structs.replace(context, token=self._id)
+        self._outcomes: list[Outcome] = []
+        """What its passes came to; nothing any more once that was told."""
+        self._context = msgspec.structs.replace(context, token=self._id, outcomes=self._outcomes)
+        self._ended = False
+        """Whether the answer has its end, or its failure."""
         self._toolbox: Toolbox | None = None
         self._plan: PassPlan | None = None
         self._run: Run | None = None
@@ -94,6 +101,10 @@ class ToolLoopRun:
         self._first = run
         try:
             await run.enter()
+        except SmgError:
+            self._ended = True
+            self._report()
+            raise
         finally:
             self._ticket = run.ticket
 
@@ -134,6 +145,15 @@ class ToolLoopRun:
             if self._first is not None:
                 # It ended before the pass that was let in began.
                 self._first.leave()
+            self._report()
+
+    def _report(self) -> None:
+        """Tell once what the request came to, if it has entered."""
+        passes, self._outcomes[:] = list(self._outcomes), []
+        if passes:
+            ended_s = self._parts.clock.monotonic_s()
+            outcome = merged_outcome(passes, gone=not self._ended, ended_s=ended_s)
+            self._parts.on_outcome(outcome)
 
     # ── The beginning ────────────────────────────────────────────────────────
 
@@ -154,7 +174,10 @@ class ToolLoopRun:
             prompt = request.prompts[0]
             if not isinstance(prompt, ChatPrompt):
                 raise invalid("tools that run on this side need a chat", prompt.where)
-            toolbox = await open_toolbox(self._parts, self._dialect, serving, prompt, self._context)
+            parts, model = self._parts, request.model
+            toolbox = await open_toolbox(
+                parts, self._dialect, serving, prompt, self._context, model
+            )
             self._ignored = (*request.ignored, *toolbox.ignored)
             self._toolbox = toolbox
             self._plan = PassPlan(request, prompt, serving, toolbox.catalog)
@@ -175,9 +198,10 @@ class ToolLoopRun:
             allowed=plan.allowed,
             waits=parts.approvals is not None,
         )
-        model = self._request.model
+        model, options = self._request.model, parts.options()
         runs = ToolRuns(
             parts,
+            options,
             toolbox,
             ledger,
             outlet,
@@ -188,17 +212,22 @@ class ToolLoopRun:
             serving.gate,
         )
         block = await self._prior(outlet, plan, ledger, runs)
-        rounds_max = parts.options().rounds_max
-        apart = False
+        rounds_max = options.rounds_max
+        apart, number, call_ids = False, 0, ServedCallIds(self._id)
         while True:
-            stream = PassStream(ledger.judge, block, runs.annotations, apart=apart)
+            number += 1
+            stream = PassStream(
+                ledger.judge, block, runs.annotations, apart=apart, number=number, call_ids=call_ids
+            )
             await self._pass(outlet, plan, stream, runs)
             if stream.failure is not None:
+                self._ended = True
                 outlet.fail([Fail(runs.blame(stream.failure))])
                 return
             block, apart = stream.next_block, stream.apart
             ending = plan.after(stream, runs.results, ledger, rounds_max=rounds_max)
             if ending:
+                self._ended = True
                 outlet.say(ending)
                 return
             if outlet.full:
@@ -221,6 +250,7 @@ class ToolLoopRun:
             async with asyncio.TaskGroup() as group:
                 for called in prior.calls:
                     outlet.say([*prior.shown(called), *runs.begin(called, group)])
+                runs.spoken = True
         finally:
             runs.cut()
         self._context = self._timed()
@@ -311,6 +341,7 @@ class _Passing:
         out = stream.feed(batch)
         if stream.begin is not None and not outlet.begun:
             out = [*self._opening(stream), *out]
+        self._runs.spoken = stream.finish is not None
         called = stream.calls[self._seen :]
         self._seen = len(stream.calls)
         for call in called:

@@ -99,7 +99,7 @@ class PassPlan:
                 self.rounds_spent = self._rounds
             finish = stream.finish
             matched = None if finish is None else finish.matched
-            return [Finish(0, reason, matched), self._usage.total(), End()]
+            return [Finish(0, reason, matched, self.rounds_spent), self._usage.total(), End()]
         self._grow(stream, results)
         if ledger.exhausted:
             self._last = True

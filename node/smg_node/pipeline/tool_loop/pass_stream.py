@@ -21,6 +21,7 @@ from smg_node.core.generation.events import (
     PromptEcho,
     Usage,
 )
+from smg_node.core.generation.served_call_ids import ServedCallIds
 from smg_node.pipeline.tool_loop.call_ledger import CLIENTS, Judged
 
 
@@ -38,7 +39,7 @@ class PassStream:
     """Events of one pass. `judge` is asked once for each call, by its name, when it begins.
 
     `annotate` is asked for the annotations of each text that is over. `apart`: the pass before ended with calls that are
-    not shown.
+    not shown. `number` counts the passes of the answer, from 1 on. Calls of ours get an id of `call_ids`.
     """
 
     def __init__(
@@ -48,7 +49,13 @@ class PassStream:
         annotate: Callable[[str], tuple[Mapping[str, Any], ...]] = lambda _: (),
         *,
         apart: bool = False,
+        number: int = 1,
+        call_ids: ServedCallIds | None = None,
     ) -> None:
+        self._call_ids = call_ids or ServedCallIds("")
+        self._call_id = ""
+        """Id of the call that is open."""
+        self._number = number
         self._judge = judge
         self._annotate = annotate
         self._judged = CLIENTS
@@ -86,6 +93,9 @@ class PassStream:
 
     def _start(self, event: BlockStart, out: list[Event]) -> None:
         self._judged = judged = self._judge(event.name) if event.kind == "call" else CLIENTS
+        self._call_id = event.call_id
+        if judged.fate != "client":
+            self._call_id = self._call_ids.give(event.call_id)
         if judged.fate == "unseen":
             self._place = None
             self.apart = True
@@ -93,14 +103,21 @@ class PassStream:
         self._place = place = self.next_block
         self.next_block += 1
         self._apart, self.apart = self.apart, False
-        if place != event.block or judged.owner is not None or self._apart:
-            event = msgspec.structs.replace(
-                event, block=place, owner=judged.owner, apart=self._apart
+        out.append(
+            msgspec.structs.replace(
+                event,
+                block=place,
+                call_id=self._call_id,
+                owner=judged.owner,
+                apart=self._apart,
+                round=self._number,
             )
-        out.append(event)
+        )
 
     def _end(self, event: BlockEnd, out: list[Event]) -> None:
         place, judged = self._place, self._judged
+        if event.call_id != self._call_id:
+            event = msgspec.structs.replace(event, call_id=self._call_id)
         self.blocks.append(event)
         if event.kind == "call":
             called = Called(place, event.name, event.call_id, event.text, judged)
@@ -108,11 +125,11 @@ class PassStream:
         if place is not None:
             if event.kind == "text" and (annotations := self._annotate(event.text)):
                 event = msgspec.structs.replace(event, annotations=annotations)
-            if place != event.block or judged.owner is not None or self._apart:
-                event = msgspec.structs.replace(
-                    event, block=place, owner=judged.owner, apart=self._apart
+            out.append(
+                msgspec.structs.replace(
+                    event, block=place, owner=judged.owner, apart=self._apart, round=self._number
                 )
-            out.append(event)
+            )
         self._place, self._judged = None, CLIENTS
 
     def _keep(self, event: Event) -> None:

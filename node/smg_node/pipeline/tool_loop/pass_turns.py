@@ -14,7 +14,7 @@ _ORDER = {"reasoning": 0, "text": 1, "refusal": 1, "call": 2}
 def assistant_turn(blocks: Sequence[BlockEnd], owners: Mapping[str, ToolOwner]) -> Turn:
     """Return what a pass said as an assistant's turn; `owners` are those of calls of ours, by id of the call.
 
-    Blocks of their own are kept where a vendor wants something back with them, or where their order is another than
+    Several texts of a pass, and several thoughts, are put together as readers of histories do it. Blocks of their own are kept where a vendor wants something back with them, or where their order is another than
     that in which templates show them.
     """
     texts = [block.text for block in blocks if block.kind in ("text", "refusal")]
@@ -30,8 +30,8 @@ def assistant_turn(blocks: Sequence[BlockEnd], owners: Mapping[str, ToolOwner]) 
         kept = tuple(map(_kept, blocks))
     return Turn(
         "assistant",
-        "".join(texts) or None,
-        reasoning="".join(thoughts) or None,
+        "\n".join(texts) or None,
+        reasoning="\n\n".join(thoughts) or None,
         calls=calls,
         blocks=kept,
     )

@@ -23,13 +23,15 @@ from smg_node.mcp.tools.tool_result import CallResult
 class LoopOptions(msgspec.Struct, frozen=True):
     """Limits of one answer: passes of its model, runs at a time, and of one result what its model is shown.
 
-    `approval_wait_s` is how long a run waits for an operator's word.
+    `approval_wait_s` is how long a run waits for an operator's word. Tools of more prompt tokens than
+    `defer_over_tokens` are left out of prompts and searched for, 0 for never.
     """
 
     rounds_max: int = 10
     parallel_max: int = 8
     output_bytes_max: int = McpLimits().output_bytes_max
     approval_wait_s: float = 300.0
+    defer_over_tokens: int = 0
 
 
 class Builtins(Protocol):
@@ -81,17 +83,25 @@ class ToolSearch(Protocol):
         ...
 
     async def search(
-        self, asked: AskedBuiltin, arguments: str, tools: Sequence[SearchedTool]
+        self,
+        asked: AskedBuiltin,
+        arguments: str,
+        tools: Sequence[SearchedTool],
+        context: RequestContext,
     ) -> RunResult:
-        """Return the tools found, in `found`, and what the model is shown of them."""
+        """Return the tools found, in `found`, and what the model is shown of them; `context` is that of who searches."""
         ...
 
 
 class OperatorAnswer(msgspec.Struct, frozen=True, gc=False):
-    """What an operator said of a run; `why` says why it is not run, for its model."""
+    """What an operator said of a run; `why` says why it is not run, for its model.
+
+    `crowded`: nobody was asked, for too many runs wait already.
+    """
 
     approve: bool
     why: str = ""
+    crowded: bool = False
 
 
 class Approvals(Protocol):

@@ -32,7 +32,8 @@ class PriorCalls:
         self.next_block = 0
         # Blocks are numbered in the order in which they are shown.
         self._open = [self._left_open(call) for call in serving.open_calls]
-        self._answered = [self._approved(call) for call in serving.answered]
+        # Those that were refused have no block: a history that comes back tells them where they were, before the others.
+        self._answered = sorted((self._approved(call) for call in serving.answered), key=_is_shown)
         self.calls: Sequence[Called] = (*self._open, *self._answered)
 
     def shown(self, called: Called) -> list[Event]:
@@ -91,3 +92,7 @@ class PriorCalls:
             return None
         self.next_block += 1
         return self.next_block - 1
+
+
+def _is_shown(called: Called) -> bool:
+    return called.block is not None

@@ -31,7 +31,12 @@ class ServingGenerations:
         return ToolLoopRun(self._inner, self._parts(), dialect, request, context)
 
     async def shown_prompt(
-        self, dialect: str, prompt: ChatPrompt, serving: "ToolServing", context: RequestContext
+        self,
+        dialect: str,
+        prompt: ChatPrompt,
+        serving: "ToolServing",
+        context: RequestContext,
+        model: str,
     ) -> ChatPrompt:
         """Return what the first pass of a generation would show its model, for whoever counts its tokens.
 
@@ -40,5 +45,5 @@ class ServingGenerations:
         from smg_node.pipeline.tool_loop.pass_plan import first_prompt
         from smg_node.pipeline.tool_loop.toolbox import open_toolbox
 
-        toolbox = await open_toolbox(self._parts(), dialect, serving, prompt, context)
+        toolbox = await open_toolbox(self._parts(), dialect, serving, prompt, context, model)
         return first_prompt(prompt, serving, toolbox.catalog)

@@ -18,7 +18,7 @@ from smg_node.core.ports import SendGate
 from smg_node.core.request_context import RequestContext
 from smg_node.mcp.catalog.arguments import server_arguments, shown_schema
 from smg_node.mcp.catalog.catalog import OfferedTool
-from smg_node.mcp.failures import Failure, plain_text, refused
+from smg_node.mcp.failures import Failure, crowded, plain_text, refused
 from smg_node.mcp.run_record import RunRecord, may_repeat
 from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.tool_servers import CallOptions
@@ -28,7 +28,7 @@ from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.loop_outlet import LoopOutlet
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
 from smg_node.pipeline.tool_loop.pass_stream import Called
-from smg_node.pipeline.tool_loop.ports import OperatorAnswer
+from smg_node.pipeline.tool_loop.ports import LoopOptions, OperatorAnswer
 from smg_node.pipeline.tool_loop.run_results import cut_result, not_run, outcome_of, result_of
 from smg_node.pipeline.tool_loop.toolbox import Toolbox
 
@@ -64,6 +64,7 @@ class ToolRuns:
     def __init__(
         self,
         parts: LoopParts,
+        options: LoopOptions,
         toolbox: Toolbox,
         ledger: CallLedger,
         outlet: LoopOutlet,
@@ -82,12 +83,14 @@ class ToolRuns:
         self._model = model
         self._client_tools = client_tools
         self._gate = gate
-        self._options = parts.options()
+        self._options = options
         self._servers = parts.servers()
         self._slots = asyncio.Semaphore(self._options.parallel_max)
         self._turns: dict[str, asyncio.Lock] = {}
         """By label of a server that has a session of its own here: its calls come one after the other."""
         self._open: dict[int, _OpenRun] = {}
+        self.spoken = False
+        """Whether the pass whose calls they are has said all that it says."""
         self._once = False
         """Whether a call was sent that may not be sent a second time."""
         self.results: dict[str, RunResult] = {}
@@ -177,14 +180,15 @@ class ToolRuns:
         # What a client is shown of it may be megabytes, which nobody here needs any more.
         self.results[called.call_id] = RunResult(result.text, found=result.found)
         del self._open[block]
-        self._outlet.say([RunEnd(0, block, result)])
+        self._outlet.say([RunEnd(0, block, result, self.spoken)])
 
     async def _result(self, called: Called, block: int, tool: OfferedTool) -> RunResult:
         if called.judged.fate == "wait":
             answer = await self._asked(called, block, tool)
             if not answer.approve:
                 self._open[block].outcome = "refused"
-                return not_run(f"{answer.why} ({called.judged.rule})")
+                why = f"{answer.why} ({called.judged.rule})"
+                return result_of(crowded(why), bytes_max=0) if answer.crowded else not_run(why)
         turn = self._turn(tool)
         if turn is None:
             async with self._slots:
@@ -220,7 +224,8 @@ class ToolRuns:
         if builtin is not None and builtin.kind == "tool_search":
             search = self._parts.search
             assert search is not None, "what is offered is there"
-            return await search.search(builtin, called.arguments, self._searched())
+            tools = self._searched()
+            return await search.search(builtin, called.arguments, tools, self._context)
         journal = self._parts.journal
         key = f"{self._answer_id}/{called.call_id}"
         if journal is not None:

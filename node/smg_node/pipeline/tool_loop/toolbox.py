@@ -30,10 +30,9 @@ SERVERS_AT_ONCE: Final = 8
 FAILED_DEPENDENCY: Final = 424
 _TELLS_LISTS: Final = ("responses",)
 """APIs whose answers say that a server cannot be listed; in others it is one of the parameters without effect."""
-_NEVER_SERVED: Final = ("web_fetch",)
-"""Built-in tools whose work no server can be told to do."""
 _SEARCHER: Final = ServerSpec(ServerDefinition("tool_search"), trust="trusted")
 """Who searches: this node itself."""
+_OWN_SEARCH: Final = AskedBuiltin("tool_search", "tool_search", where="tools")
 
 
 class Toolbox(msgspec.Struct, frozen=True):
@@ -116,8 +115,9 @@ async def open_toolbox(
     serving: ToolServing,
     prompt: ChatPrompt,
     context: RequestContext,
+    model: str,
 ) -> Toolbox:
-    """Return the tools of a request's servers, once all of them are listed or have failed to be.
+    """Return the tools of a request's servers, once all of them are listed or have failed to be; `model` is to call them.
 
     INVALID_REQUEST for what names a server that there is not, and for a built-in tool that is insisted on and has none.
     """
@@ -139,6 +139,9 @@ async def open_toolbox(
             f"{one.where}.{one.label}" for one in serving.servers if one.label in asking.told
         )
     box = _box(asking, serving.servers, builtins, ignored, prompt)
+    if await _too_many(parts, model, serving, prompt, box.catalog):
+        asking.listings = {label: _deferring(one) for label, one in asking.listings.items()}
+        box = _box(asking, serving.servers, [*builtins, _search(parts)], ignored, prompt)
     _check_choice(serving, prompt.choice, box.catalog, asking)
     return box
 
@@ -162,6 +165,42 @@ def _box(
         failed = asking.told.get(one.label)
         told.append(failed or Listed(one.label, catalog.listed(one.label)))
     return Toolbox(catalog, asking.resolved, tuple(told), ignored)
+
+
+async def _too_many(
+    parts: LoopParts, model: str, serving: ToolServing, prompt: ChatPrompt, catalog: Catalog
+) -> bool:
+    """Whether the servers' tools are too long for a prompt, and some may be left out of it.
+
+    What a request says itself stays so: that it searches for tools, or wants some of them only.
+    """
+    most = parts.options().defer_over_tokens
+    if not most or parts.tokens is None or parts.search is None:
+        return False
+    if serving.choice is not None or prompt.choice.allowed is not None:
+        return False
+    if any(one.kind == "tool_search" for one in serving.builtins):
+        return False
+    shown = [tool for tool in catalog.offered.values() if tool.asked is not None]
+    if not any(tool.spec.may_defer for tool in shown):
+        return False
+    return await parts.tokens.exceed(most, model, [tool.function for tool in shown])
+
+
+def _deferring(listing: ServerListing) -> ServerListing:
+    """Return the listing of a server all of whose tools are found by search, if its operator lets them be."""
+    if not listing.spec.may_defer:
+        return listing
+    asked = msgspec.structs.replace(listing.asked, deferred=True, loaded_tools=())
+    return msgspec.structs.replace(listing, asked=asked)
+
+
+def _search(parts: LoopParts) -> BuiltinListing:
+    """Return the search for tools where no request asks for one."""
+    assert parts.search is not None, "nothing is deferred that nothing finds"
+    return BuiltinListing(
+        _OWN_SEARCH, "", _SEARCHER, "tool_search", parts.search.offered(_OWN_SEARCH)
+    )
 
 
 def _check_choice(
@@ -234,10 +273,9 @@ def _ignored(asked: Sequence[AskedBuiltin], found: Sequence[BuiltinListing]) -> 
     left_out = [one for one in asked if one.kind not in served]
     for one in left_out:
         if one.insisted:
-            why = f"no server does the work of {one.spelled!r}"
-            if one.kind not in _NEVER_SERVED:
-                why += (
-                    f": name its tool by `smg-admin mcp servers set NAME --builtin {one.kind}=TOOL`"
-                )
+            why = (
+                f"no server does the work of {one.spelled!r}: name its tool by"
+                f" `smg-admin mcp servers set NAME --builtin {one.kind}=TOOL`"
+            )
             raise invalid(why, one.where, code="unsupported_tool")
     return tuple(f"{one.where}.{one.spelled}" for one in left_out)

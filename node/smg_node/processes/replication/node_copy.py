@@ -34,6 +34,7 @@ from smg_node.processes.replication.copied_ports import (
     CopiedVerdicts,
 )
 from smg_node.processes.replication.copied_rates import CopiedRates
+from smg_node.processes.replication.copied_sessions import CopiedSessions
 from smg_node.processes.replication.namespace_copy import CopiedNamespace
 from smg_node.processes.replication.state_messages import (
     CHANGES,
@@ -71,6 +72,7 @@ class NodeCopy:
         self.load: Final = CopiedLoad(uplink)
         self.sticky: Final = CopiedSticky(uplink, clock.now_ms)
         self.prompt_caches: Final = CopiedCaches(uplink)
+        self.tool_sessions: Final = CopiedSessions(uplink, clock.now_ms)
         self.running: Final = CopiedRunning()
         self.rates: Final = CopiedRates(uplink)
         self._secrets: dict[bytes, str | None] = {}

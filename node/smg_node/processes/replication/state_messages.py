@@ -8,14 +8,15 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from smg_mesh.shared import CacheRow
+from smg_mesh.shared import CacheRow, SessionRow
 
 SNAPSHOT: Final = "state.snapshot"
 CHANGES: Final = "state.changes"
 OPEN_CALLS: Final = "calls.open"
 STICK: Final = "sticky.write"
 CACHE_ROWS: Final = "caches.rows"
-"""Goes both ways."""
+"""Goes both ways, as the next does."""
+SESSION_ROWS: Final = "sessions.rows"
 SERVING: Final = "process.serving"
 DRAIN: Final = "process.drain"
 DRAINED: Final = "process.drained"
@@ -94,6 +95,12 @@ class CacheRows(msgspec.Struct, frozen=True, array_like=True):
     """Rows of prompt caches as they are now; one without a life was taken away."""
 
     rows: tuple[CacheRow, ...]
+
+
+class SessionRows(msgspec.Struct, frozen=True, array_like=True):
+    """Rows of tool sessions as they are now; one without content was taken away, or is over."""
+
+    rows: tuple[SessionRow, ...]
 
 
 class Serving(msgspec.Struct, frozen=True, array_like=True):

@@ -7,9 +7,9 @@ noted, and sent a few milliseconds later, read as it is then.
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
-from smg_mesh.shared import CacheRow, Shared
+from smg_mesh.shared import CacheRow, SessionRow, Shared
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.replication.namespace_copy import row_of
 from smg_node.processes.replication.open_calls import Load, OpenCalls
@@ -18,6 +18,7 @@ from smg_node.processes.replication.state_messages import (
     CHANGES,
     NAMESPACES,
     OPEN_CALLS,
+    SESSION_ROWS,
     SNAPSHOT,
     STICK,
     Binding,
@@ -25,6 +26,7 @@ from smg_node.processes.replication.state_messages import (
     Changes,
     Node,
     Row,
+    SessionRows,
     Sight,
     read,
     write,
@@ -40,6 +42,9 @@ REOPEN_S: Final = 5.0
 ME: Final = "control"
 CACHE_ROWS_MAX: Final = 4_096
 """Rows of prompt caches in one message: 100 KB."""
+SESSION_ROWS_MAX: Final = 256
+"""Rows of tool sessions in one message: 100 KB as well."""
+_Any = TypeVar("_Any")
 
 
 class Publishing:
@@ -69,6 +74,7 @@ class Publishing:
         self._loads: dict[str, None] = {}
         self._bound: dict[str, None] = {}
         self._cached: dict[tuple[int, int], CacheRow] = {}
+        self._sessions: dict[str, SessionRow] = {}
         self._closed_secrets: dict[bytes, None] = {}
         self._reopen_s = 0.0
         self._watching_loads: list[Callable[[Sequence[str]], None]] = []
@@ -78,12 +84,14 @@ class Publishing:
         shared.load.watch(self._noting(self._loads))
         shared.sticky.watch(self._noting(self._bound))
         shared.prompt_caches.watch(self._note_cached)
+        shared.tool_sessions.watch(self._note_sessions)
         bus.opened(self._begin)
         bus.closed(self._end)
         bus.died(lambda process: self._take_calls(process, {}))
         bus.on(OPEN_CALLS, self._hear_calls)
         bus.on(STICK, self._hear_binding)
         bus.on(CACHE_ROWS, self._hear_cached)
+        bus.on(SESSION_ROWS, self._hear_sessions)
 
     def _noting(self, noted: dict[str, None]) -> Callable[[Sequence[str]], None]:
         def note(keys: Sequence[str]) -> None:
@@ -124,8 +132,11 @@ class Publishing:
         self._numbers[process] = 0
         self._bus.tell(process, SNAPSHOT, write(said))
         if len(shared.prompt_caches):
-            for some in batched(shared.prompt_caches.rows()):
+            for some in batched(shared.prompt_caches.rows(), CACHE_ROWS_MAX):
                 self._bus.tell(process, CACHE_ROWS, write(CacheRows(some)))
+        if len(shared.tool_sessions):
+            for part in batched(shared.tool_sessions.rows(), SESSION_ROWS_MAX):
+                self._bus.tell(process, SESSION_ROWS, write(SessionRows(part)))
 
     def _end(self, process: str) -> None:
         self._numbers.pop(process, None)
@@ -143,8 +154,27 @@ class Publishing:
             else:
                 caches.remove(row.beginning, row.scope)
 
+    def _note_sessions(self, rows: Sequence[SessionRow]) -> None:
+        if self._numbers:
+            self._sessions.update({row.key: row for row in rows})
+            self._wake.set()
+
+    def _hear_sessions(self, _process: str, content: bytes) -> None:
+        sessions = self._shared.tool_sessions
+        for row in read(content, SessionRows).rows:
+            if row.content:
+                sessions.put(row)
+            else:
+                sessions.remove(row.key)
+
+    def _tell_sessions(self) -> None:
+        for rows in batched(self._sessions.values(), SESSION_ROWS_MAX):
+            for process in self._numbers:
+                self._bus.tell(process, SESSION_ROWS, write(SessionRows(rows)))
+        self._sessions.clear()
+
     def _tell_cached(self) -> None:
-        for rows in batched(self._cached.values()):
+        for rows in batched(self._cached.values(), CACHE_ROWS_MAX):
             for process in self._numbers:
                 self._bus.tell(process, CACHE_ROWS, write(CacheRows(rows)))
         self._cached.clear()
@@ -152,6 +182,8 @@ class Publishing:
     def _tell_changes(self) -> None:
         if self._cached:
             self._tell_cached()
+        if self._sessions:
+            self._tell_sessions()
         node, carried = self._node_now(), self._shared.carried_keys()
         rows = {name: self._rows(name, list(noted)) for name, noted in self._keys.items() if noted}
         loads = list(self._loads)
@@ -265,10 +297,10 @@ class Publishing:
             sticky.bind(said.key, said.worker, said.why)
 
 
-def batched(rows: Iterable[CacheRow]) -> Iterator[tuple[CacheRow, ...]]:
+def batched(rows: Iterable[_Any], count: int) -> Iterator[tuple[_Any, ...]]:
     """Yield the rows, as many together as one message should have."""
     left = iter(rows)
-    while some := tuple(islice(left, CACHE_ROWS_MAX)):
+    while some := tuple(islice(left, count)):
         yield some
 
 

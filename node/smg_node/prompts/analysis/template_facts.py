@@ -33,6 +33,8 @@ REFERENCE: Final = "tool_reference"
 """Type of a part that stands for the definition of a tool."""
 DEFERRED: Final = "defer_loading"
 """Key of a function that is not shown before it is referred to."""
+BUILTIN: Final = "builtin"
+"""Key of a function that stands for a built-in tool: its kind, for who has forms of their own for those."""
 _PROBE_LIMITS: Final = TemplateLimits(output_max_bytes=1 << 20, render_max_s=0.1)
 _PROBE_TIME: Final = Today(datetime(2024, 7, 26, 12, 0, tzinfo=UTC))
 _WORD: Final = "smgprobe"
@@ -67,10 +69,11 @@ class TemplateFacts:
     `prints_raw_arguments` the template prints call arguments that are text, though it wants an object.
     With `one_call` it prints no more than one call of a message, and refuses or forgets the others; without
     `knows_calls` it has no word for them. Without `later_systems` it refuses what the system says in the middle of a
-    conversation, moves it or leaves it out. With `knows_references` it shows a deferred tool where the result of a call
-    refers to it, and nowhere else. With `takes_documents` it prints documents that are handed over beside the messages.
-    `picture_part` is the type of a part for which it prints a picture's place in a user's turn, "" where it prints none;
-    `tool_picture_part` is that of a tool's result.
+    conversation, moves it or leaves it out. With `knows_builtins` it has forms of its own for built-in tools. With
+    `knows_references` it shows a deferred tool where the result of a call refers to it, and nowhere else. With
+    `takes_documents` it prints documents that are handed over beside the messages. `picture_part` is the type of a part
+    for which it prints a picture's place in a user's turn, "" where it prints none; `tool_picture_part` is that of a
+    tool's result.
     """
 
     content: ContentForm = "string"
@@ -87,6 +90,7 @@ class TemplateFacts:
     needs_descriptions: bool = False
     later_systems: bool = True
     knows_references: bool = False
+    knows_builtins: bool = False
     takes_documents: bool = False
     picture_part: PicturePart = ""
     tool_picture_part: PicturePart = ""

@@ -3,13 +3,15 @@
 The system message holds the model's identity, the date, the reasoning effort and the channels; what
 other APIs call the system message is the developer's. Thoughts before the last answer are
 forgotten, those since then are kept: they belong to a task that is still under way. A call and its
-result stand together, for the model makes one call at a time.
+result stand together, for the model makes one call at a time. Built-in tools are told in the system message, and called
+and answered on the analysis channel, in the forms that the models have learnt.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from smg_node.prompts.analysis.template_facts import TemplateFacts
+from smg_node.prompts.analysis.template_facts import BUILTIN, TemplateFacts
 from smg_node.prompts.analysis.thinking_variables import Switch
 from smg_node.prompts.encoders.conversation import (
     Conversation,
@@ -23,6 +25,7 @@ from smg_node.prompts.encoders.conversation import (
 from smg_node.prompts.encoders.typescript import namespace
 
 FACTS: Final = TemplateFacts(
+    knows_builtins=True,
     arguments="string",
     knows_developer=True,
     switch=Switch(
@@ -37,6 +40,13 @@ FACTS: Final = TemplateFacts(
 _IDENTITY: Final = "You are ChatGPT, a large language model trained by OpenAI."
 _CUTOFF: Final = "2024-06"
 _INSTRUCTIONS: Final = ("system", "developer")
+_PYTHON: Final = "python"
+RECIPIENTS: Final = {
+    "web_search": "browser.search",
+    "web_fetch": "browser.open",
+    "code_interpreter": _PYTHON,
+}
+"""Recipients of calls of the built-in tools that these models have learnt to use, by kind."""
 
 
 def encode(conversation: Conversation) -> str:
@@ -55,6 +65,11 @@ def _encode(conversation: Conversation) -> Iterator[str]:
     if developer:
         yield _message("developer", developer)
     answered = _last_answer(messages, continued=conversation.continued)
+    known = {
+        function["name"]: RECIPIENTS[function[BUILTIN]]
+        for function in conversation.functions
+        if function.get(BUILTIN) in RECIPIENTS
+    }
     at = first
     while at < len(messages):
         message = messages[at]
@@ -66,9 +81,9 @@ def _encode(conversation: Conversation) -> Iterator[str]:
             while at < len(messages) and is_result(messages[at]):
                 at += 1
             yield from _assistant(message, kept=results - 1 > answered)
-            yield from _calls(messages, results - 1, at)
+            yield from _calls(messages, results - 1, at, known)
         elif is_result(message):
-            yield _result(messages, at - 1)
+            yield _result(messages, at - 1, known)
         else:
             yield _message(message["role"], message["content"])
     if conversation.prompted:
@@ -89,9 +104,28 @@ def _system(conversation: Conversation) -> str:
         "",
         "# Valid channels: analysis, commentary, final. Channel must be included for every message.",
     ]
-    if conversation.tools:
+    builtins = list(_builtin_sections(conversation))
+    if builtins:
+        lines[-1:-1] = ["# Tools", "", "\n\n".join(builtins), ""]
+    if any(one.get(BUILTIN) not in RECIPIENTS for one in conversation.functions):
         lines.append("Calls to these tools must go to the commentary channel: 'functions'.")
     return "\n".join(lines)
+
+
+def _builtin_sections(conversation: Conversation) -> Iterator[str]:
+    """Yield what the system message says of tools that the model has learnt a form of its own for."""
+    known = {
+        function[BUILTIN]: function for function in conversation.functions if BUILTIN in function
+    }
+    browser = [
+        {**known[kind], "name": recipient.partition(".")[2]}
+        for kind, recipient in RECIPIENTS.items()
+        if kind in known and recipient != _PYTHON
+    ]
+    if browser:
+        yield namespace("browser", browser)
+    if "code_interpreter" in known:
+        yield f"## {_PYTHON}\n\n{known['code_interpreter'].get('description') or ''}".rstrip()
 
 
 def _developer(conversation: Conversation, instructions: Sequence[Message]) -> str:
@@ -99,8 +133,9 @@ def _developer(conversation: Conversation, instructions: Sequence[Message]) -> s
     said = "\n\n".join(message["content"] for message in instructions if message["content"])
     if said:
         sections += ["# Instructions", said]
-    if conversation.tools:
-        sections += ["# Tools", namespace("functions", conversation.functions)]
+    functions = [one for one in conversation.functions if one.get(BUILTIN) not in RECIPIENTS]
+    if functions:
+        sections += ["# Tools", namespace("functions", functions)]
     wanted = _response_format(conversation.set("response_format"))
     if wanted:
         sections += ["# Response Formats", wanted]
@@ -135,25 +170,56 @@ def _assistant(message: Message, *, kept: bool) -> Iterator[str]:
         yield f"<|start|>assistant<|channel|>{channel}<|message|>{message['content']}<|end|>"
 
 
-def _calls(messages: Sequence[Message], at: int, end: int) -> Iterator[str]:
-    """Yield the calls of the message at `at`, each with its result, and the results before `end` of no call."""
+def _calls(
+    messages: Sequence[Message], at: int, end: int, known: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the calls of the message at `at`, each with its result, and the results before `end` of no call.
+
+    `known` are the recipients of built-in tools, by the names of their functions.
+    """
     left = list(range(at + 1, end))
     for call in calls_of(messages[at]):
         function = call["function"]
-        yield (
-            f"<|start|>assistant to=functions.{function['name']}<|channel|>commentary "
-            f"<|constrain|>json<|message|>{function['arguments']}<|call|>"
-        )
+        yield _call(function["name"], function["arguments"], known)
         for place in left:
             if messages[place].get("tool_call_id") == call["id"]:
                 left.remove(place)
-                yield _result(messages, place)
+                yield _result(messages, place, known)
                 break
     for place in left:
-        yield _result(messages, place)
+        yield _result(messages, place, known)
 
 
-def _result(messages: Sequence[Message], at: int) -> str:
+def _call(name: str, arguments: str, known: Mapping[str, str]) -> str:
+    recipient = _own_recipient(name, known)
+    if recipient:
+        body = _program(arguments) if recipient == _PYTHON else arguments
+        return f"<|start|>assistant<|channel|>analysis to={recipient} code<|message|>{body}<|call|>"
+    return (
+        f"<|start|>assistant to=functions.{name}<|channel|>commentary "
+        f"<|constrain|>json<|message|>{arguments}<|call|>"
+    )
+
+
+def _program(arguments: str) -> str:
+    """Return the program that the arguments of a call hold; the arguments themselves where they hold none."""
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    code = given.get("code") if isinstance(given, dict) else None
+    return code if isinstance(code, str) else arguments
+
+
+def _result(messages: Sequence[Message], at: int, known: Mapping[str, str]) -> str:
     name = called(messages, at)
     body = messages[at]["content"]
+    recipient = _own_recipient(name, known)
+    if recipient:
+        return f"<|start|>{recipient} to=assistant<|channel|>analysis<|message|>{body}<|end|>"
     return f"<|start|>functions.{name} to=assistant<|channel|>commentary<|message|>{body}<|end|>"
+
+
+def _own_recipient(name: str, known: Mapping[str, str]) -> str:
+    """Return the recipient of a built-in tool, also of one that the model only believed to have; "" of any other."""
+    return known.get(name) or (name if known and name.startswith("browser.") else "")

@@ -215,6 +215,12 @@ ROUTING: Final = Board(
                     (quantile(mcp.MCP_RESULT_BYTES, 0.95, "server"),),
                 ),
                 Panel(
+                    "Passes of models",
+                    "Generations of models that may call tools of this side; a request may have several.",
+                    "cps",
+                    (rate(mcp.TOOL_PASSES, "model"),),
+                ),
+                Panel(
                     "Lists and connections",
                     "Lists of tools that requests wanted, by outcome, and connections that are kept.",
                     "short",
@@ -231,6 +237,12 @@ ROUTING: Final = Board(
                         called(total(mcp.MCP_APPROVALS_WAITING), "waiting"),
                         rate(mcp.MCP_APPROVALS, "answer"),
                     ),
+                ),
+                Panel(
+                    "Searches for tools",
+                    "By the way that is set; any outcome but `ok` was a search by words instead.",
+                    "cps",
+                    (rate(mcp.MCP_TOOL_SEARCHES, "search", "outcome"),),
                 ),
             ),
         ),

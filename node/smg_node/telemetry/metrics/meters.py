@@ -31,6 +31,7 @@ from smg_node.core.generation.outcome import Outcome
 from smg_node.telemetry.metrics.cells import Cells, Spread, Tally
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import store as store_metrics
+from smg_node.telemetry.metrics.declared.mcp import TOOL_PASSES
 from smg_node.telemetry.metrics.declared.providers import SPLIT_REQUESTS
 from smg_node.telemetry.metrics.metric import Metric
 
@@ -63,6 +64,8 @@ _ended_of: Final = attrgetter("ended_s")
 _continuations_of: Final = attrgetter("continuations")
 _oddities_of: Final = attrgetter("oddities")
 _split_of: Final = attrgetter("split")
+_passes_of: Final = attrgetter("passes")
+_paused_of: Final = attrgetter("paused_s")
 
 
 class _Model:
@@ -192,6 +195,11 @@ class Meters:
         # Seconds per token after the first, of those that have more than one.
         longer = list(compress(begun, map((1).__lt__, map(_completion_of, begun))))
         took_s = map(sub, map(_ended_of, longer), map(_first_of, longer))
+        if any(map(_passes_of, over)):
+            model = self._label(over[0].model)
+            self.cells.tally(TOOL_PASSES, model).inc(sum(map(_passes_of, over)))
+            # While tools ran it did not speak.
+            took_s = map(sub, took_s, map(_paused_of, longer))
         series.tpot.add(map(truediv, took_s, map((-1).__add__, map(_completion_of, longer))))
         if any(map(_continuations_of, over)):
             series.continuations.inc(sum(map(_continuations_of, over)))

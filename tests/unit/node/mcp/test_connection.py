@@ -287,6 +287,15 @@ async def test_a_task_is_waited_for() -> None:
         assert server.book.runs["task"] == 1
 
 
+@pytest.mark.parametrize("fault", ["status:code=503", "reset"])
+async def test_a_task_is_asked_for_again_after_its_server_was_away(fault: str) -> None:
+    away = f"{fault}{',' if ':' in fault else ':'}method=tasks/get,times=2"
+    async with served("modern", away) as server, pooled() as pool:
+        assert text(await pool.call(target(server), "task", '{"text": "done"}')) == "done"
+        assert server.book.methods["tools/call"] == 1
+        assert server.book.methods["tasks/get"] > 2
+
+
 async def test_a_task_that_nobody_waits_for_is_cancelled() -> None:
     async with served("modern") as server, pooled() as pool:
         at = target(server)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from smg_node.core.generation.tool_serving import ApprovalRule, ToolFilter
 from smg_node.mcp.catalog.hints import Hints
 from smg_node.mcp.definition import ServerDefinition
-from smg_node.mcp.policy import Decision, decide
+from smg_node.mcp.policy import PINNED, Decision, decide
 from smg_node.mcp.server_spec import ServerSpec, ToolRule, Trust, Verdict
 
 NEVER = ApprovalRule(otherwise="never")
@@ -71,6 +71,26 @@ def test_a_request_says_what_is_asked_about(
     wish: ApprovalRule, verdict: Verdict, rule: str
 ) -> None:
     assert decide(spec(), "drop", Hints(), wish) == Decision(verdict, rule, by_request=True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict", "rule"),
+    [
+        ({}, "ask", PINNED),
+        ({"trust": "trusted"}, "ask", PINNED),
+        ({"tools": {"drop": ToolRule(approval="allow")}}, "ask", PINNED),
+        ({"tools": {"drop": ToolRule(approval="deny")}}, "deny", "tools.drop.approval"),
+        ({"trust": "untrusted"}, "ask", "trust: untrusted"),
+        ({"rules": (("*", "ask"),)}, "ask", "rules: *"),
+    ],
+)
+def test_a_tool_that_is_not_as_it_was_pinned_is_asked_about(
+    fields: dict[str, Any], verdict: Verdict, rule: str
+) -> None:
+    server = spec(**fields)
+    assert decide(server, "drop", Hints(), None, changed=True) == Decision(verdict, rule)
+    # A request cannot do away with that either.
+    assert decide(server, "drop", Hints(), NEVER, changed=True).verdict == verdict
 
 
 def test_a_trusted_server_is_asked_about_where_the_request_wants_it() -> None:

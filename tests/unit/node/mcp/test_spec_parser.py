@@ -56,6 +56,9 @@ WHOLE: dict[str, Any] = {
     "description": "Documents",
     "required": True,
     "internal": True,
+    "pin": True,
+    "pinned": ["abcdefghijkl", "mnopqrstuvwx"],
+    "may_defer": False,
 }
 
 
@@ -74,6 +77,7 @@ def test_everything_that_can_be_said_is_read_and_said_again() -> None:
     assert spec.rules == (("get_*", "allow"), ("*", "ask"))
     rule = spec.rule("search")
     assert (rule.price_per_call, rule.rename, rule.read_only) == ("0.005", {"q": "query"}, False)
+    assert (spec.pin, spec.pinned, spec.may_defer) == (True, tuple(WHOLE["pinned"]), False)
     plain = plain_server(spec)
     assert "shh" not in msgspec.json.encode(plain).decode()
     again = parse_server("docs", plain, programs=False, kept=parsed.secrets)
@@ -89,6 +93,26 @@ def test_nothing_that_is_printed_holds_a_secret() -> None:
     for printed in (parsed, spec, server, [server], {"x": parsed}):
         assert "shh" not in f"{printed} {printed!r}"
         assert "local" in repr(printed)
+
+
+@pytest.mark.parametrize(
+    ("said", "where"),
+    [
+        ({"pin": True}, "pinned"),
+        ({"pinned": []}, "pinned"),
+        ({"pin": False, "pinned": ["x"]}, "pinned"),
+        ({"pin": True, "pinned": "x"}, "pinned"),
+        ({"pin": 1, "pinned": []}, "pin"),
+        ({"may_defer": "no"}, "may_defer"),
+    ],
+)
+def test_pins_belong_together(said: dict[str, Any], where: str) -> None:
+    assert refusal({"url": URL, **said}).where == where
+
+
+def test_nothing_may_be_pinned_so_that_everything_is_asked_about() -> None:
+    said = {"url": URL, "pin": True, "pinned": []}
+    assert plain_server(parse_server("docs", said, programs=False, kept={}).spec) == said
 
 
 def test_a_definition_says_only_what_is_no_default() -> None:

@@ -31,6 +31,10 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.relay_context import ShadowPost
+from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+from smg_node.pipeline.tool_loop.ports import LoopOptions
+from smg_node.pipeline.tool_loop.search.tool_searches import ToolSearches
+from smg_node.pipeline.tool_loop.serving_generations import ServingGenerations
 from smg_node.routing.policy_registry import OwnBindings, Policies
 from smg_node.routing.retry_budget import RetryBudgets
 from smg_node.system_clock import SystemClock
@@ -142,6 +146,10 @@ class Wired:
         shared = SimpleNamespace(rights=self.rights, watch_held=self.rights.watch_held)
         listen(self.live.own, cast("Shared", shared), desks)
 
+    def loops(self) -> LoopParts:
+        """What runs tools of this side."""
+        return cast("ServingGenerations", self.parts.generations)._parts()
+
     def _overhear(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Have the parts that are built here told elsewhere."""
         for kind, told in (
@@ -181,7 +189,15 @@ class Wired:
             "reading": self.parts.reading,
             "access": self.base.access.enabled,
             "ratio": self.base.tracer._ratio,
+            "loops": self._loops(),
+            "exposed": self.parts.exposed_models(),
         }
+
+    def _loops(self) -> object:
+        """What runs of tools are bound by, and how tools are searched for."""
+        loops = self.loops()
+        assert isinstance(loops.search, ToolSearches)
+        return loops.options(), loops.search._options()
 
 
 def another(knob: LiveKnob) -> Any:
@@ -206,6 +222,10 @@ def wired(monkeypatch: pytest.MonkeyPatch) -> Wired:
 
 @pytest.mark.parametrize("key", LIVE)
 def test_a_change_of_each_setting_reaches_the_part_it_is_about(wired: Wired, key: str) -> None:
+    if key == "models/NAME/mcp.description":
+        # Of a model that is no tool nothing is told.
+        wired.world.nodes["a"].settings.set("models/org/model/mcp.expose", True, version=None)
+        wired.live.refresh()
     before = wired.seen()
     key = key.replace("NAME", "org/model")
     knob, _ = wired.live.table.find(key)
@@ -241,6 +261,26 @@ def test_what_was_changed_goes_back_when_the_setting_is_taken_away(wired: Wired)
     wired.live.refresh()
     assert (wired.parts.options, wired.parts.reading) == (options, reading)
     assert wired.models.words["retune"][0] == ({},)
+
+
+def test_limits_of_tool_loops_are_those_of_when_an_answer_begins(wired: Wired) -> None:
+    loops = wired.loops()
+    assert loops.options() == LoopOptions()
+    said = {
+        "mcp.rounds_max": 3,
+        "mcp.calls_parallel": 2,
+        "mcp.output_bytes_max": 2048,
+        "mcp.approval_wait_s": 7,
+    }
+    settings = wired.world.nodes["a"].settings
+    for key, value in said.items():
+        settings.set(key, value, version=None)
+    wired.live.refresh()
+    assert loops.options() == LoopOptions(3, 2, 2048, 7)
+    for key in said:
+        settings.remove(key, version=None)
+    wired.live.refresh()
+    assert loops.options() == LoopOptions()
 
 
 def test_each_policy_is_followed_under_its_own_name(wired: Wired) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from smg_node.admin.client import AdminError
 from smg_node.admin.options import options_of
-from smg_node.admin.views.output import print_json
+from smg_node.admin.views.output import print_json, tell
 from smg_node.admin.views.value_text import read_file, read_key
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def probe(
     # What speaks with servers is imported by who asks one, so that --help is quick.
     import asyncio
 
+    from smg_node.admin.views.last_line import last_line
     from smg_node.admin.views.mcp_texts import draw_probe, failed_words, plain_probe
 
     definition, credential = _asked(
@@ -86,14 +87,18 @@ def probe(
     )
     text = read_file(arguments[1:]) if arguments.startswith("@") else arguments
     options = options_of(context)
-    found = asyncio.run(
-        _probe(definition, credential, call, text, call_timeout, options.client.timeout_s)
-    )
+    with last_line("smg_node.mcp") as printed:
+        found = asyncio.run(
+            _probe(definition, credential, call, text, call_timeout, options.client.timeout_s)
+        )
     if options.as_json:
         print_json(plain_probe(found))
     elif found.opened is not None:
         print(draw_probe(found))
     if (why := failed_words(found)) is not None:
+        # The program's own word for it is better than that it has ended.
+        for line in printed if command else ():
+            tell(line)
         raise AdminError(why)
 
 

@@ -82,7 +82,18 @@ Forward = Annotated[
 ]
 Builtin = Annotated[
     Words,
-    typer.Option(metavar="KIND=TOOL", help="Its tool that does web_search, file_search and so on."),
+    typer.Option(
+        metavar="KIND=TOOL", help="Its tool that does web_search, web_fetch, file_search and so on."
+    ),
+]
+
+Pin = Annotated[
+    bool | None,
+    typer.Option(
+        "--pin/--no-pin",
+        help="Keep what its tools say of themselves now: runs of one that it changes later must be allowed.",
+        show_default=False,
+    ),
 ]
 
 
@@ -141,6 +152,7 @@ def set_server(
     session: Session = "",
     forward: Forward = None,
     builtin: Builtin = None,
+    pin: Pin = None,
     if_version: IfVersion = "",
 ) -> None:
     """Define a server of tools on every node, by a URL and flags, or by a file; what is not named stays as it is.
@@ -161,11 +173,16 @@ def set_server(
         "builtin": dict(map(name_and_value, builtin or [])),
     }  # fmt: skip
     flags = {key: value for key, value in fields.items() if value}
+    if pin is not None:
+        flags["pin"] = pin
     issuer = {"token_url": token_url, "client_id": client_id, "scope": scope}
     shown = _auth(auth, bearer_file, header or [], issuer, client_secret_file)
     if shown is not None:
         flags["auth"] = shown
     is_url = source.startswith(("http://", "https://"))
+    if "://" in source and not is_url:
+        why = f"the URL of a server begins with http:// or https://, not {source[:60]!r}"
+        raise typer.BadParameter(why, param_hint="URL|FILE")
     if is_url:
         flags["url"] = source
     _write(context, name, "" if is_url else source, flags, if_version)
@@ -244,6 +261,9 @@ def _changed(
     if not flags:
         raise AdminError(f"say what {name} is: a URL, a file, or flags (--help)")
     before: dict[str, Any] = dict(seen["spec"]) if seen is not None else {}
+    if "pin" in flags:
+        # What was pinned before is not what is to be pinned now.
+        before.pop("pinned", None)
     own = flags.get("auth")
     if isinstance(own, dict) and own.get("kind") == "client_credentials":
         held = before.get("auth")

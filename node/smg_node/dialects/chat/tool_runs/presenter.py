@@ -1,7 +1,9 @@
 """Presenter of Chat for requests that ask for tools on this node's side: runs are no calls of the client's.
 
-They leave no trace but the time they take, unless the client asks to be shown them: then `smg` on the last chunk, and in
-the body, tells of each what was called and what came of it.
+They leave no trace but the time they take, unless the client asks to be shown them: then `smg.tool_runs` on the last
+chunk, and in the body, tells of each what was called and what came of it. An answer that ends because its model has had
+all its passes has the `finish_reason` `length`, as there is more to come; what tells it from one that was too long is
+`smg.tool_rounds`, how many passes there were, on the chunk with the reason, and in the body.
 """
 
 from collections.abc import Sequence
@@ -48,25 +50,37 @@ class ServedPresenter(ChatPresenter):
             if cited:
                 frames += self._frame(event.choice, b'"annotations":' + json_line(cited))
             return frames
-        if not self._view.tool_runs:
-            return frames
+        told = self._told_beside(event)
+        if told and frames:
+            return frames.removesuffix(b"}\n\n") + b',"smg":' + json_line(told) + b"}\n\n"
+        return frames
+
+    def _told_beside(self, event: Event) -> dict[str, Any]:
+        """Return what the chunk of an event tells of runs and rounds."""
+        told: dict[str, Any] = {}
         if isinstance(event, Finish):
             self._unfinished -= 1
+            if event.rounds:
+                told["tool_rounds"] = event.rounds
         last = isinstance(event, Usage) if self._view.include_usage else isinstance(event, Finish)
-        if last and not self._unfinished and frames:
-            told = b',"smg":' + json_line({"tool_runs": self._events.runs()})
-            return frames.removesuffix(b"}\n\n") + told + b"}\n\n"
-        return frames
+        if self._view.tool_runs and last and not self._unfinished:
+            told["tool_runs"] = self._events.runs()
+        return told
 
     def answer(self, answer: Answer) -> bytes:
         """Return the JSON body of an unstreamed answer."""
         choices = [client_choice(choice, self._content) for choice in answer.choices]
         shown = Answer(answer.begin, [choice for choice, _ in choices], answer.usage)
         body = super().answer(shown)
-        if not self._view.tool_runs:
+        told: dict[str, Any] = {}
+        rounds = max((one.finish.rounds for one in answer.choices if one.finish), default=0)
+        if rounds:
+            told["tool_rounds"] = rounds
+        if self._view.tool_runs:
+            told["tool_runs"] = [run for _, some in choices for run in some]
+        if not told:
             return body
-        runs = [run for _, some in choices for run in some]
-        return body.removesuffix(b"}") + b',"smg":' + encode_json({"tool_runs": runs}) + b"}"
+        return body.removesuffix(b"}") + b',"smg":' + encode_json(told) + b"}"
 
     def _choice(self, index: int, choice: Choice) -> dict[str, Any]:
         shown = super()._choice(index, choice)

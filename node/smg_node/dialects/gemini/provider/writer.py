@@ -6,7 +6,7 @@ answer's meaning, and named among the ignored otherwise.
 
 from typing import Any, Final
 
-from smg_node.core.generation.request import ChatPrompt, GenerateRequest
+from smg_node.core.generation.request import ChatPrompt, GenerateRequest, with_loaded_tools
 from smg_node.dialects.gemini.provider.config_writer import generation_config, not_here
 from smg_node.dialects.gemini.provider.contents_writer import contents_of
 from smg_node.dialects.gemini.provider.model_traits import traits_of
@@ -49,7 +49,7 @@ def _prompt(request: GenerateRequest) -> ChatPrompt:
         raise not_here("its model has no chat template", "chat_template")
     if prompt.documents is not None:
         raise not_here("it has no place for documents; put them into a message", "documents")
-    return prompt
+    return with_loaded_tools(prompt)
 
 
 def _leave_out(name: str, fields: dict[str, Any], ignored: list[str]) -> None:

@@ -7,7 +7,7 @@ issuer signed.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -45,16 +45,18 @@ class Conversation(NamedTuple):
     messages: list[Block]
 
 
-def conversation_of(prompt: ChatPrompt, issuer: str, *, systems_stay: bool) -> Conversation:
+def conversation_of(
+    prompt: ChatPrompt, issuer: str, *, systems_stay: bool, references: Collection[str] = ()
+) -> Conversation:
     """Return the turns of a prompt; INVALID_REQUEST for media that no message carries.
 
     Without `systems_stay` later system turns are moved to the first ones. A system prompt without anything else is
-    what the user says.
+    what the user says. Results that tell of nothing but tools of these `references` are told by their names.
     """
     turns = prompt.turns
     first = next((at for at, turn in enumerate(turns) if turn.role not in _SYSTEMS), len(turns))
     system = [block for turn in turns[:first] for block in _instructed(turn)]
-    writer = _Messages(issuer, system, systems_stay=systems_stay)
+    writer = _Messages(issuer, system, references, systems_stay=systems_stay)
     for turn in turns[first:]:
         writer.add(turn)
     messages = writer.finished()
@@ -68,8 +70,11 @@ def conversation_of(prompt: ChatPrompt, issuer: str, *, systems_stay: bool) -> C
 class _Messages:
     """Messages so far, and what is said since the last one of the assistant."""
 
-    def __init__(self, issuer: str, system: list[Block], *, systems_stay: bool) -> None:
+    def __init__(
+        self, issuer: str, system: list[Block], references: Collection[str], *, systems_stay: bool
+    ) -> None:
         self._issuer = issuer
+        self._references = references
         self._system = system
         self._stay = systems_stay
         self._messages: list[Block] = []
@@ -115,7 +120,7 @@ class _Messages:
         for call_id, ours, name in self._waiting:
             asked = call_id == turn.answers_call or (not turn.answers_call and name == turn.name)
             if asked and ours not in self._results:
-                self._results[ours] = _result(turn, ours)
+                self._results[ours] = _result(turn, ours, self._references)
                 return
         self._heard.append(("user", _said(turn.content)))
 
@@ -225,9 +230,12 @@ def _texts(texts: Iterable[str]) -> list[Block]:
     return [{"type": "text", "text": text} for text in texts if text and not text.isspace()]
 
 
-def _result(turn: Turn, call_id: str) -> Block:
+def _result(turn: Turn, call_id: str, references: Collection[str]) -> Block:
     result: Block = {"type": "tool_result", "tool_use_id": call_id}
-    blocks = _said(turn.content)
+    named = [name for name in turn.references if name in references]
+    # What stands for the definitions of all tools that it tells of is no text; a reference to any other is refused.
+    blocks = [] if named and len(named) == len(turn.references) else _said(turn.content)
+    blocks += [{"type": "tool_reference", "tool_name": name} for name in named]
     if blocks:
         result["content"] = blocks
     if turn.extra.get("is_error") is True:

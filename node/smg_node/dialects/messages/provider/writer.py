@@ -17,6 +17,7 @@ from smg_node.core.generation.request import (
     Sampling,
     Tool,
     ToolChoice,
+    with_loaded_tools,
 )
 from smg_node.dialects.messages.provider.conversation import Conversation, conversation_of
 from smg_node.dialects.messages.provider.thinking_fields import ThinkingFields, thinking_fields
@@ -24,6 +25,9 @@ from smg_node.dialects.provider_dialect import WriterOptions, Written, ignored_d
 
 SYSTEMS_FIRST: Final = "systems_first"
 """Quirk: a system message may not stand between others."""
+NO_DEFERRED_TOOLS: Final = "no_deferred_tools"
+"""Quirk: the model does not take `defer_loading`."""
+ISSUER: Final = "anthropic"
 _TEMPERATURE_MAX: Final = 1.0
 _UNSAID: Final = 1.0
 """Temperature and `top_p` of who says none."""
@@ -52,7 +56,12 @@ def messages_fields(request: GenerateRequest, options: WriterOptions) -> Written
     prompt, sampling = _prompt(request), request.sampling
     ignored = [sampling.path(name) for name in _unheard(sampling)] + ignored_details(prompt)
     stays = prompt.systems_stay and SYSTEMS_FIRST not in options.quirks
-    said = conversation_of(prompt, options.issuer, systems_stay=stays)
+    defers = _defers(prompt, options)
+    if not defers:
+        prompt = with_loaded_tools(prompt)
+    said = conversation_of(
+        prompt, options.issuer, systems_stay=stays, references=_referable(prompt) if defers else ()
+    )
     if not said.messages:
         raise invalid("the vendor of this model is sent no empty conversation", prompt.where)
     _check_last(prompt, said)
@@ -111,11 +120,13 @@ def _check_last(prompt: ChatPrompt, said: Conversation) -> None:
 def _tools(prompt: ChatPrompt, said: Conversation) -> Iterator[tuple[str, Any]]:
     """Yield the tools and the choice among them; a history with calls needs tools, even if none is offered now."""
     choice = prompt.choice
-    allowed = prompt.tools
-    if choice.allowed is not None and choice.mode != "none":
-        allowed = tuple(tool for tool in allowed if tool.name in choice.allowed)
+    allowed = _allowed(prompt)
     if allowed:
-        yield "tools", [_tool(tool) for tool in allowed]
+        known = set() if not any(tool.deferred for tool in allowed) else _known(prompt)
+        yield (
+            "tools",
+            [_tool(tool, defers=tool.deferred and tool.name not in known) for tool in allowed],
+        )
         yield "tool_choice", _choice(choice)
         return
     called = dict.fromkeys(
@@ -129,7 +140,33 @@ def _tools(prompt: ChatPrompt, said: Conversation) -> Iterator[tuple[str, Any]]:
         yield "tool_choice", {"type": "none"}
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _allowed(prompt: ChatPrompt) -> tuple[Tool, ...]:
+    choice = prompt.choice
+    if choice.allowed is None or choice.mode == "none":
+        return prompt.tools
+    return tuple(tool for tool in prompt.tools if tool.name in choice.allowed)
+
+
+def _defers(prompt: ChatPrompt, options: WriterOptions) -> bool:
+    """Whether the vendor is told of deferred tools, of which one at least must not be: only Anthropic knows the word."""
+    if options.issuer != ISSUER or NO_DEFERRED_TOOLS in options.quirks:
+        return False
+    return len({tool.deferred for tool in _allowed(prompt)}) > 1
+
+
+def _referable(prompt: ChatPrompt) -> frozenset[str]:
+    return frozenset(tool.name for tool in _allowed(prompt) if tool.deferred)
+
+
+def _known(prompt: ChatPrompt) -> set[str]:
+    """Return the names of tools that must be called, or were, though no result refers to them."""
+    called = {call.name for turn in prompt.turns for call in turn.calls}
+    if prompt.choice.mode == "named":
+        called.add(prompt.choice.name)
+    return called - {name for turn in prompt.turns for name in turn.references}
+
+
+def _tool(tool: Tool, *, defers: bool) -> dict[str, Any]:
     parameters = _OPEN if tool.parameters is None else tool.parameters
     if "type" not in parameters:
         parameters = {"type": "object", **parameters}
@@ -138,6 +175,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
         said["description"] = tool.description
     if tool.strict:
         said["strict"] = True
+    if defers:
+        said["defer_loading"] = True
     return said
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from smg_node.core.generation.request import Tool, ToolCall, Turn
+from smg_node.core.generation.served_call_ids import prompt_id
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import OpenToolCall
 from smg_node.core.json_cursor import Cursor, quoted
@@ -79,7 +80,7 @@ class ReturnedRuns:
             block.problem("id", f"two calls have the id {quoted(call_id)}")
             return None
         self._known.add(call_id)
-        call = ToolCall(call_id, owner.tool, _encode(given.values).decode(), owner)
+        call = ToolCall(prompt_id(call_id), owner.tool, _encode(given.values).decode(), owner)
         made = _Call(call, block, self.turn)
         self._waiting[call_id] = made
         self._new.append(made)
@@ -94,7 +95,7 @@ class ReturnedRuns:
         """
         call_id = block.text("tool_use_id", required=True, characters_min=1, characters_max=_ID_MAX)
         check_cache_control(block)
-        turn = self._result_turn(block, kind, call_id or "")
+        turn = self._result_turn(block, kind, prompt_id(call_id or ""))
         if call_id is None:
             return None
         waiting = self._waiting.pop(call_id, None)
@@ -135,7 +136,8 @@ class ReturnedRuns:
         """Ask for the calls that have no result at the end to be run."""
         if self._waiting:
             self._draft.asked_tools().open_calls = {
-                call_id: (_open_call(one.call), one.block) for call_id, one in self._waiting.items()
+                call_id: (_open_call(one.call, call_id), one.block)
+                for call_id, one in self._waiting.items()
             }
 
     # ── Results ──────────────────────────────────────────────────────────────
@@ -217,9 +219,9 @@ def _builtin_owner(block: Cursor) -> ToolOwner | None:
     return None if name is None else ToolOwner("", name, SHAPES[name])
 
 
-def _open_call(call: ToolCall) -> OpenToolCall:
+def _open_call(call: ToolCall, shown_id: str) -> OpenToolCall:
     assert call.owner is not None, "only calls of tools on this node's side are read here"
-    return OpenToolCall(call.call_id, call.owner, call.arguments)
+    return OpenToolCall(call.call_id, call.owner, call.arguments, shown_id)
 
 
 def _error_text(found: Cursor) -> str:

@@ -18,6 +18,7 @@ from smg_node.core.generation.tool_serving import (
     ToolServing,
 )
 from smg_node.core.json_cursor import Cursor, quoted
+from smg_node.core.tool_switch import ON, SWITCH, is_switched_on
 from smg_node.dialects.messages.tool_runs.asked_servers import (
     ChangedTools,
     NamedServer,
@@ -29,7 +30,6 @@ from smg_node.dialects.messages.tool_runs.asked_servers import (
 )
 from smg_node.dialects.messages.tool_runs.server_tools import read_server_tool
 from smg_node.dialects.openai.functions import note_twice
-from smg_node.dialects.served_tools.tool_switch import ON, SWITCH, is_switched_on
 
 LISTING_BETA: Final = "mcp-client-2026-09-15"
 """The beta whose answers list the tools of servers."""

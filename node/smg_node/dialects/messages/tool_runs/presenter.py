@@ -20,6 +20,7 @@ from smg_node.core.generation.events import (
     Usage,
 )
 from smg_node.core.generation.request import ChatPrompt, GenerateRequest
+from smg_node.core.generation.served_call_ids import tail_of
 from smg_node.core.generation.tool_owner import ToolOwner, ToolShape
 from smg_node.core.generation.tool_serving import RunResult
 from smg_node.dialects.dialect import ParsedBody
@@ -55,21 +56,22 @@ from smg_node.dialects.openai.frames import json_line
 class _Runs:
     """What is shown of the runs of one answer, streamed or whole."""
 
-    __slots__ = ("_counts", "_found", "_names", "_open", "_signer")
+    __slots__ = ("_counts", "_found", "_known", "_names", "_signer")
 
     def __init__(self, request: GenerateRequest, signer: Signer) -> None:
         serving = request.serving
         assert serving is not None, "only such requests have runs"
         self._names: Mapping[ToolShape, str] = names_of(serving)
-        self._open = {call.call_id for call in serving.open_calls}
+        self._known = {call.call_id: call.shown_id for call in serving.open_calls}
+        """Ids of the calls that the client has already, by those that the model is told."""
         self._signer = signer
         self._counts = {"web_search": 0, "web_fetch": 0}
         self._found: dict[str, str] = {}
         """Texts of what searches found, by their addresses."""
 
-    def is_known(self, call: BlockStart | BlockEnd) -> bool:
-        """Whether the client has the call already, from an earlier answer."""
-        return call.call_id in self._open
+    def known(self, call: BlockStart | BlockEnd) -> str:
+        """Return the id of a call that the client has already, from an earlier answer; "" for any other."""
+        return self._known.get(call.call_id, "")
 
     def use(self, owner: ToolOwner, call_id: str) -> dict[str, Any]:
         """Return the block of a call, without its input."""
@@ -151,14 +153,15 @@ class ServedPresenter(MessagesPresenter):
             return CitedText(self._shown, self._runs.cite)
         if owner is None or self._view.silent:
             return super()._opened(event, out)
-        if self._runs.is_known(event):
-            self._owners[event.block] = owner, event.call_id
+        if known := self._runs.known(event):
+            self._owners[event.block] = owner, known
             return OpenBlock(self._shown)
         self._stated = event.opaque
         index = self._shown
         if event.opaque:
             index = self._carry("next", event.opaque, "", out)
-        call_id = tool_use_id(self._begun, self._calls, id_prefix(owner))
+        tail = tail_of(event.call_id)
+        call_id = tool_use_id(self._begun, self._calls, id_prefix(owner), tail)
         self._calls += 1
         self._owners[event.block] = owner, call_id
         inside = json_line({**self._runs.use(owner, call_id), "input": {}})
@@ -214,8 +217,9 @@ class _ServedContent(Content):
 
     def add(self, block: BlockEnd, *, last: bool) -> None:
         """Show a block, unless the client has it already."""
-        if block.owner is not None and self._runs.is_known(block):
-            self._owners[block.block] = block.owner, block.call_id
+        known = self._runs.known(block)
+        if block.owner is not None and known:
+            self._owners[block.block] = block.owner, known
             return
         before = len(self.shown)
         super().add(block, last=last)
@@ -231,7 +235,8 @@ class _ServedContent(Content):
         owner = block.owner
         if owner is None:
             return super()._call(block, cut=cut)
-        call_id = tool_use_id(self._begin, self._calls, id_prefix(owner))
+        tail = tail_of(block.call_id)
+        call_id = tool_use_id(self._begin, self._calls, id_prefix(owner), tail)
         self._owners[block.block] = owner, call_id
         return {**self._runs.use(owner, call_id), "input": arguments_of(block)}
 

@@ -1,16 +1,19 @@
 """Run order: in which order an answer with runs of tools on this node's side is shown, whenever its events came.
 
-    { block | call of ours, its result } { call of the client's } finish
+    { { block | call of ours } { result } } { call of the client's } finish
 
-Runs overlap with each other and with what the model goes on to say. A client sees them in the order of their calls, each
-result directly behind its call: what comes before its turn waits. The start of a run follows its call, which is whole. Calls of the client's own are last, so that what it
-answers stands behind all results that are there already; where there can be only one call, that is so by itself, and
-none waits. A call of ours is shown when it runs. One that is never run is shown only where the answer pauses, to be gone
-on with: it may have been cut off in the middle, and its client would send it back to be run.
+Runs overlap with each other and with what the model goes on to say. A client sees them pass by pass: all that the model
+says in one, then the results of its calls, in the order of the calls. So a reader of the history knows which calls were
+made at once, and its prompt is the one that the model had. What the next pass says waits for them; and so does a result
+until it is known that its pass says nothing more. Calls of the client's own are last, so that what it answers stands
+behind all results that are there already; where there can be only one call, that is so by itself, and none waits. A call
+of ours is shown when it runs, and what is said behind it waits for that. One that is never run is shown only where the
+answer pauses, to be gone on with: it may have been cut off in the middle, and its client would send it back to be run.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TypeAlias
 
 from smg_node.core.generation.events import (
@@ -29,7 +32,7 @@ Shown: TypeAlias = BlockEnd | RunEnd
 
 
 class _Block:
-    """A block whose turn has not come, or is not over."""
+    """A block that was not shown yet, or not all of it, or a call whose result was not."""
 
     __slots__ = ("ended", "events", "result", "running", "start")
 
@@ -46,20 +49,39 @@ class _Block:
         return self.start.owner is not None
 
     @property
+    def is_shown(self) -> bool:
+        """Whether it is to be shown as far as it is known."""
+        return self.running or not self.is_ours
+
+
+class _Pass:
+    """Blocks of one pass of the model. `spoken`: it says nothing more."""
+
+    __slots__ = ("number", "owing", "spoken", "waiting")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.waiting: deque[_Block] = deque()
+        """Blocks that are not shown whole."""
+        self.owing: deque[_Block] = deque()
+        """Calls of ours that are shown, or wait, and whose results are not shown."""
+        self.spoken = False
+
+    @property
     def is_over(self) -> bool:
-        """Whether all of it is known."""
-        return self.result is not None if self.is_ours else self.ended
+        """Whether all of it was shown."""
+        return self.spoken and not self.waiting and not self.owing
 
 
 class RunOrder:
     """Orders the events of one answer. `calls_last`: calls of the client's own wait for all else."""
 
-    __slots__ = ("_blocks", "_calls", "_calls_last", "_open")
+    __slots__ = ("_calls", "_calls_last", "_open", "_passes")
 
     def __init__(self, *, calls_last: bool) -> None:
         self._calls_last = calls_last
-        self._blocks: deque[_Block] = deque()
-        """Whose turn has not come; the first one's has, and it is not over."""
+        self._passes: deque[_Pass] = deque([_Pass(0)])
+        """The first one is being shown, later ones wait; never empty."""
         self._calls: list[_Block] = []
         self._open: _Block | None = None
         """The block that the model is printing; None for one that nobody is shown."""
@@ -82,16 +104,21 @@ class RunOrder:
 
     def _start(self, event: BlockStart, out: list[Event]) -> None:
         owner = event.owner
+        last = self._passes[-1]
+        if event.round != last.number:
+            last.spoken = True
+            last = _Pass(event.round)
+            self._passes.append(last)
         self._open = None
-        if owner is not None and owner.hidden:
-            return
-        self._open = block = _Block(event)
-        if event.kind == "call" and owner is None and self._calls_last:
-            self._calls.append(block)
-            return
-        self._blocks.append(block)
-        if len(self._blocks) == 1 and not block.is_ours:
-            self._let(block, out)
+        if owner is None or not owner.hidden:
+            self._open = block = _Block(event)
+            if event.kind == "call" and owner is None and self._calls_last:
+                self._calls.append(block)
+            else:
+                last.waiting.append(block)
+                if block.is_ours:
+                    last.owing.append(block)
+        self._advance(out)
 
     def _go_on(self, event: Delta | BlockEnd, out: list[Event]) -> None:
         block = self._open
@@ -99,43 +126,50 @@ class RunOrder:
             return
         block.events.append(event)
         block.ended = isinstance(event, BlockEnd)
-        if block.is_ours or not self._blocks or self._blocks[0] is not block:
-            return
-        self._let(block, out)
-        if block.ended:
-            self._blocks.popleft()
-            self._advance(out)
+        self._advance(out)
 
     def _run(self, event: RunStart | RunEnd, out: list[Event]) -> None:
-        for block in self._blocks:
-            if block.start.block == event.block and block.is_ours:
+        for one in self._passes:
+            for block in one.owing:
+                if block.start.block != event.block:
+                    continue
                 block.running = True
                 if isinstance(event, RunEnd):
                     block.result = event
+                    one.spoken = one.spoken or event.spoken
                 else:
                     block.events.append(event)
                 self._advance(out)
                 return
 
     def _advance(self, out: list[Event]) -> None:
-        """Show blocks from the first whose turn it is, up to one that is not over."""
-        while self._blocks:
-            block = self._blocks[0]
-            if block.running or not block.is_ours:
+        """Show all whose turn has come."""
+        while True:
+            one = self._passes[0]
+            while one.waiting and one.waiting[0].is_shown:
+                block = one.waiting[0]
                 self._let(block, out)
-            if not block.is_over:
+                if not block.ended:
+                    return
+                one.waiting.popleft()
+            if one.waiting or not one.spoken:
                 return
-            if block.result is not None:
-                out.append(block.result)
-            self._blocks.popleft()
+            while one.owing and (result := one.owing[0].result) is not None:
+                one.owing.popleft()
+                out.append(result)
+            if len(self._passes) == 1 or not one.is_over:
+                return
+            self._passes.popleft()
 
     def _flush(self, out: list[Event], *, pauses: bool) -> None:
-        for block in (*self._blocks, *self._calls):
-            if pauses or block.running or not block.is_ours:
-                self._let(block, out)
-            if block.result is not None:
-                out.append(block.result)
-        self._blocks.clear()
+        for one in self._passes:
+            for block in one.waiting:
+                if pauses or block.is_shown:
+                    self._let(block, out)
+            out += [block.result for block in one.owing if block.result is not None]
+        for block in self._calls:
+            self._let(block, out)
+        self._passes = deque([_Pass(0)])
         self._calls.clear()
         self._open = None
 
@@ -150,17 +184,20 @@ def in_order(
 ) -> Iterator[Shown]:
     """Yield the blocks and results of a whole answer in the order in which a stream has them."""
     calls: list[BlockEnd] = []
-    for block in blocks:
-        owner = block.owner
-        if owner is None:
-            if block.kind == "call" and calls_last:
-                calls.append(block)
-            else:
-                yield block
-        elif not owner.hidden:
-            result = runs.get(block.block)
-            if result is not None or pauses:
-                yield block
-            if result is not None:
-                yield result
+    for _, said in groupby(blocks, lambda block: block.round):
+        results: list[RunEnd] = []
+        for block in said:
+            owner = block.owner
+            if owner is None:
+                if block.kind == "call" and calls_last:
+                    calls.append(block)
+                else:
+                    yield block
+            elif not owner.hidden:
+                result = runs.get(block.block)
+                if result is not None or pauses:
+                    yield block
+                if result is not None:
+                    results.append(result)
+        yield from results
     yield from calls

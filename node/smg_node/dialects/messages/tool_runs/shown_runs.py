@@ -40,6 +40,8 @@ _BAD_ARGUMENTS: Final = -32602
 _TIMEOUT: Final = 504
 _BUSY: Final = 429
 _USES: Final = "max_uses"
+_FETCH_CODES: Final = ("url_not_allowed", "url_too_long")
+"""Words that the error of a fetch begins with, which only fetches know."""
 
 
 def names_of(serving: ToolServing) -> Mapping[ToolShape, str]:
@@ -161,4 +163,7 @@ def _code(error: RunError) -> str:
         return "too_many_requests"
     if error.code == _BAD_ARGUMENTS:
         return "invalid_tool_input"
+    word = error.message.partition(":")[0]
+    if word in _FETCH_CODES:
+        return word
     return "max_uses_exceeded" if _USES in error.message else "unavailable"

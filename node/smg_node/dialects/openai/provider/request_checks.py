@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from smg_node.core.errors import SmgError, invalid, unsupported
-from smg_node.core.generation.request import ChatPrompt, GenerateRequest, Sampling
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    GenerateRequest,
+    Sampling,
+    with_loaded_tools,
+)
 
 _REFUSED: Final[Mapping[str, str]] = {
     "prompt_logprobs": "it gives no log probabilities of prompts",
@@ -32,7 +37,7 @@ def not_here(why: str, where: str | None) -> SmgError:
 
 
 def checked_prompt(request: GenerateRequest) -> ChatPrompt:
-    """Return the chat of a request; INVALID_REQUEST for what cannot be asked for."""
+    """Return the chat of a request, with the tools its model knows; INVALID_REQUEST for what cannot be asked for."""
     sampling = request.sampling
     for name, why in _REFUSED.items():
         if getattr(sampling, name) not in (None, ()):
@@ -50,7 +55,7 @@ def checked_prompt(request: GenerateRequest) -> ChatPrompt:
         raise not_here("it does not go on from an assistant's message", "continue_final_message")
     if not prompt.turns:
         raise invalid("the vendor of this model is sent no empty conversation", prompt.where)
-    return prompt
+    return with_loaded_tools(prompt)
 
 
 def ignored_in(request: GenerateRequest, prompt: ChatPrompt) -> Iterator[str]:

@@ -48,7 +48,7 @@ from smg_node.dialects.responses.events.response_object import ResponseObject
 from smg_node.dialects.responses.items.item_document import ItemDoc
 from smg_node.dialects.responses.items.item_types import KINDS
 from smg_node.dialects.responses.request.response_request import ResponseRequest
-from smg_storage.ids import Chance, new_id
+from smg_storage.ids import Chance, new_id, new_pass
 
 if TYPE_CHECKING:
     # Loaded with the first call of a tool that this node runs.
@@ -96,6 +96,9 @@ class ResponsePresenter:
         # The block of the open item, if it is a call of a tool of ours.
         self._owned: int | None = None
         self._served: ServedOutput | None = None
+        # The pass of the last block, and its tag, where the model may call tools of ours.
+        self._round = 0
+        self._pass = ""
         self._refused = False
         self._usage: Usage | None = None
         self._ended: FinalStatus | None = None
@@ -214,6 +217,7 @@ class ResponsePresenter:
                 raise AssertionError("deltas are not rare")
 
     def _start(self, event: BlockStart, out: list[NumberedEvent]) -> None:
+        self._enter_pass(event)
         if event.owner is not None:
             self._owned = event.block
             self._open = self._serving().opened(event, out)
@@ -221,6 +225,11 @@ class ResponsePresenter:
         self._open = item = self._opened(event)
         self._items.append(item)
         out.extend(item.start())
+
+    def _enter_pass(self, event: BlockStart) -> None:
+        """Give the items of each pass, and those of the calls from before the first, ids that tell them as one."""
+        if event.round != self._round or (event.owner is not None and not self._pass):
+            self._round, self._pass = event.round, new_pass(self._chance)
 
     def _serving(self) -> "ServedOutput":
         if self._served is None:
@@ -253,9 +262,16 @@ class ResponsePresenter:
         item_id = self._new_id("custom_tool_call" if custom else "function_call")
         return kind(self._script, item_id, index, call_id=call_id, name=name, namespace=namespace)
 
-    def _new_id(self, kind: str) -> str:
+    def _new_id(self, kind: str, tail: str = "") -> str:
         prefix = KINDS[kind].prefix
-        return new_id(prefix, self._thread, now_ms=self._now_ms, chance=self._chance)
+        return new_id(
+            prefix,
+            self._thread,
+            now_ms=self._now_ms,
+            chance=self._chance,
+            said_in=self._pass,
+            tail=tail,
+        )
 
     def _settle(self, status: str, out: list[NumberedEvent]) -> None:
         """End the open item, if there is one."""

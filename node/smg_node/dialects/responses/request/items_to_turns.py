@@ -3,18 +3,16 @@
 An item is small: a reasoning item, one call, one message. A turn of the assistant is all of them up
 to an item of another role, because that is how templates print it: reasoning first, then text, then
 calls. A turn is only divided where nothing has been called yet, so that the results of calls follow
-their calls.
+their calls; and where all that was called was run on this side, unless the ids of items tell of one pass.
 
 Reasoning is shown again where the model still needs it: since the last message of the user, or all
 of it. A reasoning item that led to nothing, because the answer was cut there, is not shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from smg_node.core.cooperative_steps import Steps, whole
 from smg_node.core.errors import SmgError, invalid
@@ -28,7 +26,6 @@ from smg_node.core.generation.request import (
     TextPart,
     ToolCall,
     Turn,
-    TurnBlock,
 )
 from smg_node.dialects.opaque_envelope import PREFIX, unpack
 from smg_node.dialects.openai.functions import custom_arguments
@@ -45,7 +42,9 @@ from smg_node.dialects.responses.items.item_types import (
     SERVED_CALLS,
     kind_named,
 )
+from smg_node.dialects.responses.request.open_turn import OpenTurn
 from smg_node.dialects.responses.request.response_request import ReasoningContext
+from smg_storage.ids import pass_of
 
 if TYPE_CHECKING:
     # Loaded with the first request that names tools of this node.
@@ -62,40 +61,11 @@ _SERVED_PARTS: Final = frozenset(
     {APPROVAL_REQUEST, APPROVAL_RESPONSE, "tool_search_call", "tool_search_output"}
 )
 _WITH_SERVERS: Final = frozenset({"mcp_list_tools", APPROVAL_REQUEST, APPROVAL_RESPONSE})
+_REFUSED: Final = "refused"
+"""Tag of calls that a person did not approve: those of one request are made at once."""
 _PHASE_ISSUER: Final = "openai"
 """Whose models tell the phases of their messages."""
 _encode: Final = msgspec.json.Encoder().encode
-
-
-@dataclass(slots=True)
-class _Open:
-    """A turn of the assistant that may go on."""
-
-    reasoning: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-    calls: list[ToolCall] = field(default_factory=list)
-    blocks: list[TurnBlock] = field(default_factory=list)
-    phase: str | None = None
-    results: list[Turn] = field(default_factory=list)
-    """Results of those of its calls that were run on this side, which follow it."""
-
-    @property
-    def answered(self) -> bool:
-        """Whether all that it calls was run on this side: whatever comes next is another turn."""
-        return bool(self.results) and len(self.results) == len(self.calls)
-
-    def turn(self) -> Turn | None:
-        """Return the finished turn; None if it is empty."""
-        if not self.texts and not self.calls:
-            return None
-        return Turn(
-            "assistant",
-            "\n".join(self.texts) if self.texts else None,
-            reasoning="\n".join(self.reasoning) if self.reasoning else None,
-            calls=tuple(self.calls),
-            extra={} if self.phase is None else {"phase": self.phase},
-            blocks=tuple(self.blocks) if any(block.opaque for block in self.blocks) else (),
-        )
 
 
 def turns_of(
@@ -168,9 +138,10 @@ class _Weaver:
         self._opened = opened
         self._names = names
         self._turns: list[Turn] = []
-        self._open = _Open()
+        self._open = OpenTurn()
+        self._said_in = ""
+        """Tag of the pass of the item that is read."""
         self._asked: dict[str, dict[str, Any]] = {}
-        self._searches: list[dict[str, Any]] = []
 
     def turns(self) -> tuple[Turn, ...]:
         """Return all turns so far."""
@@ -180,14 +151,14 @@ class _Weaver:
     def add(self, item: ItemDoc, where: str) -> None:
         """Take the next item; `where` is its place in the body."""
         assert item.type != ITEM_REFERENCE, "references are resolved before"
+        self._said_in = pass_of(item.id)
         if item.type == "message":
             self._hear(item, where)
         elif item.type == "reasoning":
             self._think(item.values(), where)
         elif item.type in CALL_OUTPUTS:
-            if self._open.answered:
-                self._close()
-            self._called(_call(item.type, item.values(), self._names))
+            self._go_on()
+            self._open.call(_call(item.type, item.values(), self._names))
         elif item.type in SERVED_CALLS or item.type in _SERVED_PARTS:
             self._serve(item)
         elif item.type in OUTPUTS:
@@ -204,38 +175,46 @@ class _Weaver:
                 raise not_opened(f"{where}.encrypted_content")
             self._turns.append(Turn("developer", text))
 
-    def _called(self, call: ToolCall) -> None:
-        self._open.calls.append(call)
-        self._open.blocks.append(TurnBlock("call", call.arguments, call.name, call.call_id))
+    def _go_on(self, *, says: bool = False, beside: bool = False) -> None:
+        """Begin another turn, unless the one that is open goes on; see `OpenTurn.go_on`."""
+        if not self._open.go_on(self._said_in, says=says, beside=beside):
+            self._close()
+            self._open.said_in = self._said_in
 
     def _serve(self, item: ItemDoc) -> None:
         """Take an item of a tool that was run on this side."""
         from smg_node.dialects.responses.request.served.past_calls import (
+            asked_search,
             past_call,
             refused_call,
-            search_call,
+            search_result,
         )
 
-        values, past = item.values(), None
+        values, past, beside = item.values(), None, False
         if item.type == APPROVAL_REQUEST:
             self._asked[item.id] = values
         elif item.type == APPROVAL_RESPONSE:
             request = self._asked.pop(_text_at(values, "approval_request_id"), None)
             if request is not None and values.get("approve") is False:
                 past = refused_call(request, values)
+                beside = self._open.said_in == _REFUSED
+                self._said_in = _REFUSED
         elif item.type == "tool_search_call":
-            self._searches.append(values)
+            self._go_on()
+            self._open.search(item.id, asked_search(values))
         elif item.type == "tool_search_output":
-            past = search_call(self._searches.pop(0), values) if self._searches else None
+            found = self._open.searched(item.id)
+            if found is not None:
+                self._open.answer(search_result(found, values))
+            return
         else:
             past = past_call(item.type, values)
-        if past is None:
-            return
-        if self._open.answered:
-            self._close()
-        self._called(past.call)
-        answers, told = past.call.call_id, past.references
-        self._open.results.append(Turn("tool", past.result, answers_call=answers, references=told))
+            # What a person allowed is called with what was refused at the same time.
+            beside = self._open.said_in == _REFUSED and bool(values.get("approval_request_id"))
+        if past is not None:
+            self._go_on(beside=beside)
+            self._open.call(past.call)
+            self._open.answer(past)
 
     def _hear(self, message: ItemDoc, where: str) -> None:
         values = message.values()
@@ -244,14 +223,12 @@ class _Weaver:
             self._close()
             self._turns.append(Turn(_ROLES.get(message.role, "user"), content))
             return
-        if self._open.answered or (self._open.texts and not self._open.calls):
-            self._close()
+        self._go_on(says=True)
         if type(content) is not str:
             content = "".join(part.text for part in content if type(part) is TextPart)
-        self._open.texts.append(content)
         phase = _text_at(values, PHASE)
         opaque = (Opaque(_PHASE_ISSUER, PHASE, phase),) if phase in PHASES else ()
-        self._open.blocks.append(TurnBlock("text", content, opaque=opaque))
+        self._open.say(content, opaque)
         self._open.phase = phase or self._open.phase
 
     def _think(self, values: Mapping[str, Any], where: str) -> None:
@@ -261,24 +238,19 @@ class _Weaver:
         if state is not None and state.place == LAST:
             self._sign(state.opaque)
             return
-        if self._open.answered or (self._open.texts and not self._open.calls):
-            self._close()
+        self._go_on(says=True)
         text = "".join(_text_at(part, "text") for part in _parts_at(values, "content"))
         if envelope is not None:
             text = text or envelope.thought
         elif not text and blob:
             text = self._unsealed(blob, where)
-        if text:
-            self._open.reasoning.append(text)
-        opaque = () if state is None else state.opaque
-        if text or opaque:
-            self._open.blocks.append(TurnBlock("reasoning", text, opaque=opaque))
+        self._open.think(text, () if state is None else state.opaque)
 
     def _sign(self, opaque: tuple[Opaque, ...]) -> None:
         """Put opaque state on the block before it."""
         blocks = self._open.blocks
         if blocks:
-            blocks[-1] = replace(blocks[-1], opaque=(*blocks[-1].opaque, *opaque))
+            blocks[-1] = msgspec.structs.replace(blocks[-1], opaque=(*blocks[-1].opaque, *opaque))
 
     def _unsealed(self, blob: str, where: str) -> str:
         text = self._opened.get(blob)
@@ -287,11 +259,8 @@ class _Weaver:
         return text
 
     def _close(self) -> None:
-        turn = self._open.turn()
-        if turn is not None:
-            self._turns.append(turn)
-        self._turns += self._open.results
-        self._open = _Open()
+        self._turns += self._open.turns()
+        self._open = OpenTurn()
 
 
 def not_opened(where: str) -> SmgError:

@@ -52,7 +52,7 @@ class ToolServerRoutes:
         if name is None:
             raise invalid("say how the server is called here", "name", "missing_required_parameter")
         del body["name"]
-        reply = self._put(request, name, body, version=0)
+        reply = await self._put(request, name, body, version=0)
         reply.status = 201
         return reply
 
@@ -60,7 +60,7 @@ class ToolServerRoutes:
         """Define it on every node, if the version is the one that `If-Match` names."""
         version = expected_version(request)
         body = await self._body(request)
-        return self._put(request, request.values["name"], body, version=version)
+        return await self._put(request, request.values["name"], body, version=version)
 
     async def remove(self, request: HttpRequest) -> Reply:
         """Take it away on every node, if the version is the one that `If-Match` names."""
@@ -101,13 +101,26 @@ class ToolServerRoutes:
         answer = {"node": self._node, "server": name, "tool": tool}
         return json_reply({**answer, **msgspec.structs.asdict(outcome)})
 
-    def _put(
+    async def _put(
         self, request: HttpRequest, name: str, body: Mapping[str, Any], *, version: int | None
     ) -> Reply:
-        done = self._servers.put(name, body, version=version)
-        self._record(request, SET, name, done.before, done.now)
+        """Write a definition; where it is to pin its tools, as they are listed now.
+
+        Meanwhile, and if they cannot be listed, it has none pinned, so that each run of one must be allowed.
+        """
+        pins = body.get("pin") is True and body.get("pinned") is None
+        done = self._servers.put(name, {**body, "pinned": []} if pins else body, version=version)
         assert done.now is not None, "it was written"
-        return _tagged(done.now)
+        self._record(request, SET, name, done.before, done.now)
+        if not pins:
+            return _tagged(done.now)
+        listing = await self._servers.tools(name, request.request_id)
+        pinned = [tool.pin for tool in listing.tools]
+        again = {**done.now.spec, "pinned": pinned}
+        whole = self._servers.put(name, again, version=int(done.now.version))
+        assert whole.now is not None, "it was written"
+        self._record(request, SET, name, done.now, whole.now)
+        return _tagged(whole.now)
 
     async def _body(self, request: HttpRequest) -> Mapping[str, Any]:
         return await self._bodies.large.decoded(await self._bodies.json(request))

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import Fail
+from smg_node.core.tool_switch import is_switched_on
 from smg_node.dialects.dialect import (
     PLAIN_LEVELS,
     Dialect,
@@ -25,7 +26,6 @@ from smg_node.dialects.dialect import (
     reading_steps,
 )
 from smg_node.dialects.json_body import LARGE_BYTES
-from smg_node.dialects.served_tools.tool_switch import is_switched_on
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer

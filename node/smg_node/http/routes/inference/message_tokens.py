@@ -70,4 +70,4 @@ class MessageTokenRoutes:
         if asked.serving is None or show is None:
             return prompt
         context = context_of(request, self._parts.options, streamed=False)
-        return await show(MessagesDialect.name, prompt, asked.serving, context)
+        return await show(MessagesDialect.name, prompt, asked.serving, context, asked.model)

@@ -7,7 +7,7 @@ browser would let it use a node of its user's own network.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -34,13 +34,18 @@ from smg_node.mcp.serving.replies import (
 )
 from smg_node.mcp.tool_servers import ResolvedServer, ToolServers
 
+if TYPE_CHECKING:
+    from smg_node.http.routes.tools.model_calls import ModelCalls
+
 _EVENTS: Final = "text/event-stream"
+_MODELS: Final = "models"
+"""What the address of models ends with, where no server of tools is called so."""
 _CALLS_AT_ONCE: Final = 8
 """Of one batch."""
 
 
 class McpServerRoutes:
-    """Serves `/mcp`, all tools, and `/mcp/{server}`, those of one server."""
+    """Serves `/mcp`, all tools, and `/mcp/{server}`, those of one server, or of models for `models`."""
 
     def __init__(
         self, parts: HttpParts, bodies: BodyReader, pulse: KeepaliveTimer, vault: Vault
@@ -74,15 +79,17 @@ class McpServerRoutes:
         seen = _seen(servers, request, context)
         name = request.values.get("server")
         one = None
+        models = self._models(request, context)
         if name is not None:
             one = next((server for server in seen if server.label == name), None)
-            if one is None:
+            models = models if one is None and name == _MODELS else None
+            if one is None and (models is None or not models.tools()):
                 raise SmgError(
                     ErrorKind.NOT_FOUND,
                     f"there is no server of tools {name[:64]!r}",
                     code="mcp_server_not_found",
                 )
-            seen = (one,)
+            seen = () if one is None else (one,)
         clock = self._parts.clock
         return ToolRequests(
             servers,
@@ -93,7 +100,19 @@ class McpServerRoutes:
             vault=self._vault,
             now_ms=clock.now_ms,
             left_s=lambda: context.deadline_s - clock.monotonic_s(),
+            models=models,
         )
+
+    def _models(self, request: HttpRequest, context: RequestContext) -> "ModelCalls | None":
+        """Return the models that are tools for this caller; None where an operator exposes none."""
+        exposed = self._parts.exposed_models()
+        if not exposed:
+            return None
+        # Few nodes expose models.
+        from smg_node.http.routes.tools.model_calls import ModelCalls
+
+        plain = request.values.get("server") is not None
+        return ModelCalls(self._parts, self._bodies, request, context, exposed, plain=plain)
 
     async def _batch(self, requests: ToolRequests, read: Messages) -> Reply:
         free = asyncio.Semaphore(_CALLS_AT_ONCE)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from smg_node import __version__
 from smg_node.core.errors import SmgError
@@ -44,9 +44,14 @@ from smg_node.mcp.serving.offered_tools import (
 from smg_node.mcp.serving.outcomes import complete, failed, input_required, reply_of
 from smg_node.mcp.serving.replies import MISSING_CAPABILITY, Refusal, Result
 from smg_node.mcp.session.tool_call import Arguments, PassedInput, read_arguments
-from smg_node.mcp.tool_servers import CallOptions, ResolvedServer, ToolServers
+from smg_node.mcp.tool_servers import CallOptions, Noted, ResolvedServer, ToolServers
 from smg_node.mcp.tools.tool import ToolList
 from smg_node.mcp.tools.tool_result import InputRequired
+
+if TYPE_CHECKING:
+    # Loaded where an operator exposes a model.
+    from smg_node.http.routes.tools.model_calls import ModelCalls
+    from smg_node.mcp.serving.model_tools import ModelTool
 
 SERVER: Final[Mapping[str, str]] = {"name": "smg-node", "version": __version__}
 DISCOVERY_TTL_MS: Final = 3_600_000
@@ -55,11 +60,9 @@ _PASSED: Final = ("elicitation", "sampling", "roots")
 _TRACE: Final = ("traceparent", "tracestate")
 _LISTED_AT_ONCE: Final = 16
 
-Noted = Callable[[str, float | None, float | None], None]
-
 
 class ToolRequests:
-    """Requests of one HTTP request. `one` is the server that its path names, None for all of them.
+    """Requests of one HTTP request. `one` is the server that its path names, None for all of them or for `models`.
 
     `headers` are those of its head, which repeat arguments of a call in the modern era; `now_ms` is the wall clock.
     """
@@ -75,6 +78,7 @@ class ToolRequests:
         vault: Vault,
         now_ms: Callable[[], int],
         left_s: Callable[[], float],
+        models: "ModelCalls | None" = None,
     ) -> None:
         self._servers = servers
         self._seen = seen
@@ -84,6 +88,7 @@ class ToolRequests:
         self._vault = vault
         self._now_ms = now_ms
         self._left_s = left_s
+        self._models = models
         self._called = 0
         """Calls so far: those of one batch are different runs."""
 
@@ -135,18 +140,33 @@ class ToolRequests:
                 INTERNAL_ERROR, f"the tools cannot be listed: {lists[0].message}"
             )
         pairs = zip(self._seen, lists, strict=True)
-        known = [(server, one.tools) for server, one in pairs if isinstance(one, ToolList)]
-        tools = offered(known, plain=self._one is not None)
-        page = page_of(tools, cursor or "")
+        known = [(server, one) for server, one in pairs if isinstance(one, ToolList)]
+        page = page_of(self._offered(known), cursor or "")
         if page is None:
             return request.refusal(INVALID_PARAMS, "params.cursor is none that this server gave")
         modern = request.revision.modern
-        value: dict[str, Any] = {"tools": [listed(one, modern=modern) for one in page.tools]}
+        rows = [
+            listed(one, modern=modern) if isinstance(one, OfferedTool) else one.row()
+            for one in page.tools
+        ]
+        value: dict[str, Any] = {"tools": rows}
         if page.cursor:
             value["nextCursor"] = page.cursor
         if modern:
             value |= {"ttlMs": _ttl_ms(lists), "cacheScope": "private"}
         return complete(request, value)
+
+    def _offered(
+        self, known: Sequence[tuple[ResolvedServer, ToolList]]
+    ) -> "Sequence[OfferedTool | ModelTool]":
+        """Return all tools by name; those of servers go before those of models."""
+        pairs = [(server, one.tools) for server, one in known]
+        tools = offered(pairs, plain=self._one is not None)
+        if self._models is None:
+            return tools
+        named: dict[str, OfferedTool | ModelTool] = {one.name: one for one in self._models.tools()}
+        named |= {one.name: one for one in tools}
+        return [named[name] for name in sorted(named)]
 
     async def _lists(self, servers: Sequence[ResolvedServer]) -> list[ToolList | Failure]:
         """Return the lists of servers, in their order."""
@@ -174,7 +194,7 @@ class ToolRequests:
         if isinstance(found, Failure):
             return reply_of(request, found)
         if found is None or found.rule.hidden:
-            return request.refusal(INVALID_PARAMS, f"unknown tool: {plain_text(name, 200)}")
+            return await self._ask_model(request, name, read, noted)
         if request.revision.modern:
             differs = differing_argument(found.schema, read.values, self._headers)
             if differs:
@@ -194,6 +214,17 @@ class ToolRequests:
             responses = None
         sent = server_arguments(bytes(read.text).decode(), found.rule)
         return await self._run(request, found, sent, binding, state, responses, noted)
+
+    async def _ask_model(
+        self, request: Incoming, name: str, arguments: Arguments, noted: Noted | None
+    ) -> Result | Refusal:
+        """Return the answer of the model whose tool has that name; a refusal where there is none for this caller."""
+        model = None if self._models is None else self._models.find(name)
+        answer = None
+        if self._models is not None and model is not None:
+            answer = await self._models.call(request, model, arguments, noted)
+        unknown = f"unknown tool: {plain_text(name, 200)}"
+        return answer or request.refusal(INVALID_PARAMS, unknown)
 
     async def _find(self, name: str) -> OfferedTool | Failure | None:
         """Return the tool of a name, None for no such tool; a failure where its server cannot be listed."""

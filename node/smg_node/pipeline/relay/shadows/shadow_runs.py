@@ -220,6 +220,8 @@ class CopyCall:
             # To one worker and no other: it is never tried again.
             target_worker=one.target,
             priority="bulk",
+            # What a copy comes to is no part of a request.
+            outcomes=None,
         )
         cache = one.parts.state_cache
         self.parts = replace(

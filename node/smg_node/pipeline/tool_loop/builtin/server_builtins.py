@@ -14,7 +14,7 @@ from smg_node.mcp.failures import Failure
 from smg_node.mcp.tools.tool_result import CallResult
 
 KINDS: Final[frozenset[BuiltinKind]] = frozenset(
-    {"web_search", "file_search", "code_interpreter", "image_generation"}
+    {"web_search", "web_fetch", "file_search", "code_interpreter", "image_generation"}
 )
 """What models are offered a function of their own for."""
 

@@ -50,7 +50,23 @@ MCP_APPROVALS = Metric(
     " many waited), `cancelled` (the client left).",
     ("answer",),
 )
+MCP_TOOL_SEARCHES = Metric(
+    "smg_node_mcp_tool_searches_total",
+    "counter",
+    "Searches of models among tools that a prompt leaves out, by the way that is set (`bm25`, `embeddings`, `hybrid`), and"
+    " whether that was the way: `ok`, else they were found by their words, because the embedding model was `away`, took too"
+    " `long`, or there were too `many` tools.",
+    ("search", "outcome"),
+)
+TOOL_PASSES = Metric(
+    "smg_node_tool_passes_total",
+    "counter",
+    "Passes of models that may call tools of this side: each a generation by engines or vendors. The requests they are"
+    " passes of are counted once, among all generations.",
+    ("model",),
+)
 MCP_METRICS: Final = (
+    TOOL_PASSES,
     MCP_CALLS,
     MCP_CALL_SECONDS,
     MCP_RESULT_BYTES,
@@ -58,5 +74,6 @@ MCP_METRICS: Final = (
     MCP_SESSIONS,
     MCP_APPROVALS_WAITING,
     MCP_APPROVALS,
+    MCP_TOOL_SEARCHES,
 )
 """All of them."""

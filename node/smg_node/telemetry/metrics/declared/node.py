@@ -71,7 +71,8 @@ HTTP_CONNECTIONS = Metric(
 GENERATIONS = Metric(
     "smg_node_generations_total",
     "counter",
-    "Finished generations. `outcome` is ok, client_gone, refused or failed; `code` the error's code.",
+    "Finished generations, a request that runs tools of this side as one. `outcome` is ok, client_gone, refused or failed;"
+    " `code` the error's code.",
     ("dialect", "model", "outcome", "code"),
 )
 GENERATION_SECONDS = Metric(

@@ -11,8 +11,8 @@ import pytest
 from smg_chaos.bench.children import BenchError, fetch, free_ports, spawn
 from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Gateway, Place
 from smg_chaos.bench.gateways.secured_gateway import ADMIN_KEY, TENANT, equip
+from smg_chaos.bench.load.envelopes import envelope_of
 from smg_chaos.bench.load.job import Flow, Job, Prompt
-from smg_chaos.bench.load.requests import envelope_of
 from smg_node.access.api_key import read_key_text
 
 

@@ -8,7 +8,7 @@ from smg_node.admission.admission_settings import Counting, prices
 from smg_node.admission.usage.usage_book import AT_ONCE, HOURS_MAX, PAIRS_MAX, ROWS_MAX, UsageBook
 from smg_node.admission.usage.usage_lines import NONE, OTHER, Line, merged
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
-from smg_node.core.prices.price import Price
+from smg_node.core.prices.price import Price, Rates, Step, pico_of
 from smg_node.core.prices.price_list import PriceList
 from smg_node.telemetry.metrics.declared import usage as usage_metrics
 from smg_node.telemetry.metrics.meters import Meters
@@ -44,6 +44,23 @@ def test_requests_tokens_and_cost_are_counted_by_tenant_key_and_model() -> None:
         ("", "", "m"): one,
     }
     assert {(line.part, line.hour) for line in usage.lines()} == {("a.1", MIDNIGHT)}
+
+
+def test_passes_of_a_request_are_paid_one_by_one_and_it_counts_once() -> None:
+    [period] = PRICES["m"].periods
+    dear = Step(100, Rates(prompt=pico_of(20.0), answer=pico_of(100.0)))
+    usage = book(m=Price((replace(period, steps=(*period.steps, dear)),)))
+    long = outcome(prompt=160, cached=0, answer=10)
+    tokens = ((80, 0, 5), (80, 0, 5))
+    usage.record(replace(long, passes=2, pass_tokens=tokens))
+    assert used(usage)["acme", "k1", "m"] == (1, 0, 160, 0, 10, 2 * (80 * 2 + 5 * 10))
+    usage.record(outcome(model="x"))
+    refused = replace(long, kind="refused", status=429, passes=2, pass_tokens=tokens[:1])
+    usage.record(refused)
+    failed = replace(long, kind="failed", status=502, passes=2, pass_tokens=tokens[:1])
+    usage.record(failed)
+    cost = 4 * (80 * 2 + 5 * 10)
+    assert used(usage)["acme", "k1", "m"] == (2, 1, 320, 0, 20, cost)
 
 
 def test_fractions_of_a_millionth_add_up() -> None:

@@ -102,13 +102,45 @@ async def test_a_node_that_drains_waits_for_nobody() -> None:
 
 async def test_so_many_wait_and_no_more() -> None:
     process = WaitingProcess("a", waiting_max=2)
-    async with process.run(), process.run(), process.run() as third:
-        answer = await third
+    async with (
+        process.run(tenant="b"),
+        process.run(tenant="c"),
+        process.run() as third,
+        process.run(tenant="") as nobodys,
+    ):
+        for answer in (await third, await nobodys):
+            assert "too many" in answer.why
+            assert answer.crowded
         assert len(waiting(process)) == 2
-    assert "too many" in answer.why
-    assert process.counted("refused") == 1
+    assert process.counted("refused") == 2
     async with process.run() as again:
         assert not again.done()
+
+
+async def test_a_tenant_has_a_quarter_and_leaves_room_for_others() -> None:
+    process = WaitingProcess("a", waiting_max=8)
+    async with process.run(), process.run() as second, process.run() as third:
+        answer = await third
+        assert (answer.approve, answer.crowded) == (False, True)
+        assert "2 of this tenant, and no tenant may have more than 2" in answer.why
+        async with process.run(tenant="b") as other, process.run(tenant="") as nobodys:
+            assert not other.done()
+            assert not nobodys.done()
+        asked(process, waiting(process)[0].id, True)
+        async with process.run() as again:
+            assert not again.done()
+            assert not second.done()
+    assert process.counted("refused") == 1
+
+
+async def test_where_there_are_no_tenants_nobody_has_a_share() -> None:
+    process = WaitingProcess("a", waiting_max=4)
+    async with (
+        process.run(tenant=""),
+        process.run(tenant=""),
+        process.run(tenant="") as third,
+    ):
+        assert not third.done()
 
 
 async def test_ids_of_answered_runs_are_kept_in_a_bounded_number() -> None:

@@ -123,3 +123,16 @@ def test_a_request_that_stands_alone_has_a_session_that_no_other_request_can_nam
     assert (
         Caller(replace(context(), token="a"), asked=asked("x", thread="t1")).thread == "thread t1"
     )
+
+
+async def test_what_no_other_request_can_come_for_is_told_to_no_other_process() -> None:
+    state = world()
+    async with recorded() as server:
+        define(state, "threads", server.url, session="thread")
+        define(state, "shared", server.url)
+        async with on(state) as servers:
+            alone = await resolved(servers, "threads")
+            of_thread = await resolved(servers, "threads", thread="t1")
+            shared = await resolved(servers, "shared")
+    found = [one.target.alone for one in (alone, of_thread, shared)]
+    assert found == [True, False, False]

@@ -114,6 +114,19 @@ def test_settings_of_models_are_laid_over_those_of_the_configuration() -> None:
     assert "models/org/x.y/aliases" in live.known()
 
 
+def test_settings_of_a_section_of_models_are_followed_as_well() -> None:
+    world = SharedWorld("a")
+    live = world.desks("a", "--models.m.mcp.expose", "true").live
+    assert live.of_models("mcp.expose") == {"m": True}
+    write(world, "a", "models/m/mcp.expose", False)
+    write(world, "a", "models/org/x.y/mcp.expose", True)
+    live.refresh()
+    assert live.of_models("mcp.expose") == {"m": False, "org/x.y": True}
+    assert live.own_value("models/m/mcp.expose") is True
+    assert live.own_value("models/org/x.y/mcp.expose") is False
+    assert "models/org/x.y/mcp.expose" in live.known()
+
+
 def test_one_part_that_chokes_does_not_keep_the_others_from_following(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 
 from smg_node.config.frozen_settings import PlainSection, plain_settings, with_values
+from smg_node.config.schema.declared_live_knobs import live_knobs
 from smg_node.config.schema.knob import ANY_NAME, Knob, Schema
 from smg_node.config.schema.live_keys import LIVE
-from smg_node.config.schema.live_settings import LiveError, LiveTable, live_knobs
+from smg_node.config.schema.live_settings import LiveError, LiveTable
 from smg_node.config.settings import Settings
 from support.tools.configuration import load
 
@@ -22,7 +23,8 @@ def test_every_live_setting_is_a_declared_knob_and_stands_there_once() -> None:
     schema = Schema(Settings)
     assert len(set(LIVE)) == len(LIVE)
     for key in LIVE:
-        path = tuple(key.split("/" if "/" in key else "."))
+        head, _, last = key.rpartition("/")
+        path = (*head.split("/"), *last.split(".")) if head else tuple(key.split("."))
         knob, live = schema.at(path), TABLE.knobs[key]
         assert isinstance(knob, Knob)
         assert (live.low, live.high, live.says) == (knob.low, knob.high, knob.says)
@@ -49,6 +51,8 @@ def test_defaults_may_be_set_as_they_are() -> None:
         ("routing.policy", "random", "random"),
         ("models/m/aliases", ["a", "b"], ("a", "b")),
         ("models/org/name.v1/aliases", [], ()),
+        ("models/org/name.v1/mcp.expose", True, True),
+        ("models/m/mcp.description", "Knows of plants.", "Knows of plants."),
         ("models/policy/policy", "power_of_two", "power_of_two"),
     ],
 )
@@ -104,6 +108,9 @@ def test_an_integer_that_cannot_even_be_spelled_is_out_of_range() -> None:
         ("models/NAME/polcy", "did you mean 'policy'?"),
         ("models/m/tokenizer", "a model has models/NAME/aliases, models/NAME/policy"),
         ("models/aliases", "no setting"),
+        ("models/m/mcp", "no setting"),
+        ("models/m/mcp/expose", "no setting"),
+        ("models/m/mcp.exposed", "did you mean 'mcp.expose'?"),
         ("models//aliases", "is not a model name"),
         ("models/ m/aliases", "is not a model name"),
         (f"models/{'m' * 245}/aliases", "more than 256 bytes"),

@@ -138,6 +138,9 @@ def test_a_negative_number_is_a_value_and_not_a_flag() -> None:
 def test_a_model_named_in_a_flag_keeps_its_dots_and_underscores() -> None:
     loaded = load(["--models.org/My_Model-3.1.prompt-max-tokens", "7"])
     assert loaded.settings.models["org/My_Model-3.1"].prompt_max_tokens == 7
+    loaded = load(["--models.org/My_Model-3.1.mcp.expose", "--models.mcp.context", "9"])
+    assert loaded.settings.models["org/My_Model-3.1"].mcp.expose
+    assert loaded.settings.models["mcp"].context == 9
 
 
 @pytest.mark.parametrize("word", [*ACTIONS, "-h", "-V"])

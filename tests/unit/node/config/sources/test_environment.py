@@ -62,6 +62,8 @@ def test_an_integer_may_have_underscores() -> None:
         ("SMG_MODELS", "x", "not JSON"),
         ("SMG_MODELS", "[]", "must be a JSON object"),
         ("SMG_MODELS", '{"a": 1}', "models.a: it must be a JSON object"),
+        ("SMG_MODELS", '{"a": {"mcp": true}}', "models.a.mcp: it must be a JSON object"),
+        ("SMG_MODELS", '{"a": {"mcp": {"expos": true}}}', "did you mean 'expose'?"),
         ("SMG_MODELS", '{"a": {"contxt": 1}}', "did you mean 'context'?"),
         ("SMG_MODELS", '{"a": {"context": null}}', "no value (null)"),
         ("SMG_MODELS", '{"a": {"context": {}}}', "must be a whole number, got a section"),

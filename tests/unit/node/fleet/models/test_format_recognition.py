@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from smg_grpc_proto.generated import sglang_scheduler_pb2 as sglang_pb
 
-from smg_node.config.schema.live_settings import LiveError, LiveTable, live_knobs
+from smg_node.config.schema.declared_live_knobs import live_knobs
+from smg_node.config.schema.live_settings import LiveError, LiveTable
 from smg_node.config.schema.problems import ConfigurationError
 from smg_node.config.settings import Settings
 from smg_node.core.errors import SmgError

@@ -7,10 +7,7 @@ import pytest
 from smg_node.core.generation.tool_serving import BuiltinKind
 from smg_node.mcp.builtin.builtin_tool import argument_of, builtin_tool
 
-KINDS: tuple[BuiltinKind, ...] = tuple(
-    kind for kind in get_args(BuiltinKind) if kind != "web_fetch"
-)
-"""All that a model is offered a function for: no server does the work of `web_fetch`."""
+KINDS: tuple[BuiltinKind, ...] = get_args(BuiltinKind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -24,7 +21,8 @@ def test_each_kind_is_a_function_of_one_argument(kind: BuiltinKind) -> None:
 
 
 def test_the_arguments_are_those_of_the_specification() -> None:
-    assert [argument_of(kind) for kind in KINDS] == ["query", "queries", "code", "prompt", "query"]
+    names = ["query", "url", "queries", "code", "prompt", "query"]
+    assert [argument_of(kind) for kind in KINDS] == names
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ def test_a_page_goes_on_where_the_last_one_ended_whatever_came_or_went() -> None
 
 @given(st.text(max_size=40))
 def test_any_cursor_is_a_page_or_none(cursor: str) -> None:
-    page = page_of([], cursor)
+    nothing: list[OfferedTool] = []
+    page = page_of(nothing, cursor)
     assert page is None or not page.tools
 
 

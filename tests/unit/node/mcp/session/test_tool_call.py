@@ -12,6 +12,7 @@ from smg_node.mcp.failures import Failure, FailureKind, bare_status, lost
 from smg_node.mcp.revisions import NEWEST_HANDSHAKE, NEWEST_MODERN, Revision
 from smg_node.mcp.session.session import Outcome, RequestIds, Session, Success
 from smg_node.mcp.session.tool_call import (
+    UNHEARD_MAX,
     Arguments,
     CallStep,
     Ended,
@@ -176,6 +177,51 @@ def test_a_task_that_is_lost_ends_the_call() -> None:
     assert ended(machine.updated(bare_status(500))) == bare_status(500)
 
 
+AWAY = [lost("broke", sent=True), lost("refused", sent=False), bare_status(503), bare_status(502)]
+
+
+@pytest.mark.parametrize("failure", AWAY)
+def test_a_task_is_asked_for_again_where_the_connection_broke(failure: Failure) -> None:
+    machine = call()
+    machine.heard(session(), ok(resultType="task", taskId="7"))
+    pauses = []
+    for _ in range(UNHEARD_MAX):
+        step = sent(machine.heard(session(), failure))
+        assert (step.method, step.params, step.is_call) == ("tasks/get", {"taskId": "7"}, False)
+        pauses.append(step.after_s)
+    assert pauses == sorted(pauses)
+    assert 60 < sum(pauses) < 120
+    ended_with = ended(machine.heard(session(), failure))
+    assert isinstance(ended_with, Failure)
+    assert ended_with.message.startswith(failure.message)
+
+
+def test_a_task_that_is_heard_of_again_may_be_lost_as_often_as_before() -> None:
+    machine = call()
+    machine.heard(session(), ok(resultType="task", taskId="7"))
+    for _ in range(3):
+        for _ in range(UNHEARD_MAX):
+            sent(machine.heard(session(), lost("broke", sent=True)))
+        sent(machine.heard(session(), ok(taskId="7", status="working")))
+    assert isinstance(
+        ended(machine.heard(session(), ok(taskId="7", status="completed", result=DONE))), CallResult
+    )
+
+
+def test_a_server_that_says_when_to_come_again_is_not_asked_sooner() -> None:
+    machine = call()
+    machine.heard(session(), ok(resultType="task", taskId="7"))
+    assert sent(machine.heard(session(), bare_status(429, 12.0))).after_s == 12.0
+    assert sent(machine.heard(session(), bare_status(429, 86_400.0))).after_s == 20.0
+
+
+@pytest.mark.parametrize("failure", [bare_status(401), bare_status(500), error(-32602, 400)])
+def test_what_says_no_of_a_task_ends_the_call(failure: Failure) -> None:
+    machine = call()
+    machine.heard(session(), ok(resultType="task", taskId="7"))
+    assert ended(machine.heard(session(), failure)) == failure
+
+
 @pytest.mark.parametrize(
     ("text", "values"),
     [("", {}), ("  ", {}), ("{}", {}), ('{"a": 9007199254740993}', {"a": 9007199254740993})],
@@ -205,6 +251,7 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.sampled_from(
         error(-32020, 400),
         error(-32022, 400),
         bare_status(404),
+        lost("broke", sent=True),
         ok(),
     ]
 )

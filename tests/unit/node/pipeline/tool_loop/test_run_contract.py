@@ -112,7 +112,8 @@ async def test_keys_begin_with_the_answers_id() -> None:
     servers = Servers(W)
     model = Model(speech(calls("weather", call_id="call_7")), speech(said("done")))
     await heard(model, servers, request(serving("w")))
-    assert servers.options[0].key == f"{model.runs[0].context.token}/call_7"
+    [told] = [turn.answers_call for turn in model.prompt(1).turns if turn.role == "tool"]
+    assert servers.options[0].key == f"{model.runs[0].context.token}/{told}"
 
 
 async def test_who_hears_slowly_is_waited_for_before_the_next_pass() -> None:

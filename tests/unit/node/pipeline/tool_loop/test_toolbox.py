@@ -154,10 +154,11 @@ async def test_a_builtin_tool_that_is_insisted_on_and_missing_is_refused(
     assert named_command(error.message)[-2:] == ["--builtin", "web_search=TOOL"]
 
 
-async def test_no_setting_is_named_for_a_builtin_tool_that_no_server_can_do() -> None:
+async def test_the_setting_is_named_for_a_fetch_as_well() -> None:
     builtin = AskedBuiltin("web_fetch", "web_fetch_20250910", insisted=True, where="tools[0]")
     listener = await heard(Model(), Servers(TWO), request(ToolServing((), (builtin,))))
-    assert failure(listener).message == "no server does the work of 'web_fetch_20250910'"
+    assert failure(listener).message.startswith("no server does the work of 'web_fetch_20250910': ")
+    assert named_command(failure(listener).message)[-2:] == ["--builtin", "web_fetch=TOOL"]
 
 
 async def test_several_answers_are_refused_with_their_place() -> None:

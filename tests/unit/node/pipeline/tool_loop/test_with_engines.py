@@ -58,7 +58,9 @@ async def told(it: Bench, servers: PooledTools) -> Listener:
         )
         model.renderer = renderer(HERMES.template)
     clock = SystemClock()
-    parts = LoopParts(lambda: servers, IdSource(clock, system_rng()), clock)
+    parts = LoopParts(
+        lambda: servers, IdSource(clock, system_rng()), clock, on_outcome=it.outcomes.append
+    )
     now_s = clock.monotonic_s()
     context = RequestContext("req_1", now_s, now_s + 20)
     run = ServingGenerations(it.generator, lambda: parts).start("chat", request(), context)
@@ -88,7 +90,13 @@ async def test_a_model_calls_twice_and_answers(tmp_path: Path) -> None:
         assert len({asked.request_id for asked in engine.requests}) == 3
         usage = listener.answer().usage
         assert usage.prompt_tokens == len(first) + len(second) + len(third)
-        assert [outcome.kind for outcome in it.outcomes] == ["ok", "ok", "ok"]
+        [outcome] = it.outcomes
+        assert (outcome.kind, outcome.passes) == ("ok", 3)
+        assert outcome.prompt_tokens == usage.prompt_tokens
+        assert [prompt for prompt, _, _ in outcome.pass_tokens] == [
+            *map(len, (first, second, third))
+        ]
+        assert outcome.paused_s > 0
         assert it.idle()
 
 

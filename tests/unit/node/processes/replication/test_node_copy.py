@@ -6,14 +6,18 @@ import pytest
 
 from smg_mesh.io.security.keyring import Keyring
 from smg_mesh.io.security.ring_key import RingKey
-from smg_mesh.shared import CacheRow, LimitRule, Shared, StateError, WorkerSpec
+from smg_mesh.shared import CacheRow, LimitRule, SessionRow, Shared, StateError, WorkerSpec
 from smg_node.cluster.mcp.server_service import ClusterServers
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
 from smg_node.processes.ipc.control_bus import Bus
 from smg_node.processes.ipc.data_uplink import Uplink
 from smg_node.processes.replication.node_copy import SERVES_ALONE_S, NodeCopy, why_not_ready
-from smg_node.processes.replication.state_messages import CACHE_ROWS, STICK, Node
-from smg_node.processes.replication.state_publisher import CACHE_ROWS_MAX, Publishing
+from smg_node.processes.replication.state_messages import CACHE_ROWS, SESSION_ROWS, STICK, Node
+from smg_node.processes.replication.state_publisher import (
+    CACHE_ROWS_MAX,
+    SESSION_ROWS_MAX,
+    Publishing,
+)
 from smg_node.system_clock import SystemClock
 from support.mcp.tool_desks import shared_servers
 from support.mesh.shared_state_members import make_shared
@@ -255,6 +259,47 @@ async def test_rows_of_caches_go_both_ways_and_a_copy_that_nobody_follows_waits_
 async def test_without_rows_of_caches_nothing_is_said_of_them(world: World) -> None:
     told: list[str] = []
     world.wire.down[CACHE_ROWS] = lambda _content: told.append("rows")
+    world.wire.link()
+    await world.told()
+    assert told == []
+
+
+async def test_rows_of_sessions_go_both_ways(world: World) -> None:
+    shared, copy = world.shared.tool_sessions, world.copy.tool_sessions
+    for at in range(SESSION_ROWS_MAX + 1):
+        shared.put(SessionRow(f"{at}", b"of a node", life_ms=300_000))
+    world.wire.link()
+    assert len(copy) == SESSION_ROWS_MAX + 1
+    here = copy.put(SessionRow("0", b"of this process", life_ms=300_000))
+    assert copy.get("0") == here
+    there = shared.get("0")
+    assert there is not None
+    assert there.content == b"of this process"
+    shared.put(SessionRow("0", b"of a node again", life_ms=300_000))
+    shared.remove("1")
+    await world.told()
+    found = copy.get("0")
+    assert found is not None
+    assert (found.content, found.until_ms > 0) == (b"of a node again", True)
+    assert copy.get("1") is None
+    copy.remove("2")
+    assert (copy.get("2"), shared.get("2")) == (None, None)
+
+
+async def test_a_row_of_a_session_that_is_over_is_not_there(world: World) -> None:
+    copy = world.copy.tool_sessions
+    world.wire.link()
+    copy.put(SessionRow("k", b"x", life_ms=1))
+    assert copy.get("k") is not None
+    await asyncio.sleep(0.01)
+    assert (copy.get("k"), len(copy)) == (None, 0)
+    lasting = copy.put(SessionRow("k", b"x", life_ms=300_000))
+    assert copy.put(SessionRow("k", b"y", life_ms=1)).until_ms >= lasting.until_ms
+
+
+async def test_without_rows_of_sessions_nothing_is_said_of_them(world: World) -> None:
+    told: list[str] = []
+    world.wire.down[SESSION_ROWS] = lambda _content: told.append("rows")
     world.wire.link()
     await world.told()
     assert told == []

@@ -59,6 +59,20 @@ def value(of: Meters, name: str, **labels: str) -> float | None:
     return of.registry.get_sample_value(name, labels)
 
 
+def test_a_request_of_several_passes_is_one_generation_and_its_pauses_are_no_speed() -> None:
+    seen = meters()
+    seen.generation(outcome(passes=3, ended_s=111.5, paused_s=10.0))
+    seen.generation(outcome(passes=1))
+    row = {"dialect": "chat", "model": "m", "outcome": "ok", "code": ""}
+    assert value(seen, "smg_node_generations_total", **row) == 2
+    assert value(seen, "smg_node_tool_passes_total", model="m") == 4
+    assert value(seen, "smg_node_time_per_output_token_seconds_sum", model="m") == 0.5
+    assert value(seen, "smg_node_generation_duration_seconds_sum", model="m") == 13.0
+    plain = meters()
+    plain.generation(outcome())
+    assert value(plain, "smg_node_tool_passes_total", model="m") is None
+
+
 def test_a_generation_is_counted_with_its_tokens_and_times() -> None:
     seen = meters()
     seen.generation(outcome())

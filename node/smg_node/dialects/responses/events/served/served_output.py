@@ -16,6 +16,7 @@ from smg_node.core.generation.events import (
     RunNote,
     RunStart,
 )
+from smg_node.core.generation.served_call_ids import tail_of
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.dialects.responses.events.numbered_events import NumberedEvent, Script
 from smg_node.dialects.responses.events.open_item import OpenItem
@@ -34,6 +35,7 @@ from smg_node.dialects.responses.events.served.open_mcp_items import (
 )
 from smg_node.dialects.responses.events.served.open_run import OpenRun
 from smg_node.dialects.responses.items.item_document import ItemDoc, item_from
+from smg_node.dialects.responses.items.item_types import KINDS
 from smg_node.dialects.responses.request.response_request import ResponseRequest
 
 Slots: TypeAlias = list["ItemDoc | OpenItem"]
@@ -65,10 +67,13 @@ class HiddenCall(OpenItem):
 
 
 class ServedOutput:
-    """Items of tools of ours in one response. `new_id` makes the id of an item of a type."""
+    """Items of tools of ours in one response.
+
+    `new_id` makes the id of an item of a type, which may end with the tail of its call's id.
+    """
 
     def __init__(
-        self, ask: ResponseRequest, script: Script, slots: Slots, new_id: Callable[[str], str]
+        self, ask: ResponseRequest, script: Script, slots: Slots, new_id: Callable[[str, str], str]
     ) -> None:
         self._ask = ask
         self._script = script
@@ -82,29 +87,29 @@ class ServedOutput:
         assert owner is not None, "it is a call of ours"
         if owner.hidden:
             return HiddenCall(self._script, "", -1)
-        item = self._made(owner)
+        item = self._made(owner, tail_of(event.call_id))
         if item.shown:
             self._slots.append(item)
         out.extend(item.start())
         return item
 
-    def _made(self, owner: ToolOwner) -> OpenRun:
+    def _made(self, owner: ToolOwner, tail: str) -> OpenRun:
         index, script = len(self._slots), self._script
         if owner.asks:
-            return OpenApproval(script, self._new_id("mcp_approval_request"), index, owner)
+            return OpenApproval(script, self._new_id("mcp_approval_request", tail), index, owner)
         if owner.shape == "mcp":
-            return OpenMcpCall(script, self._new_id("mcp_call"), index, owner)
+            return OpenMcpCall(script, self._new_id("mcp_call", tail), index, owner)
         if owner.shape == "code_interpreter":
             return OpenCode(
                 script,
-                self._new_id("code_interpreter_call"),
+                self._new_id("code_interpreter_call", tail),
                 index,
                 owner,
                 include=self._ask.include,
                 container=self._container(),
             )
         kind = _BUILTINS[owner.shape]
-        item_id = self._new_id(kind.kind)
+        item_id = self._new_id(kind.kind, tail)
         return kind(script, item_id, index, owner, include=self._ask.include)
 
     def _container(self) -> str:
@@ -137,7 +142,7 @@ class ServedOutput:
     def take(self, event: ServedEvent, out: list[NumberedEvent]) -> None:
         """Take what servers list, and what becomes of runs; those of hidden calls are not shown."""
         if isinstance(event, Listed):
-            item_id, index = self._new_id("mcp_list_tools"), len(self._slots)
+            item_id, index = self._new_id("mcp_list_tools", ""), len(self._slots)
             told, doc = listing_events(self._script, item_id, index, event)
             out.extend(told)
             self._slots.append(doc)
@@ -173,7 +178,9 @@ class ServedOutput:
         values = item.after(event.result)
         if values is None:
             return
-        doc = item_from({**values, "id": self._new_id(values["type"])})
+        # With the digits of the call it belongs to: of several searches at once each has its own output.
+        digits = item.item_id.partition("_")[2]
+        doc = item_from({**values, "id": f"{KINDS[values['type']].prefix}_{digits}"})
         fields = {"output_index": len(self._slots), "item": msgspec.Raw(doc.document)}
         words = ("added", "done")
         out.extend(self._script.say(f"response.output_item.{word}", fields) for word in words)

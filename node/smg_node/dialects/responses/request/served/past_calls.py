@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from smg_node.core.generation.request import Tool, ToolCall
+from smg_node.core.generation.served_call_ids import prompt_id
 from smg_node.core.generation.tool_owner import ToolOwner, ToolShape
 from smg_node.dialects.responses.items.item_types import APPROVAL_REQUEST
 
@@ -42,19 +43,24 @@ def refused_call(request: Mapping[str, Any], response: Mapping[str, Any]) -> Pas
     return PastCall(_mcp_call(request), f"{REFUSED}: {reason}" if reason else REFUSED)
 
 
-def search_call(call: Mapping[str, Any], output: Mapping[str, Any]) -> PastCall:
-    """Return the search for tools that a call and its output, two items, show.
+def asked_search(call: Mapping[str, Any]) -> ToolCall:
+    """Return the search for tools that an item asks for; its output is another item."""
+    asked = call.get("arguments")
+    arguments = asked if type(asked) is str else _json({} if asked is None else asked)
+    return _builtin(call, "tool_search", arguments)
+
+
+def search_result(call: ToolCall, output: Mapping[str, Any]) -> PastCall:
+    """Return a search for tools with what its output, an item of its own, shows.
 
     The result is told as where the search was made, so that the prompt of then is how this one begins.
     """
     from smg_node.dialects.messages.request.tools import functions_text
 
-    asked = call.get("arguments")
-    arguments = asked if type(asked) is str else _json({} if asked is None else asked)
     tools = tools_found(output)
     told = functions_text(tools) if tools else NONE_FOUND
     names = tuple(tool.name for tool in tools)
-    return PastCall(_builtin(call, "tool_search", arguments), told, names)
+    return PastCall(call, told, names)
 
 
 def tools_found(output: Mapping[str, Any]) -> list[Tool]:
@@ -102,7 +108,7 @@ def _mcp_call(values: Mapping[str, Any]) -> ToolCall:
     if values.get("type") == APPROVAL_REQUEST:
         approval = _text(values, "id")
     # A call that was asked about has this id where it is run, or refused, so that the prompt goes on as it was.
-    call_id = f"call_{approval}" if approval else _text(values, "id")
+    call_id = f"call_{approval}" if approval else prompt_id(_text(values, "id"))
     return ToolCall(call_id, name, _text(values, "arguments"), owner)
 
 
@@ -163,7 +169,7 @@ def _code(values: Mapping[str, Any]) -> PastCall | None:
 
 def _builtin(values: Mapping[str, Any], shape: ToolShape, arguments: str) -> ToolCall:
     owner = ToolOwner("", shape, shape=shape)
-    return ToolCall(_text(values, "id"), shape, arguments, owner)
+    return ToolCall(prompt_id(_text(values, "id")), shape, arguments, owner)
 
 
 def _text(values: Mapping[str, Any], key: str) -> str:

@@ -136,7 +136,7 @@ def test_a_call_without_a_result_at_the_end_is_run() -> None:
     messages = [GO, ("assistant", [use("a"), result("a"), use("b")])]
     serving = request(*messages).serving
     assert serving is not None
-    assert serving.open_calls == (OpenToolCall("b", ToolOwner("docs", "find"), '{"q":"b"}'),)
+    assert serving.open_calls == (OpenToolCall("b", ToolOwner("docs", "find"), '{"q":"b"}', "b"),)
     assert brief(turns(*messages))[1:] == ["assistant:<a>", "tool:found=a", "assistant:<b>"]
 
 

@@ -387,14 +387,12 @@ def test_every_server_tool_of_the_official_client_is_known(
 
 def test_every_key_of_servers_and_toolsets_of_the_official_client_is_known() -> None:
     values: Fields = {"type": "url", "name": "docs", "url": "https://docs.test"}
-    servers = {
-        key: values.get(key, "x")
-        for key in get_type_hints(BetaRequestMCPServerURLDefinitionParam)
-        if key != "tool_configuration"
-    }
+    known = set(get_type_hints(BetaRequestMCPServerURLDefinitionParam)) - {"tool_configuration"}
+    servers = {key: values.get(key, "x") for key in known}
     values = {"type": "mcp_toolset", "mcp_server_name": "docs", "tools": []}
     values["cache_control"] = {"type": "ephemeral"}
     tools = {key: values.get(key, {}) for key in get_type_hints(BetaMCPToolsetParam)}
     request = read(mcp_servers=[servers], tools=[tools])
-    assert request.ignored == () and request.serving is not None
+    assert request.ignored == ()
+    assert request.serving is not None
     assert only(request.serving).pinned == ()

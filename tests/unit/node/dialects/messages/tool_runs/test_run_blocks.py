@@ -57,7 +57,7 @@ def ran(
         Delta(0, 0, said, 3),
         BlockEnd(0, 0, "call", said, owner.tool, call_id, owner=owner),
         RunStart(0, 0),
-        RunEnd(0, 0, result),
+        RunEnd(0, 0, result, spoken=True),
     ]
 
 
@@ -265,9 +265,9 @@ def test_a_text_that_cites_what_a_search_found_says_so() -> None:
     told = message(
         answer(
             *search,
-            BlockStart(0, 1, "text"),
+            BlockStart(0, 1, "text", round=2),
             Delta(0, 1, "So [1] \n", 1),
-            BlockEnd(0, 1, "text", "So [1] \n", annotations=annotations),
+            BlockEnd(0, 1, "text", "So [1] \n", annotations=annotations, round=2),
         )
     )
     location = {"type": "web_search_result_location", "encrypted_index": ""}

@@ -1,4 +1,4 @@
-"""Order of an answer with runs: each result behind its call, in the order of the calls, whenever the events come."""
+"""Order of an answer with runs: what a pass says, then the results of its calls, in their order, whenever events come."""
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import (
@@ -23,19 +23,19 @@ OURS = ToolOwner("docs", "find")
 HIDDEN = ToolOwner("docs", "audit", hidden=True)
 
 
-def text(block: int, said: str = "x") -> list[Event]:
+def text(block: int, said: str = "x", *, number: int = 1) -> list[Event]:
     return [
-        BlockStart(0, block, "text"),
+        BlockStart(0, block, "text", round=number),
         Delta(0, block, said),
-        BlockEnd(0, block, "text", said),
+        BlockEnd(0, block, "text", said, round=number),
     ]
 
 
-def call(block: int, owner: ToolOwner | None = OURS) -> list[Event]:
+def call(block: int, owner: ToolOwner | None = OURS, *, number: int = 1) -> list[Event]:
     return [
-        BlockStart(0, block, "call", "f", f"c{block}", owner=owner),
+        BlockStart(0, block, "call", "f", f"c{block}", owner=owner, round=number),
         Delta(0, block, "{}"),
-        BlockEnd(0, block, "call", "{}", "f", f"c{block}", owner=owner),
+        BlockEnd(0, block, "call", "{}", "f", f"c{block}", owner=owner, round=number),
     ]
 
 
@@ -43,8 +43,8 @@ def start(block: int) -> list[Event]:
     return [RunStart(0, block), RunNote(0, block)]
 
 
-def end(block: int) -> list[Event]:
-    return [RunEnd(0, block, RunResult("r"))]
+def end(block: int, *, spoken: bool = False) -> list[Event]:
+    return [RunEnd(0, block, RunResult("r"), spoken)]
 
 
 def finish(reason: FinishReason = "stop") -> list[Event]:
@@ -80,10 +80,23 @@ def test_what_comes_before_its_turn_waits() -> None:
     one = order()
     assert shown(one, text(0), call(1)) == "t0"
     assert shown(one, start(1)) == "c1"
-    assert shown(one, call(2), start(2), text(3)) == ""
+    assert shown(one, call(2)) == ""
+    assert shown(one, start(2), text(3)) == "c2 t3"
     assert shown(one, end(2)) == ""
-    assert shown(one, end(1)) == "!1 c2 !2 t3"
-    assert shown(one, text(4), finish()) == "t4 end"
+    assert shown(one, text(4, number=2)) == ""
+    assert shown(one, end(1)) == "!1 !2 t4"
+    assert shown(one, text(5, number=2), finish()) == "t5 end"
+
+
+def test_results_come_when_their_pass_says_nothing_more() -> None:
+    one = order()
+    assert shown(one, call(0), start(0), end(0)) == "c0"
+    assert shown(one, call(1), start(1), call(2), start(2)) == "c1 c2"
+    assert shown(one, end(2, spoken=True)) == "!0"
+    assert shown(one, end(1, spoken=True)) == "!1 !2"
+    assert shown(one, call(3, number=2), start(3)) == "c3"
+    assert shown(one, end(3)) == ""
+    assert shown(one, text(4, number=3)) == "!3 t4"
 
 
 def test_a_text_goes_on_while_it_is_printed() -> None:
@@ -96,7 +109,7 @@ def test_a_text_goes_on_while_it_is_printed() -> None:
 
 def test_a_text_whose_turn_comes_while_it_is_printed_goes_on_from_there() -> None:
     one = order()
-    first, delta, last = text(1)
+    first, delta, last = text(1, number=2)
     shown(one, call(0), start(0))
     assert one.feed([first, delta]) == []
     assert one.feed(end(0)) == [*end(0), first, delta]
@@ -106,8 +119,8 @@ def test_a_text_whose_turn_comes_while_it_is_printed_goes_on_from_there() -> Non
 def test_calls_of_the_client_are_last() -> None:
     one = order()
     assert shown(one, call(0, None), call(1), start(1), call(2, None)) == "c1"
-    assert shown(one, end(1), text(3)) == "!1 t3"
-    assert shown(one, finish("tool_calls")) == "c0 c2 end"
+    assert shown(one, end(1), text(3)) == "t3"
+    assert shown(one, finish("tool_calls")) == "!1 c0 c2 end"
 
 
 def test_where_there_can_be_one_call_it_does_not_wait() -> None:
@@ -122,7 +135,7 @@ def test_a_hidden_run_leaves_no_trace() -> None:
 
 def test_a_call_that_is_never_run_is_shown_only_where_the_answer_pauses() -> None:
     assert shown(order(), call(0), text(1), finish("length")) == "t1 end"
-    assert shown(order(), call(0), start(0), end(0), call(1), finish("pause")) == "c0 !0 c1 end"
+    assert shown(order(), call(0), start(0), end(0), call(1), finish("pause")) == "c0 c1 !0 end"
 
 
 def test_a_failure_shows_what_was_run() -> None:

@@ -91,15 +91,19 @@ def test_any_stream_is_put_together_to_its_whole_answer(
 
 @settings(deadline=None, max_examples=example_count(300))
 @given(run_streams())
-def test_each_result_follows_its_call_and_calls_of_the_client_are_last(
+def test_results_follow_their_calls_in_order_and_calls_of_the_client_are_last(
     events: list[Event],
 ) -> None:
     content = json.loads(whole(presenter(), events))["content"]
     kinds = [block["type"] for block in content]
-    for place, block in enumerate(content):
-        if "tool_use_id" in block:
-            assert content[place - 1]["id"] == block["tool_use_id"]
-            assert content[place - 1]["type"] in ("mcp_tool_use", "server_tool_use")
+    uses = [
+        block["id"] for block in content if block["type"].endswith(("p_tool_use", "r_tool_use"))
+    ]
+    answered = [block["tool_use_id"] for block in content if "tool_use_id" in block]
+    assert answered == [one for one in uses if one in answered]
+    places = {block.get("id", block.get("tool_use_id")): at for at, block in enumerate(content)}
+    for at, block in enumerate(content):
+        assert "id" not in block or at <= places[block["id"]]
     first = kinds.index("tool_use") if "tool_use" in kinds else len(kinds)
     assert set(kinds[first:]) <= {"tool_use"}
     ids = [block["id"] for block in content if "id" in block]

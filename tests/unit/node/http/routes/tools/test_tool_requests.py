@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from smg_mesh.io.security.carried_secrets import CarriedSecrets
+from smg_node.mcp.catalog.pins import pin_of
 from smg_node.mcp.server_spec import ToolRule
 from smg_node.mcp.serving.call_state import APPROVAL
 from support.http.http_node import node
@@ -119,6 +121,23 @@ async def test_an_operator_decides_what_is_shown_and_run() -> None:
     assert hidden.error()["code"] == -32602
     assert denied.json()["result"]["isError"] is True
     assert text(denied) == "not run: s__write is not allowed (tools.write.approval)"
+
+
+async def test_a_tool_that_is_not_as_it_was_pinned_is_asked_about() -> None:
+    async with world(pin=True) as (at, server, tools):
+        listed = (await old(at.port, "tools/list", path="/mcp/s")).json()["result"]["tools"]
+        params: dict[str, Any] = {"name": "echo", "arguments": {"text": "x"}}
+        asked = await new(at.port, "tools/call", params, path="/mcp/s", capabilities=ASKABLE)
+        refused = await old(at.port, "tools/call", params, path="/mcp/s")
+        (echo,) = [one for one in listed if one["name"] == "echo"]
+        pin = pin_of("echo", echo["description"], echo["inputSchema"], echo["annotations"])
+        tools.specs[0] = msgspec.structs.replace(tools.specs[0], pinned=(pin,))
+        ran = await old(at.port, "tools/call", params, path="/mcp/s")
+        assert server.book.runs == {"echo": 1}
+    assert {tool["name"] for tool in listed} == set(TOOLS)
+    assert asked.json()["result"]["resultType"] == "input_required"
+    assert text(refused).startswith("not run: ")
+    assert text(ran) == "x"
 
 
 async def test_fixed_arguments_are_the_operators() -> None:

@@ -15,6 +15,7 @@ from smg_node.core.generation.tool_serving import (
     Source,
     ToolServing,
 )
+from smg_node.core.request_context import RequestContext
 from smg_node.mcp.failures import Failure, FailureKind
 from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.mcp.server_spec import ToolRule
@@ -88,7 +89,11 @@ class Finder:
         return Tool("tool_search")
 
     async def search(
-        self, asked: AskedBuiltin, arguments: str, tools: Sequence[SearchedTool]
+        self,
+        asked: AskedBuiltin,
+        arguments: str,
+        tools: Sequence[SearchedTool],
+        context: RequestContext,
     ) -> RunResult:
         query = msgspec.json.decode(arguments)["query"]
         found = tuple(

@@ -213,9 +213,10 @@ def test_a_call_comes_back_as_a_call_and_its_result() -> None:
     [item] = items_of(whole(owned(), run()))
     call, result = turns_of(item)
     [asked] = call.calls
-    assert (asked.name, asked.arguments, asked.call_id) == ("times", '{"zone": "UTC"}', item["id"])
+    told = f"call_{item['id'][-14:]}"
+    assert (asked.name, asked.arguments, asked.call_id) == ("times", '{"zone": "UTC"}', told)
     assert asked.owner == TIMES
-    assert (result.role, result.content, result.answers_call) == ("tool", "12:00", item["id"])
+    assert (result.role, result.content, result.answers_call) == ("tool", "12:00", told)
     approved = ToolOwner("clock", "set", approval="mcpr_1")
     [item] = items_of(whole(owned(approved), run()))
     assert turns_of(item)[0].calls[0].owner == approved
@@ -288,7 +289,7 @@ def test_built_in_tools_come_back_with_what_they_have_found(
 
 
 def test_calls_one_after_the_other_come_back_so_and_beside_the_clients() -> None:
-    first, second = items_of(whole(owned(), run(), owned(block=1), run(1)))
+    first, second = items_of(whole(owned(), run(), owned(block=1, number=2), run(1)))
     assert shown(first, second, SAID) == [
         "assistant times", "tool 12:00", "assistant times", "tool 12:00", "assistant done",
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smg_node.dialects.served_tools.tool_switch import is_switched_on
+from smg_node.core.tool_switch import is_switched_on
 
 
 @pytest.mark.parametrize(

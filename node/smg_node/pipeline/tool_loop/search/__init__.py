@@ -1,0 +1,1 @@
+"""Search: which tools a prompt leaves out, and how models find them."""
