@@ -223,6 +223,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
             "message": "",
             "bills": [],
             "runs": [],
+            "pictures": [],
         }
     ],
     "workers": {_FIRST: "grpc://10.0.0.7:30100", _SECOND: "grpc://10.0.0.8:30100"},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smg_node.admin.views.journey_view import draw_explained
-from smg_node.core.journey import Broke, Chosen, Ran, Rated
+from smg_node.core.journey import Broke, Chosen, Ran, Rated, Viewed
 from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from support.http.admin_api import RunAdmin, admin_api
 from support.http.http_node import Node, node
@@ -279,4 +279,19 @@ async def test_runs_of_tools_are_told_with_verdict_rule_and_time(run: RunAdmin) 
     assert code == 0
     assert "tool docs/search: allow by default; ok after 1.2 s" in out
     assert "deny by rules: dr*; refused" in out
+    assert "\x1b" not in out
+
+
+async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None:
+    async with node() as served:
+        seen = Viewed("qwen3_vl", 640, 480, 300, "ab" * 32, "tensors", "w-1")
+        unknown = Viewed("", 0, 0, 0, "", "references", "w\x1b[31m")
+        journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
+        journey.add(chosen())
+        journey.pictures = (seen, unknown)
+        served.journal.end(journey, outcome(), BEGAN_MS + 2410)
+        code, out, _ = await admin(run, served, "explain", "req_1")
+    assert code == 0
+    assert "640 x 480, 300 tokens by the rules of qwen3_vl, abababababab…, as tensors to w-1" in out
+    assert "as references to" in out
     assert "\x1b" not in out

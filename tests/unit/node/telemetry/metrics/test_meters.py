@@ -9,6 +9,7 @@ from smg_node.telemetry.metrics.declared import background_runs as run_metrics
 from smg_node.telemetry.metrics.declared import kv_cache as kv_metrics
 from smg_node.telemetry.metrics.declared import limits as limit_metrics
 from smg_node.telemetry.metrics.declared import mcp as mcp_metrics
+from smg_node.telemetry.metrics.declared import media as media_metrics
 from smg_node.telemetry.metrics.declared import mesh as mesh_metrics
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.declared import prefix_hints as hint_metrics
@@ -225,6 +226,7 @@ def test_declarations_follow_the_rules_for_names() -> None:
             kv_metrics,
             limit_metrics,
             mcp_metrics,
+            media_metrics,
             mesh_metrics,
             process_metrics,
             provider_metrics,
