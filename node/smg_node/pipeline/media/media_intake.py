@@ -21,7 +21,7 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.media_ways import takes, ways_of
+from smg_node.pipeline.media.media_ways import known, takes, ways_of
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
@@ -225,7 +225,7 @@ def _forms(family: Family | None, anchor: str) -> MediaForms | None:
 
 def _makes(asked: AskedMedia) -> bool:
     """Whether some worker that may be chosen is handed tensors first."""
-    family, where = asked.family is not None, asked.options.where
+    family, where = known(asked.family), asked.options.where
     first = [ways_of(card.media, family=family, where=where)[:1] for card in asked.cards]
     return not any(first) or ("tensors",) in first
 
@@ -238,7 +238,7 @@ def _check_workers(asked: AskedMedia, model: str, why: str, *, tokens_max: int) 
     reasons = [
         takes(
             card,
-            family=asked.family is not None,
+            family=known(asked.family),
             where=asked.options.where,
             items=len(asked.parts),
             tokens_max=tokens_max,

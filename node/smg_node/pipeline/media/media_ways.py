@@ -1,31 +1,43 @@
 """Media ways: the form in which an engine is handed pictures, chosen by what its card says. Pure.
 
-The node makes tensors wherever it knows the model's family and the engine takes them. An engine that takes none gets
+The node makes tensors wherever it knows the model's family and the engine takes them; those of a family that no engine
+was seen to take yet, only where the engine does nothing itself. An engine that takes none gets
 the files of the pictures: as data URLs that it reads itself, or as bytes.
 """
 
 from typing import Final, Literal, TypeAlias
 
 from smg_node.engines.engine import MediaCard, ModelCard
+from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import Where
 
 Way: TypeAlias = Literal["tensors", "references", "encoded"]
 
+Known: TypeAlias = Literal["no", "yes", "unproven"]
+"""Whether this node knows how a model's pictures are made; `unproven`: yes, but no engine was seen to take the tensors."""
+
 _BY_ENGINE: Final[tuple[Way, ...]] = ("references", "encoded")
 
 
-def ways_of(card: MediaCard | None, *, family: bool, where: Where) -> tuple[Way, ...]:
-    """Return the ways for an engine of that card, the best first; none where it cannot be handed pictures.
+def known(family: Family | None) -> Known:
+    """Return whether this node knows how a model's pictures are made, by the family that it found for it."""
+    if family is None:
+        return "no"
+    # The registry was loaded to find it.
+    from smg_node.media.families.registry import BY_REFERENCE
 
-    `family` is whether the node knows how the model's pictures are made.
-    """
+    return "unproven" if family.name in BY_REFERENCE else "yes"
+
+
+def ways_of(card: MediaCard | None, *, family: Known, where: Where) -> tuple[Way, ...]:
+    """Return the ways for an engine of that card, the best first; none where it cannot be handed pictures."""
     if card is None:
         return ()
-    made: tuple[Way, ...] = ("tensors",) if family and "tensors" in card.ways else ()
+    made: tuple[Way, ...] = ("tensors",) if family != "no" and "tensors" in card.ways else ()
     if where == "node":
         # An engine that never takes tensors is not meant by this.
         return made or (() if "tensors" in card.ways else _untouched(card, where))
-    if where == "engine":
+    if where == "engine" or family == "unproven":
         return (*_untouched(card, where), *made)
     return (*made, *_untouched(card, where))
 
@@ -39,7 +51,7 @@ def _untouched(card: MediaCard, where: Where) -> tuple[Way, ...]:
     return tuple(found)
 
 
-def takes(card: ModelCard, *, family: bool, where: Where, items: int, tokens_max: int) -> str:
+def takes(card: ModelCard, *, family: Known, where: Where, items: int, tokens_max: int) -> str:
     """Return why an engine cannot be handed a prompt's pictures, in words; "" if it can.
 
     They are `items`, and the largest has `tokens_max` tokens (0: not known).

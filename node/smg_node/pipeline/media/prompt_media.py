@@ -28,7 +28,7 @@ from smg_node.media.pixels.arena import Arenas, owned
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
-from smg_node.pipeline.media.media_ways import Way, takes, ways_of
+from smg_node.pipeline.media.media_ways import Way, known, takes, ways_of
 from smg_node.pipeline.media.picture_source import SentPicture
 from smg_node.pipeline.media.picture_works import PictureWork, PictureWorks
 
@@ -110,7 +110,7 @@ class PromptMedia:
         """Return why an engine of that card cannot be handed them, "" if it can."""
         return takes(
             card,
-            family=self.family is not None,
+            family=known(self.family),
             where=self.where,
             items=len(self.pictures),
             tokens_max=max([each.tokens for each in self.ranges], default=0),
@@ -176,7 +176,7 @@ class PromptMedia:
         """
         assert not self._closed, "nobody calls an engine afterwards"
         assert card.media is not None, "engines that take none are not chosen"
-        for way in ways_of(card.media, family=self.family is not None, where=self.where):
+        for way in ways_of(card.media, family=known(self.family), where=self.where):
             media = await self._as(way, card)
             if media is not None:
                 self.way = way

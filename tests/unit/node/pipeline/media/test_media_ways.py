@@ -4,8 +4,9 @@ import pytest
 
 from smg_node.engines.engine import MediaCard
 from smg_node.pipeline.media.media_options import Where
-from smg_node.pipeline.media.media_ways import Way, takes, ways_of
+from smg_node.pipeline.media.media_ways import Known, Way, known, takes, ways_of
 from support.engines.fake_engine import card
+from support.media.checkpoints import family
 
 VLLM = MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"http", "https", "data"}))
 NO_DATA = MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"https"}))
@@ -16,25 +17,29 @@ TRTLLM = MediaCard(frozenset({"encoded"}))
 @pytest.mark.parametrize(
     ("engine", "family", "where", "ways"),
     [
-        (VLLM, True, "auto", ("tensors", "references")),
-        (VLLM, True, "node", ("tensors",)),
-        (VLLM, True, "engine", ("references", "tensors")),
-        (VLLM, False, "auto", ("references",)),
-        (VLLM, False, "node", ()),
-        (NO_DATA, True, "auto", ("tensors",)),
-        (NO_DATA, False, "auto", ()),
-        (NO_DATA, False, "engine", ("references",)),
-        (SGLANG, True, "auto", ("tensors",)),
-        (SGLANG, True, "engine", ("tensors",)),
-        (SGLANG, False, "auto", ()),
-        (TRTLLM, True, "auto", ("encoded",)),
-        (TRTLLM, False, "node", ("encoded",)),
-        (TRTLLM, False, "engine", ("encoded",)),
-        (None, True, "auto", ()),
+        (VLLM, "yes", "auto", ("tensors", "references")),
+        (VLLM, "yes", "node", ("tensors",)),
+        (VLLM, "yes", "engine", ("references", "tensors")),
+        (VLLM, "no", "auto", ("references",)),
+        (VLLM, "no", "node", ()),
+        (NO_DATA, "yes", "auto", ("tensors",)),
+        (NO_DATA, "no", "auto", ()),
+        (NO_DATA, "no", "engine", ("references",)),
+        (SGLANG, "yes", "auto", ("tensors",)),
+        (SGLANG, "yes", "engine", ("tensors",)),
+        (SGLANG, "no", "auto", ()),
+        (TRTLLM, "yes", "auto", ("encoded",)),
+        (TRTLLM, "no", "node", ("encoded",)),
+        (TRTLLM, "no", "engine", ("encoded",)),
+        (VLLM, "unproven", "auto", ("references", "tensors")),
+        (VLLM, "unproven", "node", ("tensors",)),
+        (NO_DATA, "unproven", "auto", ("tensors",)),
+        (SGLANG, "unproven", "auto", ("tensors",)),
+        (None, "yes", "auto", ()),
     ],
 )
 def test_the_ways_of_an_engine_are_what_its_card_names_in_the_order_that_is_wanted(
-    engine: MediaCard | None, family: bool, where: Where, ways: tuple[Way, ...]
+    engine: MediaCard | None, family: Known, where: Where, ways: tuple[Way, ...]
 ) -> None:
     assert ways_of(engine, family=family, where=where) == ways
 
@@ -42,11 +47,18 @@ def test_the_ways_of_an_engine_are_what_its_card_names_in_the_order_that_is_want
 def test_an_engine_says_why_it_cannot_be_handed_pictures() -> None:
     few = card(media=MediaCard(frozenset({"tensors"}), items_max={"image": 2}, tokens_max=300))
 
-    def why(items: int, tokens_max: int, *, family: bool = True) -> str:
+    def why(items: int, tokens_max: int, *, family: Known = "yes") -> str:
         return takes(few, family=family, where="auto", items=items, tokens_max=tokens_max)
 
     assert not why(2, 300)
     assert why(3, 300) == "takes at most 2 pictures a request"
     assert why(1, 301) == "takes at most 300 tokens a picture"
-    assert why(1, 1, family=False) == "takes pictures in no form that this node can make"
-    assert takes(card(), family=True, where="auto", items=1, tokens_max=1) == "takes no pictures"
+    assert why(1, 1, family="no") == "takes pictures in no form that this node can make"
+    assert takes(card(), family="yes", where="auto", items=1, tokens_max=1) == "takes no pictures"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("qwen3_vl", "yes"), ("kimi_k25", "unproven"), ("", "no")]
+)
+def test_a_family_is_known_and_may_be_unproven(name: str, expected: Known) -> None:
+    assert known(family(name) if name else None) == expected
