@@ -73,6 +73,7 @@ REFUSED_ITEMS: Final = {
     *(f"{kind}: type" for kind in ITEMS),
     *(f"{kind}: status" for kind in _CHECKED),
     *(f"message: content.{number}.type" for number in range(3)),
+    "message: content.1.detail",
     "message: role",
     "assistant: role",
     "assistant: phase",
