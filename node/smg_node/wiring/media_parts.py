@@ -102,13 +102,15 @@ class LazyPictures:
         self._media = media
         self._pictures: ToolPictures | None = None
 
-    async def shown(self, model: str, content: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    async def shown(
+        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+    ) -> tuple[str, ...]:
         """See `Pictures`."""
         if self._pictures is None:
             from smg_node.pipeline.media.tool_pictures import ToolPictures
 
             self._pictures = ToolPictures(self._media.model, self._media)
-        return await self._pictures.shown(model, content)
+        return await self._pictures.shown(model, content, beside)
 
 
 def media_options(settings: Settings) -> "MediaOptions":

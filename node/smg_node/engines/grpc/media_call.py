@@ -7,12 +7,13 @@ ends, what the engine did not read is removed.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import ChunkStream, Pass, Take
 from smg_node.engines.contracts.media.checks import MediaCheckError, check_media, shapes
 from smg_node.engines.contracts.wire import NOWHERE, MediaWire, Places, Wire
@@ -154,13 +155,21 @@ class SharedCall:
 
     async def pour(self, take: Take) -> bool:
         """See `ChunkStream`."""
-        fresh = self._call is None
-        call = self._call or await self._begun()
+        if self._call is not None:
+            return await self._call.pour(take)
+        call, said = await self._begun(), False
+
+        def first(chunks: Sequence[Chunk]) -> bool:
+            nonlocal said
+            said = True
+            return take(chunks)
+
         try:
-            return await call.pour(take)
+            return await call.pour(first)
         except SmgError as error:
             cause = error.__cause__
-            if fresh and isinstance(cause, TransportError) and cause.status in _UNREAD:
+            # Of an engine that has said something the tensors were read.
+            if not said and isinstance(cause, TransportError) and cause.status in _UNREAD:
                 self._unread()
             raise
 

@@ -116,10 +116,13 @@ class MediaIntake:
             raise
         return media
 
-    async def shown(self, model: ServedModel, urls: Sequence[str], where: str) -> list[str]:
+    async def shown(
+        self, model: ServedModel, urls: Sequence[str], where: str, beside: int = 0
+    ) -> list[str]:
         """Return those of some data URLs that are pictures and can be shown to the model now; they are made by then.
 
-        For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them.
+        For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them,
+        `beside` how many other pictures its request has.
         """
         cards, options, rules = self._cards(model), self._options(), model.pictures
         if rules is None or not any(card.media is not None for card in cards):
@@ -128,15 +131,15 @@ class MediaIntake:
         forms = _forms(family, rules.anchor)
         if family is None or forms is None:
             return []
-        found = []
+        found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
             asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
-            if await self._is_shown(asked, model.name):
+            if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
 
-    async def _is_shown(self, asked: AskedMedia, model: str) -> bool:
+    async def _is_shown(self, asked: AskedMedia, model: str, beside: int) -> bool:
         none = token_ids()
         media = PromptMedia(
             self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
@@ -144,7 +147,8 @@ class MediaIntake:
         try:
             media.pictures = await self._pictures(asked, media)
             plan = media.pictures[0].plan
-            _check_workers(asked, model, "", tokens_max=0 if plan is None else plan.tokens)
+            tokens = 0 if plan is None else plan.tokens
+            _check_workers(asked, model, "", tokens_max=tokens, beside=beside)
             media.begin()
             await media.worked()
         except SmgError:
@@ -230,8 +234,10 @@ def _makes(asked: AskedMedia) -> bool:
     return not any(first) or ("tensors",) in first
 
 
-def _check_workers(asked: AskedMedia, model: str, why: str, *, tokens_max: int) -> None:
-    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures."""
+def _check_workers(
+    asked: AskedMedia, model: str, why: str, *, tokens_max: int, beside: int = 0
+) -> None:
+    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures, and others `beside`."""
     if not asked.cards:
         # Who takes them is seen when one is there.
         return
@@ -240,7 +246,7 @@ def _check_workers(asked: AskedMedia, model: str, why: str, *, tokens_max: int) 
             card,
             family=known(asked.family),
             where=asked.options.where,
-            items=len(asked.parts),
+            items=beside + len(asked.parts),
             tokens_max=tokens_max,
         )
         for card in asked.cards

@@ -21,7 +21,9 @@ class ToolPictures:
         self._model = model
         self._intake = intake
 
-    async def shown(self, model: str, content: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    async def shown(
+        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+    ) -> tuple[str, ...]:
         """See `Pictures`."""
         served = self._model(model)
         if served is None or served.pictures is None:
@@ -34,4 +36,4 @@ class ToolPictures:
         ]
         if not urls:
             return ()
-        return tuple(await self._intake().shown(served, urls[:RESULT_MAX], WHERE))
+        return tuple(await self._intake().shown(served, urls[:RESULT_MAX], WHERE, beside))

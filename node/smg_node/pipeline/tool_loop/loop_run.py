@@ -211,6 +211,7 @@ class ToolLoopRun:
             plan.searched_clients(),
             serving.gate,
         )
+        runs.pictured = plan.pictures
         block = await self._prior(outlet, plan, ledger, runs)
         rounds_max = options.rounds_max
         apart, number, call_ids = False, 0, ServedCallIds(self._id)

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 import msgspec
 
 from smg_node.core.generation.events import End, Event, Finish, FinishReason
-from smg_node.core.generation.request import ChatPrompt, GenerateRequest, ToolChoice, ToolMode
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    GenerateRequest,
+    ToolChoice,
+    ToolMode,
+    media_of,
+)
 from smg_node.core.generation.tool_serving import ListedTool, RunResult, ToolServing
 from smg_node.mcp.catalog.catalog import Catalog
 from smg_node.mcp.search.searched_tool import SearchedTool
@@ -43,6 +49,11 @@ class PassPlan:
     def client_names(self) -> tuple[str, ...]:
         """Names of the client's own functions."""
         return tuple(tool.name for tool in self._client_tools)
+
+    @property
+    def pictures(self) -> int:
+        """Pictures of the conversation, results of tools among it."""
+        return len(media_of(self._prompt.turns))
 
     @property
     def allowed(self) -> tuple[str, ...] | None:

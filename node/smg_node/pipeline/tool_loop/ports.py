@@ -142,9 +142,11 @@ class RunJournal(Protocol):
 class Pictures(Protocol):
     """Finds what a model can be shown of the pictures that tools answer."""
 
-    async def shown(self, model: str, content: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    async def shown(
+        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+    ) -> tuple[str, ...]:
         """Return data URLs of the pictures among the blocks of a result that the model of that name takes, in order.
 
-        None where it takes none, and without those that cannot be read: what is there is told in words as well.
+        None where it takes none, no more than it takes with `beside` others in one request, and without those that cannot be read: what is there is told in words as well.
         """
         ...

@@ -89,6 +89,9 @@ class ToolRuns:
         self._turns: dict[str, asyncio.Lock] = {}
         """By label of a server that has a session of its own here: its calls come one after the other."""
         self._open: dict[int, _OpenRun] = {}
+        self._showing = asyncio.Lock()
+        self.pictured = 0
+        """Pictures that the model is shown: those of the conversation, and of results."""
         self.spoken = False
         """Whether the pass whose calls they are has said all that it says."""
         self._once = False
@@ -178,7 +181,9 @@ class ToolRuns:
             raise
         self._note(called, self._open[block].outcome, result.duration_ms)
         # What a client is shown of it may be megabytes, which nobody here needs any more.
-        self.results[called.call_id] = RunResult(result.text, found=result.found)
+        self.results[called.call_id] = RunResult(
+            result.text, found=result.found, pictures=result.pictures
+        )
         del self._open[block]
         self._outlet.say([RunEnd(0, block, result, self.spoken)])
 
@@ -246,7 +251,10 @@ class ToolRuns:
             await journal.done(key, result)
         pictures = self._parts.pictures
         if pictures is not None and any(block.get("type") == "image" for block in result.content):
-            shown = await pictures.shown(self._model, result.content)
+            # Engines bound the pictures of a request, so one result is looked at after the other.
+            async with self._showing:
+                shown = await pictures.shown(self._model, result.content, self.pictured)
+                self.pictured += len(shown)
             result = msgspec.structs.replace(result, pictures=shown)
         return result
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.engines.contracts.kv_transfer import is_fetched
 from smg_node.engines.contracts.media.cards import FLOATS
 from smg_node.engines.contracts.media.fields import size_of
 from smg_node.engines.contracts.media.item_cuts import whole_numbers
@@ -55,7 +56,8 @@ def check_media(request: EngineRequest, card: MediaCard | None) -> None:
         _check_card(card, "tensors", media.modality, len(media.ranges))
         _check_tensors(media)
         _check_keys(media)
-        _check_dtype(media.pixels, card)
+        # Who fetches a prompt is sent no pixels: they were made for the engine that it fetches from.
+        _check_dtype(media.pixels, None if is_fetched(request.transfer) else card)
         _check_prompt(request.ids, media)
         _check_ranges(media, card)
         _check_grid(media)

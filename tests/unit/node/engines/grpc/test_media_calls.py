@@ -306,6 +306,29 @@ async def test_an_engine_that_cannot_open_a_file_gets_the_next_tensor_in_the_mes
         assert not os.listdir(tmp_path)
 
 
+async def test_an_engine_that_breaks_in_the_middle_has_read_its_tensors(
+    transport: str, memory: SharedMemory, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench(options=sharing(memory)) as served:
+        introduces(served, memory.namespace)
+        await served.engine.card(5)
+        shared: list[bool] = []
+
+        async def script(data: bytes) -> AsyncIterator[bytes]:
+            inputs = pb.GenerateRequest.FromString(data).mm_inputs
+            shared.append(inputs.pixel_values.WhichOneof("payload") == "shm")
+            yield served.chunk(7)
+            raise RefusalError(grpc.StatusCode.INTERNAL, "broken")
+
+        served.generates(script)
+        with caplog.at_level(logging.WARNING):
+            for name in ("a", "b"):
+                await failure(served.engine, large(name)[0])
+        assert "shared memory" not in caplog.text
+        assert shared == [True, True]
+        assert not os.listdir(tmp_path)
+
+
 async def test_a_prefill_takes_its_tensors_the_same_way(
     memory: SharedMemory, tmp_path: Path
 ) -> None:

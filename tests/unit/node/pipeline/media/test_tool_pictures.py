@@ -5,6 +5,7 @@ from typing import Any
 
 from smg_node.core.generation.request import MediaPart, TextPart
 from smg_node.core.generation.tool_serving import RunResult
+from smg_node.engines.engine import MediaCard
 from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.tool_pictures import RESULT_MAX, ToolPictures
@@ -40,6 +41,15 @@ async def test_a_model_that_sees_is_shown_what_can_be_decoded(tmp_path: Path) ->
         many = await tool_pictures(it).shown("tiny", [GOOD] * (RESULT_MAX + 5))
         assert len(many) == RESULT_MAX
         assert it.source.decodes == 2, "the good one once, and the broken one"
+
+
+async def test_no_more_are_shown_than_a_request_may_have(tmp_path: Path) -> None:
+    card = MediaCard(ways=frozenset({"tensors"}), device_normalizes=True, items_max={"image": 3})
+    async with pictured(tmp_path, FILES, {"one": seeing(card)}) as it:
+        pictures = tool_pictures(it)
+        shown = [len(await pictures.shown("tiny", [GOOD, GOOD], beside)) for beside in range(5)]
+        assert shown == [2, 2, 1, 0, 0]
+        assert it.workshop.budget.taken == 0
 
 
 async def test_a_model_that_sees_nothing_is_shown_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Loop run: passes and runs told as one stream that obeys the grammar."""
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import (
@@ -13,6 +15,7 @@ from smg_node.core.generation.events import (
     RunStart,
     Usage,
 )
+from smg_node.core.generation.request import MediaPart, TextPart, Turn, media_of
 from smg_node.mcp.tool_servers import CallOptions
 from smg_node.mcp.tools.tool_result import CallResult
 from support.mcp.loop_world import (
@@ -56,6 +59,53 @@ async def test_a_call_is_run_and_the_model_goes_on_with_its_result() -> None:
     assert turns[2].answers_call == turns[1].calls[0].call_id
     assert turns[2].content == 'weather {"city":"Bonn"}'
     assert listener.answer().usage == Usage(20, 8, 4)
+
+
+class Shown:
+    """Shows all pictures, as far as there may be `most`; `beside` is how many there were each time."""
+
+    def __init__(self, most: int = 99) -> None:
+        self.most = most
+        self.beside: list[int] = []
+
+    async def shown(
+        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+    ) -> tuple[str, ...]:
+        assert model == "m"
+        self.beside.append(beside)
+        await asyncio.sleep(0)
+        found = [f"data:image;base64,{block['data']}" for block in content if "data" in block]
+        return tuple(found[: self.most - beside])
+
+
+async def draws(tool: str, arguments: str, options: CallOptions) -> CallResult:
+    picture = {"type": "image", "mimeType": "image/png"}
+    return CallResult(({**picture, "data": "AAAA"}, {**picture, "data": "BBBB"}))
+
+
+async def test_the_next_pass_is_shown_the_pictures_of_results() -> None:
+    model = Model(speech(calls("weather")), speech(said("it rains")))
+    await heard(model, Servers(WEATHER, draws), request(serving("w")), pictures=Shown())
+    content = model.prompt(1).turns[2].content
+    assert isinstance(content, tuple)
+    assert isinstance(content[0], TextPart)
+    assert [part.source for part in content if isinstance(part, MediaPart)] == [
+        "data:image;base64,AAAA",
+        "data:image;base64,BBBB",
+    ]
+
+
+async def test_pictures_of_all_results_and_of_the_conversation_are_counted_together() -> None:
+    both = [*calls("weather", "{}"), *calls("weather", '{"a":1}', block=1)]
+    model = Model(speech(both), speech(calls("weather", '{"a":2}')), speech(said("it rains")))
+    asked = Turn("user", (TextPart("hello"), MediaPart("image", "https://a.example/a.png", "x")))
+    pictures = Shown(most=4)
+    listener = await heard(
+        model, Servers(WEATHER, draws), request(serving("w"), turns=[asked]), pictures=pictures
+    )
+    assert listener.text() == "it rains"
+    assert pictures.beside == [1, 3, 4]
+    assert len(media_of(model.prompt(2).turns)) == 4
 
 
 async def test_a_stream_begins_once_and_lists_come_first() -> None:

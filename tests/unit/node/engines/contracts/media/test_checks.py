@@ -11,6 +11,7 @@ from smg_node.core.errors import ErrorKind
 from smg_node.engines.contracts.media.checks import MediaCheckError, check_media, shapes
 from smg_node.engines.engine import MediaCard
 from smg_node.media.engine_media import (
+    Dtype,
     EncodedBatch,
     MediaReference,
     ReferenceBatch,
@@ -31,6 +32,8 @@ CARD = MediaCard(
     tokens_max=4,
     schemes=frozenset({"https", "data"}),
 )
+FETCHES = '{"do_remote_prefill":true}'
+WORKS = '{"do_remote_decode":true,"do_remote_prefill":false}'
 Mutation = Callable[[list[int], TensorBatch], tuple[list[int], TensorBatch]]
 
 
@@ -161,6 +164,19 @@ def test_an_engine_that_normalises_gets_bytes_and_no_other_one() -> None:
     check_media(request_of(*qwen_batch(dtype="uint8")), card)
     assert "normalises" in refusal(*qwen_batch(dtype="bfloat16"), card=card).found
     assert "normalise" in refusal(*qwen_batch(dtype="uint8")).found
+
+
+def test_an_engine_that_fetches_a_prompt_need_not_take_pixels_as_its_partner_does() -> None:
+    card = MediaCard(ways=frozenset({"tensors"}), device_normalizes=True)
+    kinds: list[tuple[Dtype, MediaCard]] = [("uint8", CARD), ("bfloat16", card)]
+    for dtype, taker in kinds:
+        asked = replace(request_of(*qwen_batch(dtype=dtype)), transfer=FETCHES)
+        check_media(asked, taker)
+        working = replace(asked, transfer=WORKS)
+        with pytest.raises(MediaCheckError, match="could not be made ready"):
+            check_media(working, taker)
+    with pytest.raises(MediaCheckError):
+        check_media(replace(request_of(*qwen_batch(dtype="int64")), transfer=FETCHES), card)
 
 
 def test_limits_of_the_engine_hold() -> None:
