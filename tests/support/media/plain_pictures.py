@@ -62,8 +62,11 @@ class PlainSource:
             raise invalid("the picture is cut off", code="invalid_image")
         return Picture(data)  # type: ignore[arg-type]  # whose pixels nobody looks at
 
-    def digest(self, data: bytes, fingerprint: str, part: MediaPart) -> str:
-        said = b"\0".join((data, fingerprint.encode(), part.detail.encode(), part.uuid.encode()))
+    def digest(
+        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+    ) -> str:
+        words = (fingerprint, part.detail, str(area_max), part.uuid)
+        said = b"\0".join((data, *(word.encode() for word in words)))
         return sha256(said).hexdigest()
 
 

@@ -3,15 +3,14 @@
 Fresh memory costs more than what is done with it: a page fault for every 4 kB, 70 ms for 145 MB. So decoding and
 resizing take their arrays from a block that stays, one for each thread at work, made as large as pictures have needed,
 and given back after half a minute without work. What is taken is valid until the work on the picture ends; what
-outlives it is made with `owned`. Outside of any arena, arrays are ordinary ones.
+outlives it is made with `owned`. Outside of any arena, arrays are ordinary ones. numpy is imported by the first array:
+a node without it serves all but pictures, and says so to who sends one.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, local
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
@@ -30,6 +29,8 @@ class Arena:
     """A block of memory from which arrays are taken one behind the other, and all given up together."""
 
     def __init__(self) -> None:
+        import numpy as np
+
         self._block = np.empty(0, dtype=np.uint8)
         self._used = 0
         self._wanted = 0
@@ -42,6 +43,8 @@ class Arena:
 
     def take(self, shape: tuple[int, ...]) -> "Pixels":
         """Return an array with any content; from the block if it has room, else fresh."""
+        import numpy as np
+
         size = 1
         for length in shape:
             size *= length
@@ -54,10 +57,14 @@ class Arena:
 
     def has(self, pixels: "Pixels") -> bool:
         """Whether an array lies in this block."""
+        import numpy as np
+
         return bool(np.may_share_memory(pixels, self._block))
 
     def clear(self) -> None:
         """Give up all that was taken; a block that was too small is as large as needed from now on."""
+        import numpy as np
+
         if self._block.nbytes < self._wanted + _ALIGNMENT <= KEPT_MAX:
             # With a rest that is never taken, so that no array is ever a whole block: caches know ours by that.
             self._block = np.empty(self._wanted + _ALIGNMENT, dtype=np.uint8)
@@ -106,6 +113,8 @@ class Arenas:
 
 def scratch(shape: tuple[int, ...]) -> "Pixels":
     """Return an array with any content, valid until the work on this thread's picture ends."""
+    import numpy as np
+
     arena: Arena | None = getattr(_CURRENT, "arena", None)
     return arena.take(shape) if arena is not None else np.empty(shape, dtype=np.uint8)
 

@@ -13,15 +13,24 @@ _KIND: Final = b"smg picture 1"
 
 
 def picture_digest(
-    data: bytes, *, fingerprint: str, tenant: str = "", detail: str = "", uuid: str = ""
+    data: bytes,
+    *,
+    fingerprint: str,
+    tenant: str = "",
+    detail: str = "",
+    area_max: int | None = None,
+    uuid: str = "",
 ) -> str:
     """Return 64 hex digits over the encoded picture and all that its tensor depends on.
 
     `fingerprint` is that of the family (`Family.fingerprint`), `tenant` the namespace or nothing where pictures may be
-    shared, `detail` the part's own word, `uuid` the client's, which only ever separates. Half a millisecond a megabyte.
+    shared, `detail` the part's own word, `area_max` what bounds its size for that word (`media.low_pixels`), which may
+    change while engines and caches remember pictures; `uuid` is the client's, which only ever separates. Half a
+    millisecond a megabyte.
     """
+    looked = detail if area_max is None else f"{detail} {area_max}"
     digest = sha256(_KIND)
-    for part in (tenant.encode(), fingerprint.encode(), detail.encode(), uuid.encode(), data):
+    for part in (tenant.encode(), fingerprint.encode(), looked.encode(), uuid.encode(), data):
         # With lengths, so that no two lists of parts are the same bytes.
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)

@@ -214,7 +214,7 @@ class MediaIntake:
             plan = family.plan(header.width, header.height, area_max=low)
         except SmgError as error:
             raise error_at(error, part.where) from error
-        digest = source.digest(data, family.fingerprint, part)
+        digest = source.digest(data, family.fingerprint, part, low)
         return PlannedPicture(part, SentPicture(source, data, header), plan, digest)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:

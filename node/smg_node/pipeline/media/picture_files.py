@@ -70,6 +70,10 @@ class PictureFiles:
         """See `PictureSource`."""
         return decode(data, header, None)
 
-    def digest(self, data: bytes, fingerprint: str, part: MediaPart) -> str:
+    def digest(
+        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+    ) -> str:
         """See `PictureSource`."""
-        return picture_digest(data, fingerprint=fingerprint, detail=part.detail, uuid=part.uuid)
+        return picture_digest(
+            data, fingerprint=fingerprint, detail=part.detail, area_max=area_max, uuid=part.uuid
+        )

@@ -31,8 +31,13 @@ class PictureSource(Protocol):
         """Return the pixels of a picture; SmgError, perhaps without a path. Meant for a thread."""
         ...
 
-    def digest(self, data: bytes, fingerprint: str, part: MediaPart) -> str:
-        """Return the identity of a picture that is processed so, 64 hex digits. Meant for a thread."""
+    def digest(
+        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+    ) -> str:
+        """Return the identity of a picture that is processed so, 64 hex digits. Meant for a thread.
+
+        `area_max` is the largest area that it was planned with.
+        """
         ...
 
 

@@ -126,7 +126,7 @@ def test_threads_may_use_it_at_once() -> None:
 
 
 def test_a_digest_tells_apart_all_that_the_values_depend_on() -> None:
-    base = {"fingerprint": "f", "tenant": "t", "detail": "low", "uuid": "u"}
+    base: dict[str, Any] = {"fingerprint": "f", "tenant": "t", "detail": "low", "uuid": "u"}
     found = {picture_digest(b"picture", **base), picture_digest(b"picturE", **base)}
     for name in base:
         found.add(picture_digest(b"picture", **{**base, name: "other"}))
@@ -134,7 +134,9 @@ def test_a_digest_tells_apart_all_that_the_values_depend_on() -> None:
     # Nothing of one part can be said by another.
     found.add(picture_digest(b"picture", fingerprint="ft", detail="low", uuid="u"))
     found.add(picture_digest(b"upicture", fingerprint="f", tenant="t", detail="low"))
-    assert len(found) == 12
+    found |= {picture_digest(b"picture", area_max=area, **base) for area in (1, 11)}
+    found.add(picture_digest(b"picture", **{**base, "detail": ""}, area_max=1))
+    assert len(found) == 15
     assert all(len(one) == 64 and int(one, 16) >= 0 for one in found)
     assert picture_digest(b"picture", **base) in found
 

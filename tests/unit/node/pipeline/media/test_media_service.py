@@ -1,0 +1,92 @@
+"""Pictures of one process while its settings change: what is kept of them stays true."""
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+from PIL import Image
+
+from smg_node.core.generation.request import MediaDetail, MediaPart, token_ids
+from smg_node.engines.engine import MediaCard
+from smg_node.fleet.models.picture_rules import TokenTexts
+from smg_node.media.engine_media import TensorBatch
+from smg_node.media.families.registry import family_of
+from smg_node.media.family import Family
+from smg_node.pipeline.media.media_intake import AskedMedia
+from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.media_service import MediaService
+from smg_node.prompts.media_forms import MediaForms
+from smg_node.system_clock import SystemClock
+from smg_node.telemetry.metrics.cells import Cells
+from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
+from support.engines.fake_engine import card
+
+ANCHOR = 9
+
+
+class _Tokens:
+    """A vocabulary that has the anchor alone."""
+
+    def token_id(self, text: str) -> int | None:
+        return ANCHOR
+
+
+def _family() -> Family:
+    config = msgspec.json.encode({"model_type": "qwen2_vl", "image_token_id": ANCHOR})
+    found = family_of({"config.json": config}, overrides={}, tokens=_Tokens())
+    assert found is not None
+    return cast("Family", found)
+
+
+def _url() -> str:
+    file = io.BytesIO()
+    Image.new("RGB", (600, 600), "orange").save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+async def _seen(service: MediaService, family: Family, detail: MediaDetail) -> TensorBatch:
+    """Return what an engine is handed for one picture."""
+    told = card(media=MediaCard(frozenset({"tensors"}), device_normalizes=True))
+    parts: Sequence[MediaPart] = [MediaPart("image", _url(), "messages[0].content[0]", detail)]
+    tokens = cast("TokenTexts", _Tokens())
+    forms = MediaForms(family.anchor)
+    asked = AskedMedia(parts, forms, family, tokens, [told], service.options)
+    media = await service.intake.media(asked, token_ids([1, ANCHOR, 2]), "tiny")
+    try:
+        media.begin()
+        await media.worked()
+        handed = await media.handed(told, media.ids)
+        assert isinstance(handed.media, TensorBatch)
+        return handed.media
+    finally:
+        media.close()
+
+
+async def test_a_picture_is_another_one_under_another_bound_for_little_detail() -> None:
+    family = _family()
+    cells = Cells(MEDIA_METRICS, before=lambda: None)
+    options = MediaOptions(low_pixels=200_000)
+
+    def none() -> object:
+        raise AssertionError("nothing is fetched")
+
+    service = MediaService(
+        options,
+        lambda _: (),
+        none,  # type: ignore[arg-type]
+        cells=cells,
+        monotonic_s=SystemClock().monotonic_s,
+    )
+    try:
+        before = await _seen(service, family, "low")
+        full = await _seen(service, family, "high")
+        service.retune(MediaOptions(low_pixels=50_000))
+        after = await _seen(service, family, "low")
+        again = await _seen(service, family, "high")
+    finally:
+        service.close()
+    assert after.pixels.size < before.pixels.size
+    assert after.ranges[0].digest != before.ranges[0].digest
+    assert again.ranges == full.ranges
