@@ -147,6 +147,12 @@ class ServerChannel:
         if self._shared is not None and self.opened is not None and self.opened.session.session_id:
             self._shared.find()
 
+    def lingers(self) -> bool:
+        """Whether nobody but this process will end the session, and others may still go on with it."""
+        if self._shared is None or self.opened is None or not self.opened.session.session_id:
+            return False
+        return self._shared.lingers(self.opened.session)
+
     def lasts_s(self) -> float:
         """Return for how long another process may go on with the session, in seconds."""
         return 0.0 if self._shared is None or self.opened is None else self._shared.left_s()

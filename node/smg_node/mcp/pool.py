@@ -166,7 +166,10 @@ class ServerPool:
         idle = [
             key
             for key, kept in self._kept.items()
-            if not kept.users and now_s - kept.used_s >= idle_s
+            if not kept.users
+            and now_s - kept.used_s >= idle_s
+            # A record ends by the wall clock, and who let go of its session before would never end that.
+            and not kept.connection.channel.lingers()
         ]
         for key in idle:
             # All are taken out before any is closed, which takes time: whoever needs a server gets a new connection.

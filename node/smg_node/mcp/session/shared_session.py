@@ -170,13 +170,22 @@ class SharedSession:
         me, last = self._records.me, self._last
         kept = self._records.get(self._key)
         if kept is not None and kept.record.id == session.session_id:
-            if not leaving or self._records.has_others() or kept.record.user != me:
+            user, alone = kept.record.user, not self._records.has_others()
+            # Where there is nobody else, nobody else ends it, however this process comes to let go of it.
+            if not alone or (user != me and (leaving or self._records.lives(user))):
                 return False
             self._records.remove(self._key)
             return True
         if last is None or last.id != session.session_id:
             return not session.adopted
         return last.user == me or not self._records.lives(last.user)
+
+    def lingers(self, session: Session) -> bool:
+        """Whether others may go on with a session that this process used last, and ends once they cannot any more."""
+        kept = None if self.apart else self._records.get(self._key)
+        if kept is None or kept.record.id != session.session_id:
+            return False
+        return kept.record.user == self._records.me and self._records.has_others()
 
     def left_s(self) -> float:
         """Return how long others may still go on by the record, in seconds; 0 for no record, or no others."""

@@ -251,3 +251,31 @@ async def test_a_session_with_an_id_too_long_to_travel_is_its_process_s_alone() 
         ids = [await call(pool, at) for pool in (a, b, a, b)]
         assert len(set(ids)) == 2
         assert not world.rows
+
+
+async def test_a_node_alone_ends_the_sessions_of_what_gives_way_or_is_defined_no_more() -> None:
+    limits = McpLimits(connections_max=1)
+    async with served("handshake") as server, sharing("a", limits=limits) as (world, (a,)):
+        first, second = (replace(target(server), scope=f"thread {name}") for name in "ab")
+        await call(a, first)
+        await call(a, second)
+        await until(lambda: server.book.deleted == 1)
+        a.let_go([second.key[0]])
+        await until(lambda: server.book.deleted == 2)
+        assert (server.book.opened, world.rows) == (2, {})
+
+
+async def test_who_used_a_session_last_keeps_it_until_its_record_is_over() -> None:
+    limits = McpLimits(session_idle_s=0.2)
+    async with served("handshake") as server, sharing("a", "b", limits=limits) as (world, (a, _)):
+        await call(a, target(server))
+        await asyncio.sleep(0.3)
+        # Its writer's clock, or this one, was set meanwhile.
+        world.ahead_ms = -5_000
+        a.close_idle()
+        await asyncio.sleep(0.1)
+        assert (len(a), server.book.deleted) == (1, 0)
+        world.ahead_ms = 0
+        a.close_idle()
+        await until(lambda: server.book.deleted == 1)
+        assert len(a) == 0

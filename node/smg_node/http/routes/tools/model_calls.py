@@ -131,7 +131,9 @@ class ModelCalls:
 
 def _words(error: SmgError) -> str:
     """Return what went wrong, as the model that called is told."""
-    where = f"{error.where}: " if error.where else ""
+    # What is read as a chat's body names its path in its message already.
+    named = error.where is None or error.message.startswith(error.where)
+    where = "" if named else f"{error.where}: "
     again = "" if error.retry_after_s is None else f"; again in {error.retry_after_s:.0f} s"
     lead = "not run" if error.kind in _NOT_BEGUN else "tool failed"
     return f"{lead}: {where}{error.message}{again}"

@@ -192,6 +192,17 @@ def test_a_process_that_leaves_ends_the_session_only_if_it_is_the_last() -> None
     assert not world.kept
 
 
+def test_a_process_alone_ends_what_it_lets_go_of_and_what_a_dead_one_used_last() -> None:
+    world = RecordWorld()
+    a, session = world.shared("a"), opened("s-1")
+    a.agreed(session, lists=False)
+    taken(world.shared("b"))
+    assert not a.ends(session, leaving=False)
+    world.alive.remove("b")
+    assert a.ends(session, leaving=False)
+    assert not world.kept
+
+
 def test_others_go_on_for_as_long_as_the_record_says() -> None:
     world = RecordWorld()
     a = world.shared("a")

@@ -136,6 +136,7 @@ async def test_arguments_that_cannot_be_are_named(arguments: dict[str, Any], sai
         assert not at.generations.runs
     assert response.json()["result"]["isError"] is True
     assert text(response).startswith(said)
+    assert text(response).count(said.removeprefix("not run: ")) == 1
 
 
 @pytest.mark.parametrize("ask", [new, old], ids=["new", "old"])
