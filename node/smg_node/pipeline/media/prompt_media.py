@@ -92,6 +92,8 @@ class PromptMedia:
     _works: list[PictureWork] = field(default_factory=list)
     _makings: list["Making"] = field(default_factory=list)
     _taken: int = 0
+    _scratch: int = 0
+    """What of it only the work needs, until it is over."""
     _finished: dict[FinishedFor, TensorBatch | None] = field(default_factory=dict)
     _finishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _closed: bool = False
@@ -134,7 +136,9 @@ class PromptMedia:
         for each in self.pictures:
             if not works.known(each.digest):
                 fresh[each.digest] = each
-        self._take(sum([_work_bytes(each) for each in fresh.values()]))
+        scratch = sum([_scratch_bytes(each) for each in fresh.values()])
+        self._take(scratch + sum([_patch_bytes(each) for each in fresh.values()]))
+        self._scratch = scratch
         for each in self.pictures:
             making = self._making(each)
             self._makings.append(making)
@@ -145,6 +149,13 @@ class PromptMedia:
         with self.workshop.meters.refusals():
             for work, each in zip(self._works, self.pictures, strict=False):
                 await work.patches(each.part.where)
+        self._made()
+
+    def _made(self) -> None:
+        """Give back what the work needed, which is over, and tell how long it took."""
+        self.workshop.budget.give(self._scratch)
+        self._taken -= self._scratch
+        self._scratch = 0
         self._tell_times()
 
     def _tell_times(self) -> None:
@@ -245,7 +256,7 @@ class PromptMedia:
             self.workshop.threads, family.batch, plans, patches, self.ranges, wanted
         )
         self.workshop.meters.took("finish", self.workshop.monotonic_s() - began_s)
-        self._tell_times()
+        self._made()
         if batch is not None and not wanted.device_normalizes and not self._closed:
             # It cannot be refused any more, but others can.
             self._taken += batch.pixels.size
@@ -260,7 +271,7 @@ class PromptMedia:
         self._works.clear()
         self._finished.clear()
         self.workshop.budget.give(self._taken)
-        self._taken = 0
+        self._taken = self._scratch = 0
 
 
 class Making(msgspec.Struct):
@@ -284,11 +295,18 @@ class Making(msgspec.Struct):
         return patches
 
 
-def _work_bytes(each: PlannedPicture) -> int:
-    """Return what the work on a picture takes: its file, its pixels, and its patches."""
+def _scratch_bytes(each: PlannedPicture) -> int:
+    """Return what only the work on a picture takes: its file as it is read, and its pixels."""
+    plan = each.plan
+    assert plan is not None, "it was planned with the family"
+    return len(each.sent.data) + _CHANNELS * plan.width * plan.height
+
+
+def _patch_bytes(each: PlannedPicture) -> int:
+    """Return what the patches of a picture take, for as long as it may have to be handed to an engine."""
     plan = each.plan
     assert plan is not None, "it was planned with the family"
     patches = 1
     for length in plan.shape:
         patches *= length
-    return len(each.sent.data) + _CHANNELS * plan.width * plan.height + patches
+    return patches

@@ -198,6 +198,22 @@ async def test_memory_is_taken_for_new_pictures_only_and_others_are_told_to_wait
             media.close()
 
 
+async def test_what_only_the_work_needs_is_given_back_before_the_answer_begins() -> None:
+    async with _world(most=650) as world:
+        media = world.media("30x2:a", "30x2:b")
+        media.hold(7)
+        media.begin()
+        await media.worked()
+        assert world.workshop.budget.taken == 7 + 60 + 60, "files and patches are held"
+        other = world.media("60x2:c")
+        other.begin()
+        other.close()
+        assert world.workshop.budget.taken == 7 + 60 + 60
+        media.close()
+        media.close()
+        assert world.workshop.budget.taken == 0
+
+
 async def test_workers_that_do_not_take_the_pictures_do_not_fit_and_say_why() -> None:
     async with _world() as world:
         media = world.media("30x2:a", "20x2:b")
