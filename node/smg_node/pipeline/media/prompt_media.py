@@ -285,10 +285,14 @@ class Making(msgspec.Struct):
 
 
 def _work_bytes(each: PlannedPicture) -> int:
-    """Return what the work on a picture takes: its file, its pixels, and its patches."""
+    """Return what the work on a picture takes: its file, its pixels, and its patches.
+
+    Where a family cuts most of what it has resized away, a needle that was enlarged is more than its patches.
+    """
     plan = each.plan
     assert plan is not None, "it was planned with the family"
     patches = 1
     for length in plan.shape:
         patches *= length
-    return len(each.sent.data) + _CHANNELS * plan.width * plan.height + patches
+    made = max(patches, _CHANNELS * plan.columns * plan.rows)
+    return len(each.sent.data) + _CHANNELS * plan.width * plan.height + made
