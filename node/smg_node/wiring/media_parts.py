@@ -43,6 +43,8 @@ class LazyMedia:
         self._rules = None
         if self._service is not None:
             self._service.retune(media_options(settings))
+        if self._fetcher is not None:
+            self._fetcher.trim()
 
     def _built(self) -> "MediaService":
         from smg_node.pipeline.media.media_service import MediaService

@@ -88,9 +88,8 @@ class PlainFamily:
         if area_max is not None and width * height > area_max:
             width = max(1, area_max // height)
         tokens = max(1, width // 10)
-        return PicturePlan(
-            width, height, width, height, tokens, (1, width * height), (1, 1, tokens)
-        )
+        # It has no pixels, so nothing is resized.
+        return PicturePlan(width, height, 1, 1, tokens, (1, width * height), (1, 1, tokens))
 
     def layout(self, plan: PicturePlan, tokens: TokenLookup) -> PictureLayout:
         return PictureLayout([PLACE] * plan.tokens)

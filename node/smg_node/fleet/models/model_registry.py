@@ -292,7 +292,7 @@ class Models:
             bundle_context=bundle_context(bundle),
             why_no_template=reading.why_no_template,
             unread=unread,
-            pictures=picture_rules(bundle, settings.media_processor),
+            pictures=picture_rules(bundle, settings.media_processor, name),
         )
 
     def _note(self, finding: Finding) -> None:

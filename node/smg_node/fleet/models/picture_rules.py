@@ -3,6 +3,7 @@
 Kept of the files is only what says something about pictures, so that a model that sees none keeps nothing.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     # Loaded with the first picture.
     from smg_node.media.family import Family
 
+_log = logging.getLogger("smg_node.fleet")
+
 CONFIG: Final = "config.json"
 PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
 _IMAGE_TOKEN_KEYS: Final = ("image_token_id", "image_token_index")
@@ -24,8 +27,11 @@ _IMAGE_TOKEN_KEYS: Final = ("image_token_id", "image_token_index")
 class PictureRules:
     """The files of one model that say how its pictures are made, and the family that follows from them."""
 
-    def __init__(self, files: Mapping[str, bytes], overrides: Mapping[str, Any]) -> None:
-        """`overrides` are the operator's values, over those of the files."""
+    def __init__(
+        self, files: Mapping[str, bytes], overrides: Mapping[str, Any], name: str = ""
+    ) -> None:
+        """`overrides` are the operator's values, over those of the files; `name` is the model's, for the log."""
+        self._name = name
         self._files = files
         self._overrides = overrides
         self._known = False
@@ -55,6 +61,10 @@ class PictureRules:
             self.why_not = found.reason
         else:
             self._family = found
+        if self.why_not:
+            _log.info(
+                "model %s: this node makes no tensors of pictures: %s", self._name, self.why_not
+            )
         if self._family is not None:
             self.anchor = self._family.anchor
         else:
@@ -89,16 +99,18 @@ class TokenTexts:
         return self._tokenizer.token_text(token_id) or None
 
 
-def picture_rules(bundle: TokenizerBundle, overrides: str | None = None) -> PictureRules | None:
+def picture_rules(
+    bundle: TokenizerBundle, overrides: str | None = None, name: str = ""
+) -> PictureRules | None:
     """Return the rules that a model's files hold, None where they say nothing of pictures.
 
-    `overrides` is a JSON object of values that go before those of the files.
+    `overrides` is a JSON object of values that go before those of the files, `name` the model's, for the log.
     """
     config = bundle.files.get(CONFIG, b"")
     found = {name: bundle.files[name] for name in PROCESSORS if name in bundle.files}
     if not found and not sees(_decoded(config)):
         return None
-    return PictureRules({CONFIG: config, **found}, _decoded((overrides or "").encode()))
+    return PictureRules({CONFIG: config, **found}, _decoded((overrides or "").encode()), name)
 
 
 def _decoded(content: bytes) -> Mapping[str, Any]:

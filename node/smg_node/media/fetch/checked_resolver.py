@@ -39,7 +39,11 @@ class SystemLookup:
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Return the IPv4 and IPv6 addresses of a host."""
         ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._threads, ask)
+        except UnicodeError as error:
+            # A label that is empty or too long: no name of a host, so it has no address either.
+            raise OSError(errno.EINVAL, "it is no name of a host") from error
         return [str(address[0]) for *_, address in found]
 
     def close(self) -> None:

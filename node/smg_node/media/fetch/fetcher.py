@@ -132,6 +132,10 @@ class Fetcher:
             raise failures[0]
         return [tasks[part.source].result() for part in parts]
 
+    def trim(self) -> None:
+        """Let go of kept files that the limits do not allow any more."""
+        self._cache.shrink(self._limits().cache_bytes)
+
     async def close(self) -> None:
         """Close all connections."""
         session, self._session = self._session, None

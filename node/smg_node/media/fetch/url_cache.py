@@ -52,6 +52,10 @@ class UrlCache:
         if len(content) <= bytes_max // _SHARE:
             self._kept[key] = _Kept(content, until_s)
             self.size += len(content)
+        self.shrink(bytes_max)
+
+    def shrink(self, bytes_max: int) -> None:
+        """Let the oldest files go until all together have at most `bytes_max` bytes."""
         while self.size > bytes_max or len(self._kept) > ENTRIES_MAX:
             self._drop(next(iter(self._kept)))
 

@@ -296,10 +296,15 @@ class Making(msgspec.Struct):
 
 
 def _scratch_bytes(each: PlannedPicture) -> int:
-    """Return what only the work on a picture takes: its file as it is read, and its pixels."""
+    """Return what only the work on a picture takes: its file as it is read, its pixels, and what is resized and cut away.
+
+    Where a family cuts most of what it has resized away, a needle that was enlarged is more than its patches.
+    """
     plan = each.plan
     assert plan is not None, "it was planned with the family"
-    return len(each.sent.data) + _CHANNELS * plan.width * plan.height
+    resized = _CHANNELS * plan.columns * plan.rows
+    cut_away = max(resized - _patch_bytes(each), 0)
+    return len(each.sent.data) + _CHANNELS * plan.width * plan.height + cut_away
 
 
 def _patch_bytes(each: PlannedPicture) -> int:

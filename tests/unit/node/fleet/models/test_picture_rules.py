@@ -57,13 +57,19 @@ def test_a_known_family_is_found_once_with_the_operators_numbers_over_those_of_t
     assert family.fingerprint != other.fingerprint
 
 
-def test_an_unknown_family_says_why_and_names_what_config_says_stands_for_a_picture() -> None:
+def test_an_unknown_family_says_why_and_names_what_config_says_stands_for_a_picture(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     config = {"model_type": "new_vl", "image_token_id": 9, "vision_config": {"depth": 1}}
-    rules = picture_rules(bundle(config=config))
+    caplog.set_level("INFO", "smg_node.fleet")
+    rules = picture_rules(bundle(config=config), None, "eyes")
     assert rules is not None
     assert rules.family(Named({"<img>": 9})) is None
     assert "new_vl" in rules.why_not
     assert rules.anchor == "<img>"
+    assert rules.family(Named({"<img>": 9})) is None
+    (told,) = caplog.messages
+    assert told == f"model eyes: this node makes no tensors of pictures: {rules.why_not}"
 
 
 def test_only_a_token_of_exactly_that_text_counts() -> None:

@@ -315,6 +315,35 @@ async def test_a_file_is_used_again_where_its_origin_and_the_operator_allow_it(
     await fetcher.close()
 
 
+async def test_files_that_may_not_be_kept_any_more_are_let_go(origin: OddOrigin) -> None:
+    rules = FetchRules("public", (f"*.test:{origin.port}",), ("127.0.0.1/32",))
+    limits = [FetchLimits(100_000, 30.0, cache_bytes=10_000)]
+    fetcher = Fetcher(lambda: rules, lambda: limits[0], lookup=origin.lookup, trust=untrusting)
+    part = MediaPart("image", origin.url("fresh?said=max-age=60"), "x")
+    await fetcher.fetch([part], free)
+    kept = limits[0]
+    fetcher.trim()
+    await fetcher.fetch([part], free)
+    assert len(origin.asked) == 1
+    # Off and on again: what was kept in between is gone.
+    limits[0] = PATIENT
+    fetcher.trim()
+    limits[0] = kept
+    await fetcher.fetch([part], free)
+    assert len(origin.asked) == 2
+    await fetcher.close()
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".test"])
+async def test_what_is_no_name_of_a_host_has_no_address(host: str) -> None:
+    rules = FetchRules("public", (), ())
+    fetcher = Fetcher(lambda: rules, lambda: PATIENT, trust=untrusting)
+    part = MediaPart("image", f"http://{host}/", "messages[0].content[0]")
+    words = await refused(fetcher.fetch([part], free), "media_unavailable")
+    assert words == "its host has no address"
+    await fetcher.close()
+
+
 async def test_settings_become_rules_and_limits() -> None:
     media = Media(fetch="hosts", fetch_hosts=("pics.test",), image_bytes_max=5_000)
     assert fetch_limits(media) == FetchLimits(bytes_max=5_000)

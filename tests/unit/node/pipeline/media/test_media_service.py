@@ -17,6 +17,7 @@ from smg_node.media.family import Family
 from smg_node.pipeline.media.media_intake import AskedMedia
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_service import MediaService
+from smg_node.pipeline.media.prompt_media import PromptMedia
 from smg_node.prompts.media_forms import MediaForms
 from smg_node.system_clock import SystemClock
 from smg_node.telemetry.metrics.cells import Cells
@@ -24,6 +25,7 @@ from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 from support.engines.fake_engine import card
 
 ANCHOR = 9
+TOLD = card(media=MediaCard(frozenset({"tensors"}), device_normalizes=True))
 
 
 class _Tokens:
@@ -33,31 +35,49 @@ class _Tokens:
         return ANCHOR
 
 
-def _family() -> Family:
-    config = msgspec.json.encode({"model_type": "qwen2_vl", "image_token_id": ANCHOR})
+def _family(model_type: str = "qwen2_vl") -> Family:
+    config = msgspec.json.encode({"model_type": model_type, "image_token_id": ANCHOR})
     found = family_of({"config.json": config}, overrides={}, tokens=_Tokens())
     assert found is not None
     return cast("Family", found)
 
 
-def _url() -> str:
+def _url(size: tuple[int, int] = (600, 600)) -> str:
     file = io.BytesIO()
-    Image.new("RGB", (600, 600), "orange").save(file, "PNG")
+    Image.new("RGB", size, "orange").save(file, "PNG")
     return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+def _service(options: MediaOptions) -> MediaService:
+    def none() -> object:
+        raise AssertionError("nothing is fetched")
+
+    return MediaService(
+        options,
+        lambda _: (),
+        none,  # type: ignore[arg-type]  # it returns nothing that fetches
+        cells=Cells(MEDIA_METRICS, before=lambda: None),
+        monotonic_s=SystemClock().monotonic_s,
+    )
+
+
+async def _media(
+    service: MediaService, family: Family, url: str, detail: MediaDetail = ""
+) -> PromptMedia:
+    """Return a prompt of one picture."""
+    parts: Sequence[MediaPart] = [MediaPart("image", url, "messages[0].content[0]", detail)]
+    tokens = cast("TokenTexts", _Tokens())
+    asked = AskedMedia(parts, MediaForms(family.anchor), family, tokens, [TOLD], service.options)
+    return await service.intake.media(asked, token_ids([1, ANCHOR, 2]), "tiny")
 
 
 async def _seen(service: MediaService, family: Family, detail: MediaDetail) -> TensorBatch:
     """Return what an engine is handed for one picture."""
-    told = card(media=MediaCard(frozenset({"tensors"}), device_normalizes=True))
-    parts: Sequence[MediaPart] = [MediaPart("image", _url(), "messages[0].content[0]", detail)]
-    tokens = cast("TokenTexts", _Tokens())
-    forms = MediaForms(family.anchor)
-    asked = AskedMedia(parts, forms, family, tokens, [told], service.options)
-    media = await service.intake.media(asked, token_ids([1, ANCHOR, 2]), "tiny")
+    media = await _media(service, family, _url(), detail)
     try:
         media.begin()
         await media.worked()
-        handed = await media.handed(told, media.ids)
+        handed = await media.handed(TOLD, media.ids)
         assert isinstance(handed.media, TensorBatch)
         return handed.media
     finally:
@@ -66,19 +86,7 @@ async def _seen(service: MediaService, family: Family, detail: MediaDetail) -> T
 
 async def test_a_picture_is_another_one_under_another_bound_for_little_detail() -> None:
     family = _family()
-    cells = Cells(MEDIA_METRICS, before=lambda: None)
-    options = MediaOptions(low_pixels=200_000)
-
-    def none() -> object:
-        raise AssertionError("nothing is fetched")
-
-    service = MediaService(
-        options,
-        lambda _: (),
-        none,  # type: ignore[arg-type]
-        cells=cells,
-        monotonic_s=SystemClock().monotonic_s,
-    )
+    service = _service(MediaOptions(low_pixels=200_000))
     try:
         before = await _seen(service, family, "low")
         full = await _seen(service, family, "high")
@@ -90,3 +98,17 @@ async def test_a_picture_is_another_one_under_another_bound_for_little_detail() 
     assert after.pixels.size < before.pixels.size
     assert after.ranges[0].digest != before.ranges[0].digest
     assert again.ranges == full.ranges
+
+
+async def test_a_needle_that_a_model_enlarges_is_charged_as_large_as_it_gets() -> None:
+    service = _service(MediaOptions())
+    try:
+        media = await _media(service, _family("llava"), _url((1, 200)))
+        held = service.inflight_bytes
+        media.begin()
+        assert service.inflight_bytes - held >= 336 * 200 * 336 * 3
+        await media.worked()
+        media.close()
+        assert service.inflight_bytes == 0
+    finally:
+        service.close()
