@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.errors import invalid
+from smg_node.core.errors import SmgError, invalid
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import expected_version, read_fields, text_field
@@ -114,7 +114,12 @@ class ToolServerRoutes:
         self._record(request, SET, name, done.before, done.now)
         if not pins:
             return _tagged(done.now)
-        listing = await self._servers.tools(name, request.request_id)
+        try:
+            listing = await self._servers.tools(name, request.request_id)
+        except SmgError as error:
+            # It is defined by now, which no client expects of a request that failed.
+            why = f"{error.message}; it is defined, and pins no tool yet: each run must be allowed"
+            raise SmgError(error.kind, why, code=error.code, status=error.status) from error
         pinned = [tool.pin for tool in listing.tools]
         again = {**done.now.spec, "pinned": pinned}
         whole = self._servers.put(name, again, version=int(done.now.version))

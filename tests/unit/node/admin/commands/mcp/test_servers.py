@@ -190,4 +190,5 @@ async def test_tools_that_cannot_be_listed_are_not_pinned_and_all_are_asked_abou
         code, _, said = await command("servers", "set", "docs", "http://127.0.0.1:1/mcp", "--pin")
         spec = held(at, "docs")["spec"]
     assert (code, "docs does not list its tools" in said) == (1, True)
+    assert "it is defined, and pins no tool yet: each run must be allowed" in said
     assert (spec["pin"], spec["pinned"]) == (True, [])
