@@ -32,8 +32,11 @@ class LazyMedia:
         self._rules: FetchRules | None = None
 
     def __call__(self) -> "MediaIntake":
-        """Return it."""
+        """Return it; SmgError that says what to install where what works on pictures is missing."""
         if self._service is None:
+            from smg_node.media.pixels.libraries import require_libraries
+
+            require_libraries(None)
             self._service = self._built()
         return self._service.intake
 
@@ -107,8 +110,12 @@ class LazyPictures:
     async def shown(
         self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
     ) -> tuple[str, ...]:
-        """See `Pictures`."""
+        """See `Pictures`; none where this node was installed without what works on them."""
         if self._pictures is None:
+            from smg_node.media.pixels.libraries import has_libraries
+
+            if not has_libraries():
+                return ()
             from smg_node.pipeline.media.tool_pictures import ToolPictures
 
             self._pictures = ToolPictures(self._media.model, self._media)

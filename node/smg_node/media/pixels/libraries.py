@@ -8,9 +8,13 @@ from smg_node.core.errors import unsupported
 _NEEDED: Final = ("numpy", "PIL")
 
 
+def has_libraries() -> bool:
+    """Whether pictures can be worked on here."""
+    return all(find_spec(name) is not None for name in _NEEDED)
+
+
 def require_libraries(where: str | None) -> None:
     """Return if pictures can be worked on here; else SmgError `unsupported_parameter` that says what to install."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
+    if not has_libraries():
         install = "pip install 'smg-node[media]'"
         raise unsupported(f"this node was installed without pictures ({install})", where)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from smg_node.core.cooperative_steps import REST_S
-from smg_node.core.errors import invalid
+from smg_node.core.errors import SmgError, invalid, unsupported
 from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
@@ -30,6 +30,7 @@ from smg_node.core.generation.request import (
     TextPrompt,
     TokenIds,
     TokenPrompt,
+    media_of,
 )
 from smg_node.core.ports import Clock
 from smg_node.fleet.models.served_model import ServedModel
@@ -220,7 +221,7 @@ class Preparer:
             text = self._rendered(prompt, model, ignored)
             if text is None:
                 if self._media is not None and has_media(prompt):
-                    return await self._with_media(self._media(), prompt, model)
+                    return await self._with_media(self._intake(prompt), prompt, model)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -232,6 +233,14 @@ class Preparer:
         if found is None:
             found = await self._encoded(encoder, text, key, special=special)
         return Prepared(found.ids, text, prompt.where, told, found.packed)
+
+    def _intake(self, prompt: ChatPrompt) -> "MediaIntake":
+        """Return what takes pictures in; INVALID_REQUEST at the first part where this node was installed without."""
+        assert self._media is not None, "who is asked for it has it"
+        try:
+            return self._media()
+        except SmgError as error:
+            raise unsupported(error.message, media_of(prompt.turns)[0].where) from error
 
     async def _with_media(
         self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel
