@@ -47,6 +47,8 @@ class Llama4Family(CheckpointFamily):
             raise ProcessorError("size is not the image_size of the vision_config")
         patch = files.config_integer("patch_size", 14, *vision, "patch_size")
         self.tile_tokens = (self.tile // patch) ** 2 // _shuffled(files)
+        if not self.tile_tokens:
+            raise ProcessorError("patch_size of the vision_config leaves a tile without features")
         self.start = files.token("<|image_start|>")
         self.end = files.token("<|image_end|>")
         self.patch_token = files.token("<|patch|>")

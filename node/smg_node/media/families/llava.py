@@ -37,6 +37,8 @@ class ClipTower:
         self.side = files.config_integer("image_size", 336, "vision_config", "image_size")
         patch = files.config_integer("patch_size", 14, "vision_config", "patch_size")
         self.patches = self.side // patch
+        if not self.patches:
+            raise ProcessorError("patch_size of the vision_config is above its image_size")
         strategy = files.config.get("vision_feature_select_strategy", "default")
         if strategy not in ("default", "full"):
             raise ProcessorError("vision_feature_select_strategy of config.json is not known")

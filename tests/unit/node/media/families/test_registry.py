@@ -199,6 +199,13 @@ def test_configurations_that_contradict_themselves_are_not_known() -> None:
     assert "max_soft_tokens is 281" in reason("gemma4", files)
 
 
+@pytest.mark.parametrize("name", ["llava", "llava_next", "llama4"])
+def test_a_picture_without_any_feature_is_not_known(name: str) -> None:
+    vision = {**CHECKPOINTS[name]["config.json"]["vision_config"], "patch_size": 500}
+    files = changed(name, "config.json", vision_config=vision)
+    assert "patch_size of the vision_config" in reason(name, files)
+
+
 def test_a_tokenizer_without_the_anchor_is_named() -> None:
     unknown = found("qwen3_vl", tokens={})
     assert isinstance(unknown, UnknownFamily)
