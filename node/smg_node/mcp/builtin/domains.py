@@ -5,14 +5,20 @@ path. An address is compared as a browser would go to it, so what two readers ta
 """
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 URL_CHARACTERS_MAX: Final = 2_048
 _DOMAINS_MAX: Final = 500
 _NO_ADDRESS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\<>\"`{}|^\u2028\u2029]")
+_NO_HOST: Final = re.compile(r"[\x00-\x20\x7f\"#%/:<>?@\[\\\]^`{|}\ufffd]")
+"""What the name of a host cannot hold once it is decoded."""
 _DOT: Final = re.compile("%2e", re.IGNORECASE)
+_HOST_DOTS: Final = re.compile("[.\u3002\uff0e\uff61]")
+_KEPT: Final = re.compile("[\u00df\u03c2\u200c\u200d]")
+"""Characters that are letters of their own to browsers: an older reading makes other ones, or none, of them."""
 _SCHEME: Final = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -101,6 +107,20 @@ def _within(place: tuple[str, str], domain: str) -> bool:
 
 
 def _host(name: str) -> str:
-    """Return a host as it is looked up: lower case, in ASCII, without a dot at its end; ValueError for none."""
-    bare = name.strip().removeprefix("*.").rstrip(".").lower()
-    return bare if bare.isascii() else bare.encode("idna").decode()
+    """Return a host as it is looked up: decoded, lower case, in ASCII, without a dot at its end; ValueError for none."""
+    bare = name.strip().removeprefix("*.")
+    if "%" in bare:
+        bare = unquote(bare)
+        if _NO_HOST.search(bare):
+            raise ValueError("no name of a host")
+    bare = bare.rstrip(".").lower()
+    if bare.isascii():
+        return bare
+    named = ".".join(map(_label, _HOST_DOTS.split(bare)))
+    return named.rstrip(".")
+
+
+def _label(label: str) -> str:
+    if not _KEPT.search(label):
+        return label.encode("idna").decode()
+    return "xn--" + unicodedata.normalize("NFKC", label).encode("punycode").decode()
