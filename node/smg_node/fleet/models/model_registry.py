@@ -95,8 +95,8 @@ class Models:
         self._building = asyncio.Lock()
 
     def find(self, name: str) -> ServedModel | None:
-        """Return the model of that name or alias, if some worker has ever served it."""
-        return self._served.get(self._names.get(name, name))
+        """Return the model of that name or alias, if some worker has ever served it; the name goes first."""
+        return self._served.get(name) or self._served.get(self._names.get(name, name))
 
     def find_any(self, name: str) -> ServedModel | None:
         """Return the same, also where the name is an alias that another model's own name goes before."""

@@ -172,6 +172,18 @@ async def test_what_an_operator_says_meanwhile_counts(tmp_path: Path) -> None:
         assert model.printing.chosen == said_before.printing.chosen
 
 
+async def test_a_models_own_name_goes_before_an_alias_that_was_learnt_earlier(
+    tmp_path: Path,
+) -> None:
+    models = fleet_of({}, tmp_path).models
+    bundle = FakeEngine().bundle
+    by_path = await models.adopt("/models/eyes", bundle, in_use=lambda: False, alias="eyes")
+    assert models.find("eyes") is by_path
+    own = await models.adopt("eyes", bundle, in_use=lambda: False, alias=None)
+    assert models.find("eyes") is own
+    assert models.find("/models/eyes") is by_path
+
+
 async def test_what_another_process_cannot_read_is_down_here_until_it_can(tmp_path: Path) -> None:
     async with lazy(tmp_path, Loading()) as fleet:
         (worker,) = fleet.workers()
