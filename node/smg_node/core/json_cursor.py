@@ -13,7 +13,6 @@ holds but Python's floats do, are outside every range.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -109,6 +108,9 @@ class Cursor:
 
     def unknown(self, key: str, known: Sequence[str]) -> None:
         """Note that there is no parameter `key`, and which one may have been meant."""
+        # Loaded with the first mistake.
+        from difflib import get_close_matches
+
         near = get_close_matches(key[:_QUOTED_MAX], known, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         self.problem(key, f"there is no parameter of this name{hint}", "unknown_parameter")

@@ -5,7 +5,6 @@ factory. The registry only keeps names; the wiring loads entry points.
 """
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Generic, TypeVar
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -30,6 +29,9 @@ class Registry(Generic[T]):
         """Return the thing called `name`; NOT_FOUND with the nearest known name otherwise."""
         found = self._known.get(name)
         if found is None:
+            # Loaded with the first mistake.
+            from difflib import get_close_matches
+
             near = get_close_matches(name, self._known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(self)}"
             raise SmgError(ErrorKind.NOT_FOUND, f"no {self.kind} is called {name!r}{hint}")

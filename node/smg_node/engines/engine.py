@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -21,7 +21,10 @@ from smg_node.engines.chunk_stream import ChunkStream
 from smg_node.engines.disaggregation import Pairing, Role, Room
 from smg_node.engines.kv_events import KvBatch
 from smg_node.engines.load import Load
-from smg_node.media.engine_media import Dtype, EngineMedia
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.media.engine_media import Dtype, EngineMedia
 
 
 class Contract(Enum):
@@ -79,7 +82,7 @@ class MediaCard(msgspec.Struct, frozen=True):
 
     ways: frozenset[str]
     device_normalizes: bool = False
-    dtype: Dtype = "float32"
+    dtype: "Dtype" = "float32"
     items_max: Mapping[str, int] = _NO_LIMITS
     tokens_max: int | None = None
     shared_memory: str = ""
@@ -186,7 +189,7 @@ class EngineRequest(msgspec.Struct, frozen=True, gc=False):
     """The data-parallel rank it is for; None: the engine chooses."""
     packed: bytes | None = None
     """`ids` as protobuf has them inside of a packed field, where that is known."""
-    media: EngineMedia | None = None
+    media: "EngineMedia | None" = None
     """The pictures of the prompt, finished for this engine."""
 
 

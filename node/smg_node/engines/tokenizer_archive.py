@@ -9,12 +9,15 @@ needs is not kept.
 import hashlib
 import io
 import re
-import zipfile
 import zlib
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.tokenizer_bundle import TokenizerBundle
+
+if TYPE_CHECKING:
+    # A node that waits for its first worker has no use for it.
+    import zipfile
 
 ARCHIVE_MAX_BYTES: Final = 256 * 1024 * 1024
 FILES_MAX: Final = 256
@@ -60,6 +63,8 @@ def bundle_from_archive(
     UPSTREAM_FAILED for a wrong sum, a damaged or hostile archive, one that is larger than `max_bytes`
     inflated, or one without a tokenizer. Blocks for about 5 ms a megabyte: call it in a thread.
     """
+    import zipfile
+
     if not data:
         raise broken(origin, "it is empty")
     digest = hashlib.sha256(data).hexdigest()
@@ -103,7 +108,7 @@ def _check_directory(data: bytes, origin: str) -> None:
         raise broken(origin, f"its table of contents has {size} bytes")
 
 
-def _files(archive: zipfile.ZipFile, origin: str, max_bytes: int) -> dict[str, bytes]:
+def _files(archive: "zipfile.ZipFile", origin: str, max_bytes: int) -> dict[str, bytes]:
     members = archive.infolist()
     if len(members) > FILES_MAX:
         raise broken(origin, f"it has {len(members)} files, at most {FILES_MAX} are read")
@@ -121,7 +126,7 @@ def _files(archive: zipfile.ZipFile, origin: str, max_bytes: int) -> dict[str, b
     return files
 
 
-def _check_name(member: zipfile.ZipInfo, origin: str) -> None:
+def _check_name(member: "zipfile.ZipInfo", origin: str) -> None:
     name = member.filename
     parts = name.split("/")
     absolute = name.startswith("/") or ":" in parts[0]
@@ -135,7 +140,9 @@ def _wanted(name: str) -> bool:
     return bool(name in _NAMES or _TIKTOKEN.fullmatch(name) or _TEMPLATE.fullmatch(name))
 
 
-def _inflated(archive: zipfile.ZipFile, member: zipfile.ZipInfo, origin: str, left: int) -> bytes:
+def _inflated(
+    archive: "zipfile.ZipFile", member: "zipfile.ZipInfo", origin: str, left: int
+) -> bytes:
     bound = max(RATIO_FREE_BYTES, member.compress_size * RATIO_MAX)
     pieces: list[bytes] = []
     size = 0

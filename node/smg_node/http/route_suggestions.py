@@ -5,7 +5,6 @@ misspelled word of a path. Only requests that fail pay for it: about 0.1 ms.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
 Template: TypeAlias = tuple[tuple[str, ...], Collection[str]]
@@ -81,6 +80,9 @@ def _meant(template: Sequence[str], spelling: list[str], misspelled: int) -> lis
 
 
 def _alike(said: str, expected: str) -> bool:
+    # Loaded with the first mistake.
+    from difflib import SequenceMatcher
+
     matcher = SequenceMatcher(None, said, expected)
     return (
         matcher.real_quick_ratio() >= _LIKENESS_MIN

@@ -22,7 +22,6 @@ from smg_node.fleet.models.model_files import ModelFiles
 from smg_node.fleet.models.model_log import tell_printing, tell_reading
 from smg_node.fleet.models.model_options import Labels, ModelSettings
 from smg_node.fleet.models.one_shot_thread import in_own_thread
-from smg_node.fleet.models.picture_rules import picture_rules
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel, bundle_context
 from smg_node.fleet.models.tokenizer_bundles import bundle_from_path
 from smg_node.process_memory import trim
@@ -263,6 +262,9 @@ class Models:
         self, name: str, bundle: TokenizerBundle, digest: str, labels: Labels
     ) -> ServedModel:
         """Return a new model, read or not."""
+        # A node that waits for its first worker has no use for it.
+        from smg_node.fleet.models.picture_rules import picture_rules
+
         settings = self._settings.get(name, ModelSettings())
         unread: LazyModel | None = None
         if self._parts.at_once:

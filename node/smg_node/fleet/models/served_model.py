@@ -12,13 +12,13 @@ from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.model_files import ModelFiles
 from smg_node.fleet.models.model_options import Labels, ModelSettings
-from smg_node.fleet.models.picture_rules import PictureRules
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     # Imported with the first model, see `assembly`; here they are only names of types.
     from smg_node.fleet.models.format_recognition import Recognition
     from smg_node.fleet.models.lazy_model import LazyModel
+    from smg_node.fleet.models.picture_rules import PictureRules
     from smg_node.parsers.selection.model_formats import Printing
     from smg_node.prompts.renderer import Renderer
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
@@ -50,7 +50,7 @@ class ServedModel:
     """What the last of its workers that said anything calls its formats."""
     unread: "LazyModel | None" = field(default=None, repr=False, compare=False)
     """Its files, where nobody in this process has needed what they say."""
-    pictures: PictureRules | None = field(default=None, repr=False, compare=False)
+    pictures: "PictureRules | None" = field(default=None, repr=False, compare=False)
     """How its pictures are made, None where its files say nothing of any."""
     worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     """What requests to it go by, per card of an engine; see `pipeline.prompt.request_bounds`."""
