@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from smg_node.core.request_context import Priority
+from smg_node.http.tls_options import TlsOptions
 
 DataAccess: TypeAlias = Literal["auto", "open", "closed"]
 """Who may use the data routes: everyone until an admin key exists, everyone always, only who has a key."""
@@ -23,6 +24,10 @@ class HttpOptions:
     listen: str = "0.0.0.0:30000"
     metrics_listen: str = "0.0.0.0:29000"
     reuse_port: bool = False
+    tls: TlsOptions | None = None
+    """What the public listener shows and whom it trusts; None: it speaks plain HTTP."""
+    metrics_tls: bool = False
+    """Whether the metrics are served the same way."""
     server: ServerKind = "direct"
     body_max_bytes: int = 134_217_728
     nesting_max: int = 128

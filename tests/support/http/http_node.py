@@ -43,6 +43,7 @@ from smg_node.http.ports.node import (
     WorkerSight,
     WorkerView,
 )
+from smg_node.http.tls_options import TlsOptions
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.relay.relay_request import Api
@@ -67,6 +68,8 @@ __all__ = ["FakeGenerations", "FakeRun", "Script"]
 
 SERVER: Final = "direct"
 """Who reads requests; a test that runs over both servers replaces it."""
+TLS: Final[TlsOptions | None] = None
+"""Options of TLS; a test that runs over plain connections and TLS replaces it."""
 
 
 def opening(choices: int = 1) -> list[Event]:
@@ -302,6 +305,8 @@ def quick(**changes: Any) -> HttpOptions:
         "listen": "127.0.0.1:0",
         "metrics_listen": "127.0.0.1:0",
         "server": SERVER,
+        "tls": TLS,
+        "metrics_tls": TLS is not None,
         "settle_s": 0.0,
         "grace_s": 30.0,
         **changes,
