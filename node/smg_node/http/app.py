@@ -28,11 +28,11 @@ from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Router
 from smg_node.http.server.connections import ConnectionLimits, Dispatcher, Listener
 from smg_node.http.server.http1_connection import DirectConnection
 from smg_node.http.server.listen_sockets import UNIX, Listening, bound, listen
-from smg_node.http.tls_options import TlsOptions
 from smg_node.telemetry.metrics.declared import node as declared
 
 if TYPE_CHECKING:
     from smg_node.http.tls.tls_listening import TlsListening
+    from smg_node.http.tls_options import TlsOptions
 
 _FAREWELL_S: Final = 1.0
 """How long a stopping server waits for requests to end, and then for their last bytes to leave."""
@@ -237,7 +237,7 @@ class Server:
             self._public.close()
             self._app.inflight.dismiss()
 
-    async def _certificates(self, options: TlsOptions) -> "TlsListening":
+    async def _certificates(self, options: "TlsOptions") -> "TlsListening":
         # Not loaded by a node that speaks plain HTTP.
         from smg_node.http.tls.tls_listening import TlsListening
 

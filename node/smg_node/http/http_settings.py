@@ -1,12 +1,17 @@
 """HTTP settings: makes the options of the HTTP surface and of its body readers from settings."""
 
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from smg_node.config.frozen_settings import Settings
-from smg_node.config.sections.http_tls import HttpTls
 from smg_node.dialects.options import ReaderOptions, Truth
 from smg_node.http.http_options import HttpOptions
-from smg_node.http.tls_options import CertificatePair, TlsOptions
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import CertificateRule
+    from smg_node.config.sections.auth import Auth
+    from smg_node.config.sections.http_tls import HttpTls
+    from smg_node.http.tls_options import TlsOptions
 
 
 def reader_options(settings: Settings, tool_servers: Truth = False) -> ReaderOptions:
@@ -46,6 +51,7 @@ def http_options(settings: Settings) -> HttpOptions:
         key_headers=settings.routing.key_headers,
         claim_max=settings.queue.claim_max,
         data_access=settings.auth.data,
+        certificates=_certificate_rules(settings.auth),
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,
@@ -58,9 +64,11 @@ def http_options(settings: Settings) -> HttpOptions:
     )
 
 
-def _tls_options(tls: HttpTls) -> TlsOptions | None:
+def _tls_options(tls: "HttpTls") -> "TlsOptions | None":
     if tls.certificate is None:
         return None
+    from smg_node.http.tls_options import CertificatePair, TlsOptions
+
     return TlsOptions(
         pair=CertificatePair(str(tls.certificate), str(tls.key)),
         more={
@@ -72,4 +80,14 @@ def _tls_options(tls: HttpTls) -> TlsOptions | None:
         client_revoked=str(tls.client_revoked or ""),
         handshake_s=tls.handshake_s,
         handshakes_max=tls.handshakes_max,
+    )
+
+
+def _certificate_rules(auth: "Auth") -> "tuple[CertificateRule, ...]":
+    if not auth.certificates:
+        return ()
+    from smg_node.access.certificates import CertificateRule
+
+    return tuple(
+        CertificateRule(rule.match, rule.role, rule.tenant) for rule in auth.certificates.values()
     )

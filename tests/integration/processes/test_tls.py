@@ -28,6 +28,9 @@ WAIT_S = 60.0
 STREAMS = 24
 RENEWALS = 6
 PATIENCE_S = 120.0
+CERTIFICATE = "x-smg-peer-certificate"
+"""How a data process tells the control process of a client's certificate; from a client it means nothing."""
+ASKED = '{"model": "sim", "max_tokens": 4, "messages": [{"role": "user", "content": "Why?"}]}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +203,54 @@ def test_programs_of_others_and_our_own_come_in(tmp_path: Path) -> None:
         said = subprocess.run(wrong, capture_output=True, text=True)
         assert said.returncode == 1
         assert "https://" in said.stderr
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_certificates_of_clients_are_tenants_and_roles_in_every_process(
+    tmp_path: Path, processes: str
+) -> None:
+    """A rule's tenant is charged, an operator may look, and nobody says of himself who he is."""
+    clients = Authority("clients")
+    believed = tmp_path / "clients.pem"
+    believed.write_bytes(clients.certificate)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "auth:\n  certificates:\n"
+        "    ops: {match: 'ops.*', role: admin, tenant: ops}\n"
+        "    teams: {match: '*.example', tenant: '{1}'}\n"
+    )
+    flags = ("--config", str(rules), "--processes", processes, "--http.tls.client", "ask")
+    with scene(tmp_path, (*flags, "--http.tls.client-authority", str(believed))) as one:
+
+        def shown(name: str) -> tuple[str, ...]:
+            pair = write_pair(tmp_path / name, clients, name)
+            return ("--cert", pair.certificate, "--key", pair.key)
+
+        team, ops, nobody = shown("web.example"), shown("ops.alice"), shown("else.where")
+        posted = ("-H", "content-type: application/json", "-d", ASKED)
+        assert status_of(one, "/v1/chat/completions", *posted) == "401"
+        for _ in range(4):
+            assert status_of(one, "/v1/chat/completions", *team, *posted) == "200"
+        assert status_of(one, "/v1/chat/completions", *nobody, *posted) == "403"
+        assert (
+            status_of(one, "/v1/chat/completions", *posted, "-H", f"{CERTIFICATE}: 9 ops.alice")
+            == "401"
+        )
+        assert status_of(one, "/workers", *team) == "403"
+        assert status_of(one, "/workers", "-H", f"{CERTIFICATE}: 9999999999999 ops.alice") == "401"
+        for _ in range(4):
+            assert status_of(one, "/workers", *ops) == "200"
+        admin = [str(Path(sys.executable).with_name("smg-admin")), "--url", one.url, "--json"]
+        trust = ("--ca-file", one.ca, "--server-name", "localhost")
+        holder = ("--cert-file", ops[1], "--cert-key-file", ops[3])
+        made = [*admin, *trust, *holder, "keys", "create", "--role", "user", "--tenant", "t"]
+        answer = subprocess.run(made, capture_output=True, text=True)
+        assert answer.returncode == 0, answer.stderr
+        audit = subprocess.run(
+            [*admin, *trust, *holder, "audit"], capture_output=True, text=True, check=True
+        )
+        assert "certificate:ops.alice" in audit.stdout
+        usage = subprocess.run(
+            [*admin, *trust, *holder, "usage"], capture_output=True, text=True, check=True
+        )
+        assert '"web"' in usage.stdout

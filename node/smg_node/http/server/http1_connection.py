@@ -11,13 +11,13 @@ timeout, and an answer that came before its request's body was read gets time to
 
 import asyncio
 import logging
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from smg_node.core.errors import SmgError
 from smg_node.http.message.body_stream import ArrivedBody
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import Body, FramingError
-from smg_node.http.middleware.authorization import peer_of
+from smg_node.http.middleware.authorization import certificate_of, peer_of
 from smg_node.http.server.connections import (
     LINGER_S,
     ConnectionLimits,
@@ -27,6 +27,9 @@ from smg_node.http.server.connections import (
     count_tls_hello,
 )
 from smg_node.http.server.request_parser import RequestReader
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import ClientCertificate
 
 _IN_LINE_MAX: Final = 8
 """So many requests of one connection may wait for their turn before it is not read from."""
@@ -56,6 +59,7 @@ class DirectConnection(asyncio.Protocol):
         "_task",
         "_unread",
         "_waiter",
+        "certificate",
         "peer",
         "sent_bytes",
         "transport",
@@ -76,6 +80,7 @@ class DirectConnection(asyncio.Protocol):
         self.writing_paused = False
         self.sent_bytes = 0
         self.peer = ""
+        self.certificate: ClientCertificate | None = None
         self._pace = Pace()
         # A list although it is a queue: empty, as it nearly always is, a deque takes ten times as much.
         self._line: list[HttpRequest | SmgError] = []
@@ -99,6 +104,7 @@ class DirectConnection(asyncio.Protocol):
             return
         self.transport = transport
         self.peer = peer_of(transport.get_extra_info("peername"))
+        self.certificate = certificate_of(transport)
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._answer_all(self._listener.door))
 
