@@ -20,7 +20,7 @@ async def test_workers_are_listed_counted_and_filtered() -> None:
         "healthy_workers": 1,
         "total_models": 1,
         "total_load": 3,
-        "by_type": {"regular": 1, "prefill": 0, "decode": 0},
+        "by_type": {"regular": 1, "prefill": 0, "decode": 0, "encode": 0},
     }
     assert none["workers"] == []
     assert len(some["workers"]) == 1
