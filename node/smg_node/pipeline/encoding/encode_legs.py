@@ -235,9 +235,18 @@ class EncodedStream:
 
 
 def _limited(error: SmgError, allowed_s: float, limit_s: float) -> SmgError:
-    """Return the error of an encoder that took too long in the words of its own limit; any other as it is."""
-    if error.kind is not ErrorKind.UPSTREAM_TIMEOUT or allowed_s < limit_s:
+    """Return the error of an encoder that took too long in the words of what was up; any other as it is.
+
+    That the request's own time was up says nothing of its encoder.
+    """
+    if error.kind is not ErrorKind.UPSTREAM_TIMEOUT:
         return error
+    if allowed_s < limit_s:
+        return SmgError(
+            ErrorKind.UPSTREAM_TIMEOUT,
+            "the request's time was up while its pictures were encoded",
+            code=DEADLINE_CODE,
+        )
     return SmgError(
         ErrorKind.UPSTREAM_TIMEOUT,
         f"the engine that encodes pictures took longer than {limit_s:g} s (routing.encode_timeout_s)",

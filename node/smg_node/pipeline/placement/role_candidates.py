@@ -109,6 +109,8 @@ class RoleCandidates(msgspec.Struct, frozen=True):
     def lack(self, name: str) -> str:
         """Return the text of what is missing where none can be chosen and none is full."""
         first, second = self.prefill, self.decode
+        if self.open:
+            return f"no worker that encodes pictures for {name!r} is ready"
         if first is None or second is None:
             return f"no worker of {name!r} is ready"
         prompts, answers = len(first.sieved.candidates), len(second.sieved.candidates)
