@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 from smg_grpc_proto.generated import tokenspeed_encoder_pb2 as pb
 from smg_grpc_proto.generated import tokenspeed_scheduler_pb2 as scheduler_pb
 
+from smg_chaos.engine.media.shared_tensors import open_shared
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.rpc_call import Call, Code, refused, unary
-from smg_chaos.engine.servers.shared_tensors import open_shared
 from smg_chaos.engine.simulator.engine import Engine
 
 Method: TypeAlias = Callable[[bytes, float], Call]
