@@ -16,7 +16,7 @@ from smg_node.engines.disaggregation import Encoding, Pairing, Room
 from smg_node.engines.engine import Contract, EngineRequest
 from smg_node.engines.transport.grpc_status import DEADLINE_CODE, UNREACHABLE_CODE
 from smg_node.fleet.health.circuit_breaker import Breaker, BreakerOptions
-from smg_node.fleet.load.worker_load import LoadOptions, WorkerLoad
+from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.workers.worker import Worker
 from smg_node.fleet.workers.worker_spec import DeclaredWorker, worker_id_of
 from smg_node.media.engine_media import EncodedBatch, TensorBatch
@@ -60,7 +60,7 @@ class EncodingEngine(FakeEngine):
 
 def worker_of(engine: EncodingEngine, host: str) -> Worker:
     url = parse_worker_url(f"grpc://{host}:1?role=encode")
-    load = WorkerLoad(worker_id_of(url), LoadOptions())
+    load = WorkerLoad(worker_id_of(url))
     worker = Worker(DeclaredWorker(url), load, Breaker(BreakerOptions(), random.Random(1)))
     worker.engine = engine
     worker.card = card(
@@ -114,8 +114,14 @@ class Scene:
     async def run(self, request: EngineRequest | None = None) -> list[int]:
         stream = self.legs.stream(request or self.request, self.begin)
         ids: list[int] = []
+
+        def take(chunks: Sequence[Chunk]) -> bool:
+            for one in chunks:
+                ids.extend(one.ids)
+            return True
+
         try:
-            over = await stream.pour(lambda chunks: [ids.extend(one.ids) for one in chunks] != [])
+            over = await stream.pour(take)
             assert over
         finally:
             await stream.aclose()
