@@ -104,11 +104,13 @@ class EncoderSelector:
     ) -> ChoiceSet | None:
         """Return those that can encode for `worker` and did not fail the call before; None if there are none."""
         avoid = one.wish.avoid
-        out = avoid.failed | avoid.gone
+        out, largest = avoid.failed | avoid.gone, max([tokens for _, tokens in one.wish.pictures])
         places = [
             at
             for at, encoder in enumerate(choosable.workers)
-            if encoder.id not in out and _encodes_for(encoder, worker)
+            if encoder.id not in out
+            and _encodes_for(encoder, worker)
+            and _takes(encoder.card, largest)
         ]
         if places:
             made = _made(choosable.workers[places[0]].card)
@@ -139,6 +141,12 @@ def _encodes_for(encoder: Worker, worker: Worker) -> bool:
             return _made(card) == _made(other)
         case None:
             return False
+
+
+def _takes(card: ModelCard | None, tokens: int) -> bool:
+    """Whether an engine takes a picture of so many tokens."""
+    most = None if card is None or card.media is None else card.media.tokens_max
+    return most is None or tokens <= most
 
 
 def _made(card: ModelCard | None) -> tuple[str, bool] | None:

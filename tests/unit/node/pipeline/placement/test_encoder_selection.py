@@ -238,3 +238,16 @@ async def test_a_client_that_wants_an_encoder_itself_gets_nothing(tmp_path: Path
         assert hold.encodes is not None
         hold.release(0)
         assert it.idle()
+
+
+async def test_one_that_does_not_take_so_large_a_picture_is_left_out(tmp_path: Path) -> None:
+    small = MediaCard(ways=frozenset({"tensors"}), tokens_max=59)
+    engines = {
+        "x": engine(Contract.VLLM, "regular", small),
+        "y": engine(Contract.VLLM, "regular"),
+        "a": engine(Contract.VLLM, "regular"),
+    }
+    queries = ("grpc://x:1?role=encode", "grpc://y:1?role=encode", "grpc://a:1")
+    async with scene(tmp_path, engines, queries=queries) as it:
+        assert set(await it.hosts()) == {"y"}
+        assert "x" in "".join([await it.hosts(pictures=5)])
