@@ -173,7 +173,7 @@ class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """Whether a routing key decided."""
     prompt_tokens: int = 0
     role: str = ""
-    """Which half of a pair it is, prefill or decode; "" for a worker that answers alone."""
+    """Which half of a pair it is, prefill or decode, or that it encodes a picture; "" for a worker that answers alone."""
     rank: int | None = None
     """The data-parallel rank that was chosen with it; None where it has one."""
     note: str = ""

@@ -46,11 +46,9 @@ from smg_node.http.ports.node import (
 )
 from smg_node.http.ports.shared_state import SessionView
 from smg_node.pipeline.placement.own_models import OwnModels
-from smg_node.pipeline.placement.placer import Placer, PlacerOptions
-from smg_node.pipeline.placement.policy_settings import by_model, load_options
+from smg_node.pipeline.placement.policy_settings import load_options
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
-from smg_node.routing.policy_registry import Policies
 from smg_node.routing.retry_budget import RetryOptions
 from smg_node.routing.wait_queue import ClassOptions, QueueOptions
 
@@ -153,34 +151,6 @@ def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
     prefixes = Prefixes(index, cluster=settings.mesh.label)
     fleet.follow_with(prefixes)
     return prefixes
-
-
-def build_placer(
-    settings: Settings,
-    fleet: Fleet,
-    policies: Policies,
-    *,
-    clock: Clock,
-    rng: Rng,
-    prefixes: Prefixes | None = None,
-) -> Placer:
-    """Return the placer that chooses workers, by these policies."""
-    routing = settings.routing
-    options = PlacerOptions(
-        routing.policy,
-        by_model(settings),
-        routing.wait_for_worker_s,
-        line=line_options(settings),
-        zone=routing.zone,
-        zone_spill=routing.zone_spill_ratio,
-        shed=settings.overload.shed,
-        prefill_policy=routing.prefill_policy,
-        decode_policy=routing.decode_policy,
-        prefill_policies=by_model(settings, "prefill_policy"),
-        decode_policies=by_model(settings, "decode_policy"),
-        fallback_regular=routing.fallback_regular,
-    )
-    return Placer(fleet, policies, options, clock=clock, rng=rng, beginnings=prefixes)
 
 
 class FleetService:
@@ -391,6 +361,9 @@ async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
     }
     if worker.engine is None:
         return [{**told, "error": "not connected"}]
+    if worker.role == "encode":
+        # It has no scheduler, and some of them end when they are asked for its load.
+        return [told]
     try:
         loads = await worker.engine.loads(LOADS_TIMEOUT_S)
     except SmgError as error:

@@ -27,7 +27,11 @@ _WHYS: Final = {
     "continue": "continued on",
     "target": "was told to use",
 }
-_PARTS: Final = {"prefill": " to work the prompt off", "decode": " to draw the answer"}
+_PARTS: Final = {
+    "prefill": " to work the prompt off",
+    "decode": " to draw the answer",
+    "encode": " to encode a picture",
+}
 _COLUMNS: Final = ("", "WORKER", "COST", "WAITING", "CACHED", "URL")
 _DOLLARS: Final = "DOLLARS"
 """A further column where a route weighs prices, before the address."""

@@ -97,6 +97,8 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
 def _meets(worker: Worker) -> bool:
     """Whether engines connect to that worker to share a request with it."""
     pairing = worker.pairing
+    if worker.role == "encode":
+        return worker.encoding == "room"
     return worker.role == "prefill" and pairing is not None and pairing.style in ("room", "minted")
 
 

@@ -103,7 +103,7 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         waited_ms=_COUNT,
         key={"type": "boolean"},
         prompt_tokens=_COUNT,
-        role={"enum": ["", "prefill", "decode"]},
+        role={"enum": ["", "prefill", "decode", "encode"]},
         rank={"type": ["integer", "null"], "minimum": 0},
         note=_TEXT,
     ),

@@ -25,7 +25,8 @@ def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> Place
             "has not said yet what it takes" if worker.card is None else media.why_not(worker.card)
         )
 
-    return replace(wish, places=media.places, fits=fits, why_not=why_not)
+    pictures = tuple([(each.digest, each.tokens) for each in media.ranges])
+    return replace(wish, places=media.places, pictures=pictures, fits=fits, why_not=why_not)
 
 
 async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey: Journey) -> None:

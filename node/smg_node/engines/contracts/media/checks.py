@@ -56,8 +56,10 @@ def check_media(request: EngineRequest, card: MediaCard | None) -> None:
         _check_card(card, "tensors", media.modality, len(media.ranges))
         _check_tensors(media)
         _check_keys(media)
-        # Who fetches a prompt is sent no pixels: they were made for the engine that it fetches from.
-        _check_dtype(media.pixels, None if is_fetched(request.transfer) else card)
+        # Who fetches a prompt or its encoded pictures is sent no pixels: they were made for the engine it fetches from.
+        unseen = is_fetched(request.transfer) or not request.pixels
+        _check_dtype(media.pixels, None if unseen else card)
+        _check_rooms(request, len(media.ranges))
         _check_prompt(request.ids, media)
         _check_ranges(media, card)
         _check_grid(media)
@@ -91,6 +93,16 @@ def _check_card(card: MediaCard | None, way: str, modality: str, count: int) -> 
     _must(way in card.ways, f"the engine takes {sorted(card.ways)}, not {way}")
     most = card.items_max.get(modality)
     _must(most is None or count <= most, f"{count} items of kind {modality}, at most {most}")
+
+
+def _check_rooms(request: EngineRequest, count: int) -> None:
+    """A picture without a room would never come, and a room of two pictures would mix them up."""
+    if request.rooms:
+        _must(len(request.rooms) == count, f"{len(request.rooms)} rooms for {count} items")
+        _must(not request.pixels, "pictures that are encoded elsewhere and sent along")
+        numbers = {room.number for room in request.rooms}
+        _must(len(numbers) == count, "two pictures in one room")
+        _must(min(numbers) > 0, "a room without a number")
 
 
 def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:
