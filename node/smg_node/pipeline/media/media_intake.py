@@ -22,6 +22,7 @@ from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_ways import known, takes, ways_of
+from smg_node.pipeline.media.picture_bytes import text_bytes
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
@@ -87,22 +88,26 @@ class MediaIntake:
         _check_workers(asked, model.name, rules.why_not, tokens_max=0)
         return asked
 
-    async def media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+    async def media(
+        self, asked: AskedMedia, ids: TokenIds, model: str, patient_until_s: float = 0.0
+    ) -> PromptMedia:
         """Return the pictures of a prompt of `ids`, which has one id for each; whoever has them closes them.
 
         INVALID_REQUEST with the path of a picture that cannot be had or is not taken, or where the prompt has more or
-        fewer places than pictures. Their files are charged to the memory of all pictures under way.
+        fewer places than pictures. Their files are charged to the memory of all pictures under way; if that is taken
+        it is waited for until `patient_until_s`, where that is not 0.
         """
         with self._workshop.meters.refusals():
-            return await self._media(asked, ids, model)
+            return await self._media(asked, ids, model, patient_until_s)
 
-    async def _media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+    async def _media(
+        self, asked: AskedMedia, ids: TokenIds, model: str, patient_until_s: float
+    ) -> PromptMedia:
         family, anchor = asked.family, asked.tokens.token_id(asked.forms.anchor)
         if anchor is not None:
             _check_places(ids, anchor, asked.parts)
-        media = PromptMedia(
-            self._workshop, family, (), ids, ids, (), asked.options.where, _makes(asked)
-        )
+        media = self._empty(asked, ids)
+        media.patient_until_s = patient_until_s
         try:
             media.pictures = await self._pictures(asked, media)
             if family is not None:
@@ -140,16 +145,13 @@ class MediaIntake:
         return found
 
     async def _is_shown(self, asked: AskedMedia, model: str, beside: int) -> bool:
-        none = token_ids()
-        media = PromptMedia(
-            self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
-        )
+        media = self._empty(asked, token_ids())
         try:
             media.pictures = await self._pictures(asked, media)
             plan = media.pictures[0].plan
             tokens = 0 if plan is None else plan.tokens
             _check_workers(asked, model, "", tokens_max=tokens, beside=beside)
-            media.begin()
+            await media.begin()
             await media.worked()
         except SmgError:
             return False
@@ -157,10 +159,25 @@ class MediaIntake:
             media.close()
         return True
 
+    def _empty(self, asked: AskedMedia, ids: TokenIds) -> PromptMedia:
+        """Return the media of a prompt of `ids` before their files are there."""
+        return PromptMedia(
+            self._workshop,
+            asked.family,
+            (),
+            ids,
+            ids,
+            (),
+            asked.options.where,
+            _makes(asked),
+            asked.cards,
+        )
+
     # ── Files ────────────────────────────────────────────────────────────────
 
     async def _pictures(self, asked: AskedMedia, media: PromptMedia) -> list[PlannedPicture]:
         """Return all pictures with their files and plans; those that are sent several times are got once."""
+        await media.hold_texts(text_bytes(asked.parts))
         firsts = _firsts(asked.parts)
         places = sorted(set(firsts))
         wanted = [at for at in places if _is_got(asked.parts[at], asked)]

@@ -21,11 +21,16 @@ _END: Final = 0xD9
 
 
 class JpegHeader(NamedTuple):
-    """Size as it is stored, before the orientation is applied."""
+    """Size as it is stored, before the orientation is applied.
+
+    `components` are its colours, `coefficients` how many numbers a pixel of all colours are kept until the last scan.
+    """
 
     width: int
     height: int
     orientation: int
+    components: int
+    coefficients: int
 
 
 def jpeg_header(data: bytes) -> JpegHeader:
@@ -57,6 +62,7 @@ class _Segments:
         self._size: tuple[int, int] | None = None
         self._components = 0
         self._progressive = False
+        self._samples = 0
         self._exif = bytearray()
         self._xmp: bytes | None = None
 
@@ -67,6 +73,7 @@ class _Segments:
             height = int.from_bytes(data[at + 1 : at + 3], "big")
             self._size = (int.from_bytes(data[at + 3 : at + 5], "big"), height)
             self._components, self._progressive = data[at + 5], marker in _PROGRESSIVE
+            self._samples = _samples(data[at + 6 : at + length])
         elif marker == _NOTES and data.startswith(_EXIF, at):
             self._exif += data[at + (len(_EXIF) if self._exif else 0) : at + length]
             if len(self._exif) > _EXIF_MAX:
@@ -82,4 +89,15 @@ class _Segments:
         several = scan is None or self._data[scan + 4] != self._components
         if (self._progressive or several) and self._data.count(b"\xff\xda") > SCANS_MAX:
             raise DamagedPicture(f"the JPEG has more than {SCANS_MAX} scans")
-        return JpegHeader(*self._size, orientation_of(bytes(self._exif), self._xmp))
+        kept = self._samples if self._progressive or several else 0
+        orientation = orientation_of(bytes(self._exif), self._xmp)
+        return JpegHeader(*self._size, orientation, self._components, kept)
+
+
+def _samples(table: bytes) -> int:
+    """Return how many numbers there are for a pixel, rounded up, by the sampling of each colour."""
+    factors = [(each >> 4, each & 15) for each in table[1::3]]
+    most = max([wide for wide, _ in factors], default=0) * max(
+        [high for _, high in factors], default=0
+    )
+    return -(-sum([wide * high for wide, high in factors]) // most) if most else len(factors)

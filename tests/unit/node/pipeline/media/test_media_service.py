@@ -75,7 +75,7 @@ async def _seen(service: MediaService, family: Family, detail: MediaDetail) -> T
     """Return what an engine is handed for one picture."""
     media = await _media(service, family, _url(), detail)
     try:
-        media.begin()
+        await media.begin()
         await media.worked()
         handed = await media.handed(TOLD, media.ids)
         assert isinstance(handed.media, TensorBatch)
@@ -105,7 +105,7 @@ async def test_a_needle_that_a_model_enlarges_is_charged_as_large_as_it_gets() -
     try:
         media = await _media(service, _family("llava"), _url((1, 200)))
         held = service.inflight_bytes
-        media.begin()
+        await media.begin()
         assert service.inflight_bytes - held >= 336 * 200 * 336 * 3
         await media.worked()
         media.close()
