@@ -62,6 +62,11 @@ class MediaService:
         return self._options
 
     @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return self._threads.count
+
+    @property
     def under_way(self) -> int:
         """Pictures that are being made."""
         return len(self._works)

@@ -112,3 +112,34 @@ async def test_a_needle_that_a_model_enlarges_is_charged_as_large_as_it_gets() -
         assert service.inflight_bytes == 0
     finally:
         service.close()
+
+
+async def test_pictures_go_on_while_the_number_of_threads_changes() -> None:
+    family, service = _family(), _service(MediaOptions(threads=1))
+    try:
+        urls = [_url((300 + 10 * at, 300)) for at in range(6)]
+        pictures = [await _media(service, family, url) for url in urls]
+        for media in pictures:
+            await media.begin()
+        for threads in (4, 2):
+            service.retune(MediaOptions(threads=threads))
+            assert service.threads == threads
+        for media in pictures:
+            await media.worked()
+            media.close()
+        assert service.inflight_bytes == 0
+        assert service.under_way == 0
+    finally:
+        service.close()
+
+
+async def test_base64_in_the_request_is_charged_with_the_file_in_it() -> None:
+    service, url = _service(MediaOptions()), _url()
+    try:
+        media = await _media(service, _family(), url)
+        file = base64.b64decode(url.partition(",")[2])
+        assert service.inflight_bytes == len(url) + len(file)
+        media.close()
+        assert service.inflight_bytes == 0
+    finally:
+        service.close()
