@@ -2,8 +2,9 @@
 
 The header comes first, read in bounded time whatever the bytes are, so that sizes are checked and planned with before a
 pixel is made. Then: the first frame, alpha over white, Pillow's conversion of all other modes, the orientation of the
-metadata applied. Pillow decodes all formats; most JPEG are decoded by simplejpeg, where it is installed, to the same
-bytes in half the time. Only the plug-in of the format that was recognised is ever asked, and nothing global is changed.
+metadata applied. A colour of an RGB picture that is called transparent stays what it is, as vLLM takes it.
+Pillow decodes all formats; most JPEG are decoded by simplejpeg, where it is installed, to the same bytes in half the
+time. Only the plug-in of the format that was recognised is ever asked, and nothing global is changed.
 """
 
 from collections.abc import Mapping
@@ -194,9 +195,12 @@ def _by_pillow(data: bytes, name: str, size: tuple[int, int]) -> "Pixels":
     rows = max(_STRIP_PIXELS // width, 1)
     for top in range(0, height, rows):
         strip = image.crop((0, top, width, min(top + rows, height))) if rows < height else image
-        if strip.has_transparency_data:
+        if strip.mode == "RGB":
+            # One with a transparent colour among it: engines take such as they are.
+            pass
+        elif strip.has_transparency_data:
             strip = _over_white(strip if strip.mode == "RGBA" else strip.convert("RGBA"))
-        elif strip.mode != "RGB":
+        else:
             strip = strip.convert("RGB")
         levels = np.frombuffer(strip.tobytes(), dtype=np.uint8)
         made[top : top + rows] = levels.reshape(-1, width, 3)
