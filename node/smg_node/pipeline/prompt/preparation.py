@@ -210,7 +210,7 @@ class Preparer:
 
     async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
         """Render and encode one prompt that nobody is sent; of pictures only the files' headers are read."""
-        prepared = await self.prompt(prompt, model)
+        prepared = await self.prompt(prompt, model, counted=True)
         if prepared.media is not None:
             prepared.media.close()
         return prepared
@@ -220,9 +220,17 @@ class Preparer:
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
     async def prompt(
-        self, prompt: Prompt, model: ServedModel, patient_until_s: float = 0.0
+        self,
+        prompt: Prompt,
+        model: ServedModel,
+        patient_until_s: float = 0.0,
+        *,
+        counted: bool = False,
     ) -> Prepared:
-        """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
+        """Render and encode one prompt; INVALID_REQUEST where the template or the ids object.
+
+        One that is `counted` is sent to nobody.
+        """
         if type(prompt) is TokenPrompt:
             return Prepared(prompt.ids, "", prompt.where)
         if type(prompt) is ChatPrompt:
@@ -231,7 +239,8 @@ class Preparer:
             if text is None:
                 if self._media is not None and has_media(prompt):
                     intake = self._intake(prompt)
-                    return await self._with_media(intake, prompt, model, patient_until_s)
+                    until_s = patient_until_s
+                    return await self._with_media(intake, prompt, model, until_s, counted=counted)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -258,6 +267,8 @@ class Preparer:
         prompt: ChatPrompt,
         model: ServedModel,
         patient_until_s: float,
+        *,
+        counted: bool,
     ) -> Prepared:
         """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
         ignored: list[str] = []
@@ -269,7 +280,7 @@ class Preparer:
         found = encoder.lookup(key)
         if found is None:
             found = await self._encoded(encoder, text, key, special=special)
-        media = await intake.media(asked, found.ids, model.name, patient_until_s)
+        media = await intake.media(asked, found.ids, model.name, patient_until_s, counted=counted)
         same = media.ids is found.ids
         packed = found.packed if same else b""
         return Prepared(media.ids, text, prompt.where, tuple(ignored), packed, media)

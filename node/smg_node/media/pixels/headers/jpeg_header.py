@@ -1,5 +1,6 @@
 """JPEG header: size, components and orientation from the segments before the first scan; bounded, pure."""
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from smg_node.media.pixels.headers.damage import DamagedPicture
@@ -35,23 +36,38 @@ class JpegHeader(NamedTuple):
 
 def jpeg_header(data: bytes) -> JpegHeader:
     """Return what the segments before the first scan say; DamagedPicture where they are broken or too many."""
-    segments, at = _Segments(data), 2
+    segments = _Segments(data)
+    for marker, at, length in _walk(data):
+        if marker in (_SCAN, _END):
+            return segments.header(at if marker == _SCAN else None)
+        segments.add(marker, at + 4, length - 2)
+    raise DamagedPicture(f"the JPEG has more than {SEGMENTS_MAX} segments in its header")
+
+
+def has_scan(data: bytes) -> bool:
+    """Whether the first bytes of a JPEG reach to its first scan; DamagedPicture as for `jpeg_header`."""
+    return any(marker == _SCAN for marker, _, _ in _walk(data))
+
+
+def _walk(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield marker, place and length of each segment, the last one the first scan's or the end's; no more than allowed."""
+    at = 2
     for _ in range(SEGMENTS_MAX):
         at = data.find(b"\xff", at)
         while at >= 0 and data[at + 1 : at + 2] == b"\xff":
             at += 1
         marker = data[at + 1] if 0 <= at < len(data) - 4 else _END
         if marker in (_SCAN, _END):
-            return segments.header(at if marker == _SCAN else None)
+            yield marker, at, 0
+            return
         if marker in _ALONE or not marker:
             at += 2
             continue
         length = int.from_bytes(data[at + 2 : at + 4], "big")
         if length < 2 or at + 2 + length > len(data):
             raise DamagedPicture("the JPEG ends inside its header")
-        segments.add(marker, at + 4, length - 2)
+        yield marker, at, length
         at += 2 + length
-    raise DamagedPicture(f"the JPEG has more than {SEGMENTS_MAX} segments in its header")
 
 
 class _Segments:
