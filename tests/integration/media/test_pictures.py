@@ -283,6 +283,8 @@ def test_explain_tells_of_each_picture(node: RunningNode) -> None:
     (seen,) = told["journeys"][0]["pictures"]
     assert (seen["family"], seen["width"], seen["height"]) == ("qwen3_vl", 320, 200)
     assert (seen["tokens"], seen["way"]) == (TOKENS[A], "tensors")
+    assert seen["maker"] in ("node", "kept")
+    assert seen["transport"] == "message"
 
 
 def test_metrics_tell_of_pictures(node: RunningNode, pictures: Origin) -> None:

@@ -97,6 +97,10 @@ class Call(msgspec.Struct, eq=False):
             # It knows us by what it calls: together they would stay until the collector comes.
             self._cuts_from = None
             await stream.aclose()
+            if leg.media is not None and ground.journey is not None:
+                from smg_node.pipeline.generation.picture_steps import went
+
+                went(ground.journey, hold.worker.id, shared=getattr(stream, "shared", False))
         if not (story.over(leg.first, leg.count) if alone is None else alone.over):
             # An engine may end a call without finishing it.
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")

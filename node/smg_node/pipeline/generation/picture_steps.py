@@ -77,7 +77,19 @@ async def finish(
                 each.digest,
                 handed.way,
                 hold.worker.id,
+                media.maker(each) if handed.way == "tensors" else "engine",
             )
             for each in media.pictures[:VIEWED_MAX]
+        ]
+    )
+
+
+def went(journey: Journey, worker: str, *, shared: bool) -> None:
+    """Note how that worker got its pictures, where it was the first one."""
+    transport = "shared memory" if shared else "message"
+    journey.pictures = tuple(
+        [
+            replace(one, transport=transport) if one.worker == worker and not one.transport else one
+            for one in journey.pictures
         ]
     )

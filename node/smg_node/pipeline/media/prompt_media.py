@@ -106,6 +106,8 @@ class PromptMedia:
     """Calls that have not said anything yet, by the number of their first answer."""
     _works: list[PictureWork] = field(default_factory=list)
     _makings: list["Making"] = field(default_factory=list)
+    _makers: dict[str, str] = field(default_factory=dict)
+    """Who made patches first, by digest."""
     _taken: int = 0
     _files: int = 0
     """What of it are texts and files, which are held to the end."""
@@ -124,6 +126,10 @@ class PromptMedia:
     def tokens(self) -> int:
         """How many places of features all pictures have in the prompt; 0 where that is not known."""
         return sum([each.tokens for each in self.ranges])
+
+    def maker(self, each: PlannedPicture) -> str:
+        """Return who made the patches of a picture; see `Viewed`."""
+        return self._makers.get(each.digest, "")
 
     def why_not(self, card: ModelCard) -> str:
         """Return why an engine of that card cannot be handed them, "" if it can."""
@@ -158,6 +164,7 @@ class PromptMedia:
             self._add(max(sum(again) - scratch - patches, 0))
             self._scratch += max(again[0] - scratch, 0)
         for each in self.pictures:
+            self._makers.setdefault(each.digest, self.workshop.works.state(each.digest))
             making = self._making(each)
             self._makings.append(making)
             self._works.append(self.workshop.works.begin(each.digest, making))

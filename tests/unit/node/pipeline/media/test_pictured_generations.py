@@ -57,6 +57,18 @@ async def test_a_journey_tells_of_each_picture(tmp_path: Path) -> None:
         assert seen.way == "tensors"
         assert len(seen.digest) == 64
         assert seen.worker
+        assert (seen.maker, seen.transport) == ("node", "message")
+
+
+async def test_a_journey_tells_who_made_a_picture(tmp_path: Path) -> None:
+    files = seeing(MediaCard(frozenset({"encoded"})))
+    for engine, makers in ((seeing(), ["node", "kept"]), (files, ["engine", "engine"])):
+        async with pictured(tmp_path, FILES, {"one": engine}) as it:
+            for _ in range(2):
+                await it.bench.answer(SHORT, prompts=chat("look", picture(A)))
+            journeys = it.bench.journal.get("req_1")
+            found = [one.maker for journey in journeys for one in journey.pictures]
+            assert sorted(found) == sorted(makers)
 
 
 async def test_the_same_picture_twice_is_got_and_made_once(tmp_path: Path) -> None:
