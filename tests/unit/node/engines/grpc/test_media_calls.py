@@ -224,7 +224,7 @@ def _known_by(
 ) -> "tuple[EngineRequest, weakref.ref[Any]]":
     """Return the request with its tensor in an array of which nothing is held but by it."""
     array = np.frombuffer(b"".join(media.pixels.pieces), dtype=np.uint8).copy()
-    pixels = structs.replace(media.pixels, pieces=(memoryview(array),))
+    pixels = structs.replace(media.pixels, pieces=(array.data,))
     media = structs.replace(media, pixels=pixels)
     return structs.replace(request, media=media), weakref.ref(array)
 
