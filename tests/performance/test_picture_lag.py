@@ -82,7 +82,7 @@ async def pictures_worked_on(service: MediaService, urls: list[str]) -> None:
     ids = token_ids([known.placeholder] * len(parts))
     media = await service.intake.media(asked, ids, "m")
     try:
-        media.begin()
+        await media.begin()
         await media.worked()
         await media.handed(engine, media.ids)
     finally:

@@ -213,6 +213,8 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A picture of the prompt: its size in pixels, its tokens, its digest, and how its first worker was handed it.
 
     `family` is whose rules made it, "" where only the engine knows them; then sizes, tokens and digest are not known.
+    `maker` is who made its patches: "node" for this request, "kept" or "shared" for another one, earlier or at the same
+    time, or "engine". `transport` is how its worker got it, "message" or "shared memory", "" before it has.
     """
 
     family: str
@@ -222,6 +224,8 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     digest: str
     way: str
     worker: str
+    maker: str = ""
+    transport: str = ""
 
 
 class Journey(msgspec.Struct, array_like=True):

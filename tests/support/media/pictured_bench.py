@@ -1,7 +1,6 @@
 """Generations of prompts with pictures over in-memory engines; see `generation_bench` and `plain_pictures`."""
 
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.prompts.analysis.template_selection import TemplateTexts
@@ -82,7 +82,7 @@ async def pictured(
     source = PlainSource({url: said.encode() for url, said in files.items()})
     family, kept, chosen = PlainFamily(), Kept(), options or MediaOptions()
     meters = MediaMeters(kept.cells)
-    with ThreadPoolExecutor(2) as threads:
+    with PictureThreads(2) as threads:
         works = PictureWorks(threads, kept.cache, meters)
         budget = ByteBudget(chosen.inflight_bytes)
         workshop = MediaWorkshop(

@@ -36,7 +36,10 @@ class PlainSource:
         """Decoding waits for it."""
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        alike: Callable[[int, int], bool] | None = None,
     ) -> Sequence[bytes]:
         found = []
         for part in parts:

@@ -88,8 +88,18 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
     ]
 
 
+_MAKERS: Final = {
+    "node": "made by this node, ",
+    "kept": "made for an earlier request, ",
+    "shared": "made for another request at the same time, ",
+    "engine": "left to the engine, ",
+}
+
+
 def _picture(seen: Mapping[str, Any]) -> str:
-    sent = f"as {seen['way']} to {seen['worker']}"
+    made = _MAKERS.get(seen.get("maker", ""), "")
+    through = f" in {seen['transport']}" if seen.get("transport") == "shared memory" else ""
+    sent = f"{made}as {seen['way']}{through} to {seen['worker']}"
     if not seen["family"]:
         return printable(f"{sent}, which knows how it is made")
     size, digest = f"{seen['width']} x {seen['height']}", seen["digest"][:12]

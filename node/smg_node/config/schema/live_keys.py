@@ -31,6 +31,8 @@ LIVE: Final = (
     "media.low_pixels",
     "media.cache_bytes",
     "media.inflight_bytes",
+    "media.threads",
+    "media.fetch_hosts",
     "routing.policy",
     "routing.prefill_policy",
     "routing.decode_policy",

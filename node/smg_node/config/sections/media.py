@@ -100,7 +100,7 @@ class ModelMedia(Section):
 
     processor: str | None = text(
         None,
-        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}.',
+        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}. Others than image processors read, and numbers that none can work with, are refused.',
         most=4_096,
         metavar="JSON",
         shown="from its files",
@@ -110,5 +110,7 @@ class ModelMedia(Section):
     @classmethod
     def _object(cls, said: str | None) -> str | None:
         if said is not None:
-            check_json_object(said)
+            from smg_node.config.schema.processor_numbers import check_processor_numbers
+
+            check_processor_numbers(check_json_object(said))
         return said

@@ -200,6 +200,11 @@ class SharedCall:
         """See `ChunkStream`."""
         return self._plain
 
+    @property
+    def shared(self) -> bool:
+        """Whether any tensor went through shared memory."""
+        return bool(self._places)
+
     def pass_by(self, first: Pass | None) -> None:
         """See `ChunkStream`."""
         self._pass = first
@@ -245,6 +250,8 @@ class SharedCall:
         left_s = max(until_s - loop.time(), 0.001)
         request = structs.replace(self._request, timeout_s=left_s)
         self._call = self._begin(request, self._places)
+        # Its pictures may be let go of before the answer is over.
+        self._tensors, self._request = {}, structs.replace(request, media=None)
         self._call.pass_by(self._pass)
         return self._call
 

@@ -69,6 +69,8 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         digest=_TEXT,
         way={"enum": ["tensors", "references", "encoded"]},
         worker=_TEXT,
+        maker={"enum": ["node", "kept", "shared", "engine", ""]},
+        transport={"enum": ["message", "shared memory", ""]},
     ),
     "ToolRun": _object(
         at_ms=_COUNT,

@@ -9,8 +9,8 @@ import asyncio
 import ssl
 import time
 from asyncio import Semaphore, TaskGroup
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 from aiohttp import (
@@ -46,6 +46,8 @@ _KEPT_S: Final = 4.0
 """Servers close idle connections after 5 s and more."""
 _LINE_MAX_BYTES: Final = 16_384
 _PIECE_BYTES: Final = 65_536
+_BEGINNING_BYTES: Final = 4_096
+"""What is looked at first of a file of which the beginning may be enough; then twice as much, and so on."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _FRESHNESS: Final = ("cache-control", "vary", "age")
 _HEADERS: Final = {
@@ -53,6 +55,10 @@ _HEADERS: Final = {
     "accept": "*/*",
     "accept-encoding": "identity",
 }
+
+
+Enough: TypeAlias = Callable[[bytes], Awaitable[bool]]
+"""Whether the first bytes of a file are all that is wanted of it."""
 
 
 class FetchLimits(msgspec.Struct, frozen=True):
@@ -108,9 +114,12 @@ class Fetcher:
         self._cache = UrlCache()
         self._monotonic_s = monotonic_s
 
-    async def fetch(self, parts: Sequence[MediaPart], charge: Charge) -> list[bytes]:
+    async def fetch(
+        self, parts: Sequence[MediaPart], charge: Charge, enough: Enough | None = None
+    ) -> list[bytes]:
         """Return the files of parts with http and https URLs, in their order; one that is named twice is fetched once.
 
+        Of a file of which `enough` says so, no more is read, and that much returned.
         `charge` is told of bytes before they are kept; what it raises ends everything. INVALID_REQUEST at the path of
         a part that fails, which ends the others: `media_forbidden` by the rules, `media_unavailable` by its origin or by time,
         `media_too_large`. All URLs are checked before one is asked. Nothing is left running, however it ends.
@@ -118,7 +127,7 @@ class Fetcher:
         rules, limits = self._rules(), self._limits()
         urls = [rules.checked(part.source, part.where) for part in parts]
         session = await self._open()
-        request = _Request(session, rules, limits, charge, self._cache, self._monotonic_s)
+        request = _Request(session, rules, limits, charge, enough, self._cache, self._monotonic_s)
         tasks: dict[str, asyncio.Task[bytes]] = {}
         failures: list[SmgError] = []
         try:
@@ -181,6 +190,7 @@ class _Request:
         rules: FetchRules,
         limits: FetchLimits,
         charge: Charge,
+        enough: Enough | None,
         cache: UrlCache,
         monotonic_s: Callable[[], float],
     ) -> None:
@@ -188,6 +198,7 @@ class _Request:
         self._rules = rules
         self._limits = limits
         self._charge = charge
+        self._enough = enough
         self._cache = cache
         self._monotonic_s = monotonic_s
         self._all = Semaphore(limits.per_request)
@@ -223,8 +234,9 @@ class _Request:
             fresh = min(fresh, fresh_s(_headers(response)))
             try:
                 if response.status not in _REDIRECTS:
-                    content = await self._read(part, response)
-                    self._keep(part, content, fresh)
+                    content, whole = await self._read(part, response)
+                    if whole:
+                        self._keep(part, content, fresh)
                     return content
                 location = response.headers.get("location", "")
             finally:
@@ -239,7 +251,8 @@ class _Request:
             until_s = self._monotonic_s() + fresh
             self._cache.keep(part.source, content, until_s=until_s, bytes_max=room)
 
-    async def _read(self, part: MediaPart, response: ClientResponse) -> bytes:
+    async def _read(self, part: MediaPart, response: ClientResponse) -> tuple[bytes, bool]:
+        """Return what an origin sends, and whether it is all of that."""
         if response.status != 200:
             raise unavailable(f"its origin answers with status {response.status}", part.where)
         limit = self._limits.bytes_max
@@ -249,8 +262,13 @@ class _Request:
         try:
             encoding = response.headers.get("content-encoding", "").strip().lower()
             body = AnswerBody(encoding, limit, self._charge)
+            asks_at = _BEGINNING_BYTES
             async for piece in response.content.iter_any():
                 body.feed(piece)
+                if self._enough is not None and body.size >= asks_at:
+                    asks_at = 2 * body.size
+                    if await self._enough(body.so_far()):
+                        return body.so_far(), False
             data = body.finish()
         except TooLargeError as error:
             raise too_large(part, 0, limit) from error
@@ -258,7 +276,7 @@ class _Request:
             raise unavailable(
                 f"what its origin sends cannot be used: {error}", part.where
             ) from error
-        return data
+        return data, True
 
 
 def _headers(response: ClientResponse) -> dict[str, str]:

@@ -57,6 +57,11 @@ class PatchCache:
             self._kept.move_to_end(digest)
             return found
 
+    def has(self, digest: str) -> bool:
+        """Whether patches are kept under the digest; nothing is counted, and nothing used."""
+        with self._lock:
+            return digest in self._kept
+
     def put(self, digest: str, plan: "PicturePlan", patches: "Pixels") -> CachedPatches:
         """Keep the patches, if they alone are within the bound; return them as they are kept.
 

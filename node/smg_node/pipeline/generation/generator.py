@@ -49,6 +49,7 @@ from smg_node.telemetry.traces import request_scope as scope
 if TYPE_CHECKING:
     # Loaded with the first picture.
     from smg_node.pipeline.media.prompt_media import PromptMedia
+    from smg_node.pipeline.prompt.preparation import Prepared
 
 __all__ = ["GenerationParts", "GenerationRun", "Generator", "checked_key"]
 
@@ -204,11 +205,12 @@ class GenerationRun(GenerationContext, eq=False):
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
-            prepared = await (prepared or preparer.prepared(request, model))
+            patient_until_s = context.deadline_s if context.patient else 0.0
+            prepared = await (prepared or preparer.prepared(request, model, patient_until_s))
         first = prepared[0]
         self._media = media = first.media
         if media is not None:
-            media.begin()
+            await self._begun(media, first, model)
         wait = None if ticket is None else reserve(ticket, request, prepared, model, placer)
         if wait is not None:
             await wait
@@ -268,6 +270,13 @@ class GenerationRun(GenerationContext, eq=False):
         self.ticket = ticket = parts.admission.ticket(self.context, name)
         return ticket
 
+    async def _begun(self, media: "PromptMedia", prepared: "Prepared", model: ServedModel) -> None:
+        """Begin the work on pictures, if their prompt is not refused for its length."""
+        from smg_node.pipeline.generation.picture_steps import check_length
+
+        check_length(self.request, prepared, model)
+        await media.begin()
+
     async def _pictured(self, wish: PlacementRequest, media: "PromptMedia") -> PlacementRequest:
         """Return the needs of a call with pictures, when those are made."""
         from smg_node.pipeline.generation.picture_steps import placement_with_pictures
@@ -280,7 +289,7 @@ class GenerationRun(GenerationContext, eq=False):
         from smg_node.pipeline.generation.picture_steps import finish
 
         assert self.journey is not None, "it began with the generation"
-        await finish(media, hold, planned.legs[0].ids, self.journey)
+        await finish(media, hold, planned.legs, self.journey, self.context.deadline_s)
 
     # ── Legs of their own ────────────────────────────────────────────────────
 

@@ -22,6 +22,7 @@ from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_ways import known, takes, ways_of
+from smg_node.pipeline.media.picture_bytes import text_bytes
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
@@ -87,24 +88,38 @@ class MediaIntake:
         _check_workers(asked, model.name, rules.why_not, tokens_max=0)
         return asked
 
-    async def media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+    async def media(
+        self,
+        asked: AskedMedia,
+        ids: TokenIds,
+        model: str,
+        patient_until_s: float = 0.0,
+        *,
+        counted: bool = False,
+    ) -> PromptMedia:
         """Return the pictures of a prompt of `ids`, which has one id for each; whoever has them closes them.
 
         INVALID_REQUEST with the path of a picture that cannot be had or is not taken, or where the prompt has more or
-        fewer places than pictures. Their files are charged to the memory of all pictures under way.
+        fewer places than pictures. Their files are charged to the memory of all pictures under way; if that is taken
+        it is waited for until `patient_until_s`, where that is not 0. Those that are only `counted` can never be begun:
+        of what is fetched for them no more is read than says their sizes.
         """
+        media = self._empty(asked, ids)
+        media.patient_until_s = patient_until_s
         with self._workshop.meters.refusals():
-            return await self._media(asked, ids, model)
+            await self._fill(media, asked, model, counted=counted)
+        return media
 
-    async def _media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+    async def _fill(
+        self, media: PromptMedia, asked: AskedMedia, model: str, *, counted: bool
+    ) -> None:
+        """Get the pictures of a prompt and find their places; closes it where that fails."""
+        ids = media.ids
         family, anchor = asked.family, asked.tokens.token_id(asked.forms.anchor)
         if anchor is not None:
             _check_places(ids, anchor, asked.parts)
-        media = PromptMedia(
-            self._workshop, family, (), ids, ids, (), asked.options.where, _makes(asked)
-        )
         try:
-            media.pictures = await self._pictures(asked, media)
+            media.pictures = await self._pictures(asked, media, counted=counted)
             if family is not None:
                 assert anchor is not None, "a family's anchor is a token of its vocabulary"
                 placed = [_placed(each, family, asked.tokens) for each in media.pictures]
@@ -114,7 +129,6 @@ class MediaIntake:
         except BaseException:
             media.close()
             raise
-        return media
 
     async def shown(
         self, model: ServedModel, urls: Sequence[str], where: str, beside: int = 0
@@ -140,16 +154,13 @@ class MediaIntake:
         return found
 
     async def _is_shown(self, asked: AskedMedia, model: str, beside: int) -> bool:
-        none = token_ids()
-        media = PromptMedia(
-            self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
-        )
+        media = self._empty(asked, token_ids())
         try:
             media.pictures = await self._pictures(asked, media)
             plan = media.pictures[0].plan
             tokens = 0 if plan is None else plan.tokens
             _check_workers(asked, model, "", tokens_max=tokens, beside=beside)
-            media.begin()
+            await media.begin()
             await media.worked()
         except SmgError:
             return False
@@ -157,14 +168,32 @@ class MediaIntake:
             media.close()
         return True
 
+    def _empty(self, asked: AskedMedia, ids: TokenIds) -> PromptMedia:
+        """Return the media of a prompt of `ids` before their files are there."""
+        return PromptMedia(
+            self._workshop,
+            asked.family,
+            (),
+            ids,
+            ids,
+            (),
+            asked.options.where,
+            _makes(asked),
+            asked.cards,
+        )
+
     # ── Files ────────────────────────────────────────────────────────────────
 
-    async def _pictures(self, asked: AskedMedia, media: PromptMedia) -> list[PlannedPicture]:
+    async def _pictures(
+        self, asked: AskedMedia, media: PromptMedia, *, counted: bool = False
+    ) -> list[PlannedPicture]:
         """Return all pictures with their files and plans; those that are sent several times are got once."""
+        await media.hold_texts(text_bytes(asked.parts))
         firsts = _firsts(asked.parts)
         places = sorted(set(firsts))
         wanted = [at for at in places if _is_got(asked.parts[at], asked)]
-        got = await self._files([asked.parts[at] for at in wanted], media)
+        alike = partial(_alike, asked) if counted else None
+        got = await self._files([asked.parts[at] for at in wanted], media, alike)
         files = dict(zip(wanted, got, strict=True))
         planned: dict[int, asyncio.Task[PlannedPicture]] = {}
         try:
@@ -179,10 +208,15 @@ class MediaIntake:
             for first, part in zip(firsts, asked.parts, strict=True)
         ]
 
-    async def _files(self, parts: Sequence[MediaPart], media: PromptMedia) -> Sequence[bytes]:
+    async def _files(
+        self,
+        parts: Sequence[MediaPart],
+        media: PromptMedia,
+        alike: Callable[[int, int], bool] | None,
+    ) -> Sequence[bytes]:
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        files = await self._source.files(parts, media.hold)
+        files = await self._source.files(parts, media.hold, alike)
         fetched = [_is_fetched(part) for part in parts]
         if any(fetched):
             workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
@@ -219,6 +253,22 @@ class MediaIntake:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._workshop.threads, work)
+
+
+def _alike(asked: AskedMedia, width: int, height: int) -> bool:
+    """Whether a picture has as many tokens when it is turned; where nobody here knows its tokens it has one place."""
+    family = asked.family
+    if family is None:
+        return True
+    try:
+        return all(
+            family.plan(width, height, area_max=area).tokens
+            == family.plan(height, width, area_max=area).tokens
+            for area in (None, asked.options.low_pixels)
+        )
+    except SmgError:
+        # It is refused either way.
+        return True
 
 
 def _forms(family: Family | None, anchor: str) -> MediaForms | None:

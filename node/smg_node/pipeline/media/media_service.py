@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from smg_node.engines.engine import ModelCard
@@ -14,6 +13,7 @@ from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches, PictureFiles
+from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.telemetry.metrics.cells import Cells
@@ -36,7 +36,7 @@ class MediaService:
         """`cards` are those of the workers that serve a model now; `fetcher` is asked for with the first URL."""
         self._options = options
         self._monotonic_s = monotonic_s
-        self._threads = ThreadPoolExecutor(options.threads, thread_name_prefix="pictures")
+        self._threads = PictureThreads(options.threads)
         meters = MediaMeters(cells)
         self._arenas = Arenas()
         self._kept = PatchCache(options.cache_bytes)
@@ -50,8 +50,9 @@ class MediaService:
         self.intake: Final = MediaIntake(self._now, cards, files, workshop)
 
     def retune(self, options: MediaOptions) -> None:
-        """Go by these options from now on; the number of threads stays."""
+        """Go by these options from now on."""
         self._options = options
+        self._threads.resize(options.threads)
         self._budget.most = options.inflight_bytes
         self._kept.resize(options.cache_bytes)
 
@@ -59,6 +60,11 @@ class MediaService:
     def options(self) -> MediaOptions:
         """What it goes by now."""
         return self._options
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return self._threads.count
 
     @property
     def under_way(self) -> int:

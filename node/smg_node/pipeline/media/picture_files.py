@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, Protocol
@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.generation.request import MediaPart
 from smg_node.media.picture import Picture, PictureHeader
+from smg_node.media.pixels.beginnings import size_is_known
 from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
 from smg_node.media.pixels.identity import picture_digest
 from smg_node.media.sources import InlineSource, decoded, source_of
@@ -21,8 +22,13 @@ _REST: Final = partial(time.sleep, REST_S)
 class Fetches(Protocol):
     """What fetches files of clients' URLs; see `media.fetch.fetcher`."""
 
-    async def fetch(self, parts: Sequence[MediaPart], charge: Callable[[int], None]) -> list[bytes]:
-        """Return the files of parts in their order."""
+    async def fetch(
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        enough: Callable[[bytes], Awaitable[bool]] | None = None,
+    ) -> list[bytes]:
+        """Return the files of parts in their order, of each no more than is `enough`."""
         ...
 
 
@@ -41,7 +47,10 @@ class PictureFiles:
         self._threads = threads
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        alike: Callable[[int, int], bool] | None = None,
     ) -> Sequence[bytes]:
         """See `PictureSource`; all addresses are looked at before anything is fetched."""
         bytes_max = self._options().image_bytes_max
@@ -58,9 +67,15 @@ class PictureFiles:
             if isinstance(source, InlineSource):
                 found[at] = await loop.run_in_executor(self._threads, decoded, source, part, _REST)
         if remote:
-            fetched = await self._fetcher().fetch([part for _, part in remote], charge)
+            enough = None if alike is None else partial(self._is_enough, alike)
+            fetched = await self._fetcher().fetch([part for _, part in remote], charge, enough)
             found.update(zip([at for at, _ in remote], fetched, strict=True))
         return [found[at] for at in range(len(parts))]
+
+    async def _is_enough(self, alike: Callable[[int, int], bool], data: bytes) -> bool:
+        """Whether the size of a picture is known by the first bytes of its file."""
+        look = partial(size_is_known, data, alike)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     def header(self, data: bytes, where: str) -> PictureHeader:
         """See `PictureSource`."""

@@ -14,10 +14,15 @@ class PictureSource(Protocol):
     """Where the files of pictures come from, and what they are."""
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        alike: Callable[[int, int], bool] | None = None,
     ) -> Sequence[bytes]:
         """Return the files of some parts of one request in their order, out of data URLs or fetched.
 
+        With `alike` nothing but their sizes is wanted, and they may end where those are known; it is whether a picture
+        of some width and height is the same to the caller when it is turned.
         `charge` is told of bytes before they are kept, and what it raises ends everything. SmgError with the path of
         a part that cannot be had.
         """

@@ -88,7 +88,13 @@ class PictureWorks:
 
     def known(self, digest: str) -> bool:
         """Whether a picture is kept or under way, so that wanting it takes no memory."""
-        return digest in self._under_way or self._kept.get(digest) is not None
+        return digest in self._under_way or self._kept.has(digest)
+
+    def state(self, digest: str) -> str:
+        """Return whose patches a prompt gets that begins now: "kept" or "shared" ones, or its own, of this "node"."""
+        if digest in self._under_way:
+            return "shared"
+        return "kept" if self._kept.has(digest) else "node"
 
     def begin(self, digest: str, make: Make) -> PictureWork:
         """Return the work of a picture, which its caller enters and leaves; `make` runs in a thread where it is new."""

@@ -185,16 +185,23 @@ class Preparer:
         found = await self._encoded(encoder, text, key, special=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
-    async def prepared(self, request: GenerateRequest, model: ServedModel) -> tuple[Prepared, ...]:
-        """Return all prompts of a request, rendered and encoded, when its constraints have been checked."""
-        await self.constraints(request, model.printing)
-        return tuple(await self.prompts(request, model))
+    async def prepared(
+        self, request: GenerateRequest, model: ServedModel, patient_until_s: float = 0.0
+    ) -> tuple[Prepared, ...]:
+        """Return all prompts of a request, rendered and encoded, when its constraints have been checked.
 
-    async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
+        `patient_until_s` is until when room for its pictures is waited for, 0 for not at all.
+        """
+        await self.constraints(request, model.printing)
+        return tuple(await self.prompts(request, model, patient_until_s))
+
+    async def prompts(
+        self, request: GenerateRequest, model: ServedModel, patient_until_s: float = 0.0
+    ) -> list[Prepared]:
         """Render and encode every prompt of a request."""
         prompts = request.prompts
         if len(prompts) == 1:
-            return [await self.prompt(prompts[0], model)]
+            return [await self.prompt(prompts[0], model, patient_until_s)]
         prepared: list[Prepared] = []
         for prompt in prompts:
             await self.pace(token_count(prompt))
@@ -203,7 +210,7 @@ class Preparer:
 
     async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
         """Render and encode one prompt that nobody is sent; of pictures only the files' headers are read."""
-        prepared = await self.prompt(prompt, model)
+        prepared = await self.prompt(prompt, model, counted=True)
         if prepared.media is not None:
             prepared.media.close()
         return prepared
@@ -212,8 +219,18 @@ class Preparer:
         """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
-    async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
-        """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
+    async def prompt(
+        self,
+        prompt: Prompt,
+        model: ServedModel,
+        patient_until_s: float = 0.0,
+        *,
+        counted: bool = False,
+    ) -> Prepared:
+        """Render and encode one prompt; INVALID_REQUEST where the template or the ids object.
+
+        One that is `counted` is sent to nobody.
+        """
         if type(prompt) is TokenPrompt:
             return Prepared(prompt.ids, "", prompt.where)
         if type(prompt) is ChatPrompt:
@@ -221,7 +238,9 @@ class Preparer:
             text = self._rendered(prompt, model, ignored)
             if text is None:
                 if self._media is not None and has_media(prompt):
-                    return await self._with_media(self._intake(prompt), prompt, model)
+                    intake = self._intake(prompt)
+                    until_s = patient_until_s
+                    return await self._with_media(intake, prompt, model, until_s, counted=counted)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -243,7 +262,13 @@ class Preparer:
             raise unsupported(error.message, media_of(prompt.turns)[0].where) from error
 
     async def _with_media(
-        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel
+        self,
+        intake: "MediaIntake",
+        prompt: ChatPrompt,
+        model: ServedModel,
+        patient_until_s: float,
+        *,
+        counted: bool,
     ) -> Prepared:
         """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
         ignored: list[str] = []
@@ -255,7 +280,7 @@ class Preparer:
         found = encoder.lookup(key)
         if found is None:
             found = await self._encoded(encoder, text, key, special=special)
-        media = await intake.media(asked, found.ids, model.name)
+        media = await intake.media(asked, found.ids, model.name, patient_until_s, counted=counted)
         same = media.ids is found.ids
         packed = found.packed if same else b""
         return Prepared(media.ids, text, prompt.where, tuple(ignored), packed, media)

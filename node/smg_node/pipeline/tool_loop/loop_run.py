@@ -221,6 +221,16 @@ class ToolLoopRun:
                 ledger.judge, block, runs.annotations, apart=apart, number=number, call_ids=call_ids
             )
             await self._pass(outlet, plan, stream, runs)
+            if (
+                stream.failure is not None
+                and stream.begin is None
+                and plan.drop_pictures(stream.failure)
+            ):
+                # It has said nothing, and is made again: a refused pass is none.
+                number -= 1
+                del self._outcomes[-1:]
+                runs.pictured = plan.pictures
+                continue
             if stream.failure is not None:
                 self._ended = True
                 outlet.fail([Fail(runs.blame(stream.failure))])
@@ -233,7 +243,9 @@ class ToolLoopRun:
                 return
             if outlet.full:
                 await outlet.ready()
-            self._context = msgspec.structs.replace(self._timed(), token="", goes_on=True)
+            self._context = msgspec.structs.replace(
+                self._timed(), token="", goes_on=True, patient=True
+            )
 
     async def _prior(
         self, outlet: LoopOutlet, plan: PassPlan, ledger: CallLedger, runs: ToolRuns
@@ -254,7 +266,7 @@ class ToolLoopRun:
                 runs.spoken = True
         finally:
             runs.cut()
-        self._context = self._timed()
+        self._context = msgspec.structs.replace(self._timed(), patient=True)
         plan.add_prior(prior, runs.results)
         return prior.next_block
 
