@@ -59,6 +59,7 @@ class LazyMedia:
             self._fetching,
             cells=base.meters.cells,
             monotonic_s=base.clock.monotonic_s,
+            ready=self._ready,
         )
         base.ending.callback(service.close)
         base.meters.watch(declared.MEDIA_UNDER_WAY, lambda: {(): service.under_way})
@@ -70,6 +71,12 @@ class LazyMedia:
         """Return what the workers of a model say of themselves, as far as they have."""
         cards = [worker.card for worker in self._fleet.serving(model)]
         return [card for card in cards if card is not None]
+
+    def _ready(self, model: ServedModel) -> Sequence[ModelCard]:
+        """Return what those of them say that may be given work now."""
+        workers = self._fleet.candidates(model)
+        now_s = self._base.clock.monotonic_s()
+        return [one.card for one in workers if one.card is not None and one.breaker.usable(now_s)]
 
     def model(self, name: str) -> ServedModel | None:
         """Return the model of that name or alias that engines serve, if its files are read."""

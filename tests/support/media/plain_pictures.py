@@ -71,15 +71,16 @@ class PlainSource:
 
 
 class PlainFamily:
-    """A place for each ten pixels of width; pictures of several heights cannot be one tensor."""
+    """A place for each ten (or other) `pixels` of width; pictures of several heights cannot be one tensor."""
 
     name = "plain"
     anchor = chr(PLACE)
     placeholder = PLACE
     order: ContentOrder = "as_sent"
-    fingerprint = "plain-1"
 
-    def __init__(self) -> None:
+    def __init__(self, fingerprint: str = "plain-1", pixels: int = 10) -> None:
+        self.fingerprint = fingerprint
+        self.pixels = pixels
         self.finished: list[FinishedFor] = []
 
     def plan(self, width: int, height: int, *, area_max: int | None = None) -> PicturePlan:
@@ -87,7 +88,7 @@ class PlainFamily:
             raise invalid("a picture has at least one pixel", code="invalid_image")
         if area_max is not None and width * height > area_max:
             width = max(1, area_max // height)
-        tokens = max(1, width // 10)
+        tokens = max(1, width // self.pixels)
         # It has no pixels, so nothing is resized.
         return PicturePlan(width, height, 1, 1, tokens, (1, width * height), (1, 1, tokens))
 

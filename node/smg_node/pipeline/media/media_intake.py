@@ -6,6 +6,7 @@ generation that has them.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
@@ -21,14 +22,26 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.media_ways import known, takes, ways_of
+from smg_node.pipeline.media.media_ways import known_to, takes, ways_of
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
+from smg_node.pipeline.media.rule_groups import (
+    SAME,
+    RuleGroup,
+    disagreement,
+    group_for,
+    groups_of,
+    rules_of,
+)
 from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, ordered_media
 
 T = TypeVar("T")
 
+_log = logging.getLogger("smg_node.pipeline")
+
+_TOLD_MAX: Final = 64
+"""Disagreements of workers that are remembered as told."""
 _END_CHARACTERS: Final = 256
 """The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
 
@@ -42,6 +55,8 @@ class AskedMedia(msgspec.Struct, frozen=True):
     tokens: TokenTexts
     cards: Sequence[ModelCard]
     options: MediaOptions
+    files: frozenset[str] = SAME
+    """Of the workers that the family is of; see `PromptMedia.files`."""
 
 
 class MediaIntake:
@@ -53,12 +68,16 @@ class MediaIntake:
         cards: Callable[[ServedModel], Sequence[ModelCard]],
         source: PictureSource,
         workshop: MediaWorkshop,
+        ready: Callable[[ServedModel], Sequence[ModelCard]] | None = None,
     ) -> None:
-        """`cards` are those of the workers that serve a model now."""
+        """`cards` are those of the workers that serve a model now, `ready` of those that may be given work, if known."""
         self._options = options
         self._cards = cards
         self._source = source
         self._workshop = workshop
+        self._ready = ready or cards
+        self._told: set[tuple[str, ...]] = set()
+        """Models whose workers' rules differ, and how, of which the log was told."""
 
     async def asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
         """Return the media of a conversation; INVALID_REQUEST at the first that the model or its workers do not take.
@@ -71,21 +90,64 @@ class MediaIntake:
     async def _asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
         parts = ordered_media(prompt.turns)
         cards, options = self._cards(model), self._options()
-        rules = model.pictures
         # Models that a worker says see nothing are not looked into.
-        if rules is None or (cards and not any(card.media is not None for card in cards)):
+        group = await self._group(model, cards, parts, options)
+        if group is None:
             raise not_seen(parts[0], model.name)
-        family = await self._in_thread(partial(rules.family, model.tokenizer))
-        forms = _forms(family, rules.anchor)
+        forms = _forms(group.family, group.anchor)
         check_kinds(parts, forms, model.name)
         if forms is None:
             raise unsupported(
-                f"this node does not know how pictures are shown to {model.name!r}: {rules.why_not}",
+                f"this node does not know how pictures are shown to {model.name!r}: {group.why_not}",
                 parts[0].where,
             )
-        asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
-        _check_workers(asked, model.name, rules.why_not, tokens_max=0)
+        asked = _asked(parts, forms, group, model, cards, options)
+        _check_workers(asked, model.name, group.why_not, tokens_max=0)
         return asked
+
+    async def _group(
+        self,
+        model: ServedModel,
+        cards: Sequence[ModelCard],
+        parts: Sequence[MediaPart],
+        options: MediaOptions,
+    ) -> RuleGroup | None:
+        """Return whose rules the pictures of a prompt follow; None where no worker has any."""
+        found = rules_of(model, cards)
+        if not found:
+            return None
+        if all(rules.known for rules in found):
+            groups = groups_of(found, model.tokenizer)
+        else:
+            groups = await self._in_thread(partial(groups_of, found, model.tokenizer))
+        if len(groups) == 1:
+            return groups[0]
+        self._tell(model.name, groups)
+        ready, items = self._ready(model), len(parts)
+
+        def weight(group: RuleGroup) -> int:
+            own = [
+                card for card in ready if card.media is not None and card.media.rules in group.files
+            ]
+            return sum(
+                [not _why_not(card, group.family, group.files, options, items) for card in own]
+            )
+
+        return group_for(groups, parts, weight)
+
+    def _tell(self, model: str, groups: Sequence[RuleGroup]) -> None:
+        """Say once in the log that workers of a model differ."""
+        told = (model, *[group.name for group in groups])
+        if told not in self._told:
+            if len(self._told) >= _TOLD_MAX:
+                self._told.clear()
+            self._told.add(told)
+            _log.warning(
+                "workers of the model %s prepare pictures differently, so each prompt with pictures goes to those"
+                " that agree: %s",
+                model,
+                disagreement(groups),
+            )
 
     async def media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
         """Return the pictures of a prompt of `ids`, which has one id for each; whoever has them closes them.
@@ -103,6 +165,7 @@ class MediaIntake:
         media = PromptMedia(
             self._workshop, family, (), ids, ids, (), asked.options.where, _makes(asked)
         )
+        media.files = asked.files
         try:
             media.pictures = await self._pictures(asked, media)
             if family is not None:
@@ -124,17 +187,18 @@ class MediaIntake:
         For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them,
         `beside` how many other pictures its request has.
         """
-        cards, options, rules = self._cards(model), self._options(), model.pictures
-        if rules is None or not any(card.media is not None for card in cards):
+        cards, options = self._cards(model), self._options()
+        if not cards or not urls:
             return []
-        family = await self._in_thread(partial(rules.family, model.tokenizer))
-        forms = _forms(family, rules.anchor)
-        if family is None or forms is None:
+        first = [MediaPart("image", urls[0], where)]
+        group = await self._group(model, cards, first, options)
+        forms = None if group is None else _forms(group.family, group.anchor)
+        if group is None or group.family is None or forms is None:
             return []
         found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
-            asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+            asked = _asked(parts, forms, group, model, cards, options)
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
@@ -227,10 +291,25 @@ def _forms(family: Family | None, anchor: str) -> MediaForms | None:
     return MediaForms(anchor) if anchor else None
 
 
+def _asked(
+    parts: Sequence[MediaPart],
+    forms: MediaForms,
+    group: RuleGroup,
+    model: ServedModel,
+    cards: Sequence[ModelCard],
+    options: MediaOptions,
+) -> AskedMedia:
+    tokens = TokenTexts(model.tokenizer)
+    return AskedMedia(parts, forms, group.family, tokens, cards, options, group.files)
+
+
 def _makes(asked: AskedMedia) -> bool:
     """Whether some worker that may be chosen is handed tensors first."""
-    family, where = known(asked.family), asked.options.where
-    first = [ways_of(card.media, family=family, where=where)[:1] for card in asked.cards]
+    where = asked.options.where
+    first = [
+        ways_of(card.media, family=known_to(card, asked.family, asked.files), where=where)[:1]
+        for card in asked.cards
+    ]
     return not any(first) or ("tensors",) in first
 
 
@@ -241,14 +320,9 @@ def _check_workers(
     if not asked.cards:
         # Who takes them is seen when one is there.
         return
+    items = beside + len(asked.parts)
     reasons = [
-        takes(
-            card,
-            family=known(asked.family),
-            where=asked.options.where,
-            items=beside + len(asked.parts),
-            tokens_max=tokens_max,
-        )
+        _why_not(card, asked.family, asked.files, asked.options, items, tokens_max)
         for card in asked.cards
     ]
     if all(reasons):
@@ -256,6 +330,19 @@ def _check_workers(
         told = next((each for each in reasons if "at most" in each), reasons[0])
         more = f" ({why})" if why and "at most" not in told else ""
         raise unsupported(f"the model {model!r} {told}{more}", asked.parts[0].where)
+
+
+def _why_not(
+    card: ModelCard,
+    family: Family | None,
+    files: frozenset[str],
+    options: MediaOptions,
+    items: int,
+    tokens_max: int = 0,
+) -> str:
+    """Return why an engine of that card cannot be handed so many pictures made for engines with `files`; "" if it can."""
+    of_card = known_to(card, family, files)
+    return takes(card, family=of_card, where=options.where, items=items, tokens_max=tokens_max)
 
 
 def _check_places(ids: TokenIds, anchor: int, parts: Sequence[MediaPart]) -> None:

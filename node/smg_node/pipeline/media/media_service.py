@@ -32,8 +32,9 @@ class MediaService:
         *,
         cells: Cells,
         monotonic_s: Callable[[], float],
+        ready: Callable[[ServedModel], Sequence[ModelCard]] | None = None,
     ) -> None:
-        """`cards` are those of the workers that serve a model now; `fetcher` is asked for with the first URL."""
+        """`cards` and `ready`: see `MediaIntake`; `fetcher` is asked for with the first URL."""
         self._options = options
         self._monotonic_s = monotonic_s
         self._threads = ThreadPoolExecutor(options.threads, thread_name_prefix="pictures")
@@ -47,7 +48,7 @@ class MediaService:
             self._threads, self._works, self._budget, meters, self._arenas, monotonic_s
         )
         files = PictureFiles(self._now, fetcher, self._threads)
-        self.intake: Final = MediaIntake(self._now, cards, files, workshop)
+        self.intake: Final = MediaIntake(self._now, cards, files, workshop, ready)
 
     def retune(self, options: MediaOptions) -> None:
         """Go by these options from now on; the number of threads stays."""

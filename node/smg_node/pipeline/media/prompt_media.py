@@ -28,9 +28,10 @@ from smg_node.media.pixels.arena import Arenas, owned
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
-from smg_node.pipeline.media.media_ways import Way, known, takes, ways_of
+from smg_node.pipeline.media.media_ways import Way, known_to, takes, ways_of
 from smg_node.pipeline.media.picture_source import SentPicture
 from smg_node.pipeline.media.picture_works import PictureWork, PictureWorks
+from smg_node.pipeline.media.rule_groups import SAME
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
@@ -89,6 +90,8 @@ class PromptMedia:
     """Whether tensors are made before a worker is chosen, because some worker is handed those."""
     way: Way | None = None
     """How the last engine was handed them; None before."""
+    files: frozenset[str] = SAME
+    """Of the workers that the family is of (`MediaCard.rules`): others are handed no tensors."""
     _works: list[PictureWork] = field(default_factory=list)
     _makings: list["Making"] = field(default_factory=list)
     _taken: int = 0
@@ -112,7 +115,7 @@ class PromptMedia:
         """Return why an engine of that card cannot be handed them, "" if it can."""
         return takes(
             card,
-            family=known(self.family),
+            family=known_to(card, self.family, self.files),
             where=self.where,
             items=len(self.pictures),
             tokens_max=max([each.tokens for each in self.ranges], default=0),
@@ -187,7 +190,8 @@ class PromptMedia:
         """
         assert not self._closed, "nobody calls an engine afterwards"
         assert card.media is not None, "engines that take none are not chosen"
-        for way in ways_of(card.media, family=known(self.family), where=self.where):
+        family = known_to(card, self.family, self.files)
+        for way in ways_of(card.media, family=family, where=self.where):
             media = await self._as(way, card)
             if media is not None:
                 self.way = way
