@@ -115,7 +115,11 @@ class LazyPictures:
         self._pictures: ToolPictures | None = None
 
     async def shown(
-        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+        self,
+        model: str,
+        content: Sequence[Mapping[str, Any]],
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> tuple[str, ...]:
         """See `Pictures`; none where this node was installed without what works on them."""
         if self._pictures is None:
@@ -126,7 +130,7 @@ class LazyPictures:
             from smg_node.pipeline.media.tool_pictures import ToolPictures
 
             self._pictures = ToolPictures(self._media.model, self._media)
-        return await self._pictures.shown(model, content, beside)
+        return await self._pictures.shown(model, content, beside, tenant)
 
 
 def media_options(settings: Settings) -> "MediaOptions":
@@ -142,4 +146,5 @@ def media_options(settings: Settings) -> "MediaOptions":
         inflight_bytes=knobs.inflight_bytes // processes,
         cache_bytes=knobs.cache_bytes // processes,
         threads=knobs.threads or max(1, (os.cpu_count() or 1) // processes),
+        tenants_apart=knobs.tenants_apart,
     )

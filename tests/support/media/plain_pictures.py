@@ -36,7 +36,10 @@ class PlainSource:
         """Decoding waits for it."""
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        tenant: str | None = "",
     ) -> Sequence[bytes]:
         found = []
         for part in parts:
@@ -63,9 +66,14 @@ class PlainSource:
         return Picture(data)  # type: ignore[arg-type]  # whose pixels nobody looks at
 
     def digest(
-        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+        self,
+        data: bytes,
+        fingerprint: str,
+        part: MediaPart,
+        area_max: int | None = None,
+        tenant: str = "",
     ) -> str:
-        words = (fingerprint, part.detail, str(area_max), part.uuid)
+        words = (fingerprint, part.detail, str(area_max), part.uuid, tenant)
         said = b"\0".join((data, *(word.encode() for word in words)))
         return sha256(said).hexdigest()
 

@@ -204,7 +204,7 @@ class GenerationRun(GenerationContext, eq=False):
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
-            prepared = await (prepared or preparer.prepared(request, model))
+            prepared = await (prepared or preparer.prepared(request, model, context.tenant))
         first = prepared[0]
         self._media = media = first.media
         if media is not None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError, invalid, unsupported
@@ -21,20 +20,26 @@ from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
+from smg_node.pipeline.media.asked_media import (
+    AskedMedia,
+    asked_of,
+    check_workers,
+    forms_of,
+    makes_tensors,
+    why_not,
+)
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.media_ways import known_to, takes, ways_of
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
 from smg_node.pipeline.media.rule_groups import (
-    SAME,
     RuleGroup,
     disagreement,
     group_for,
     groups_of,
     rules_of,
 )
-from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, ordered_media
+from smg_node.prompts.media_forms import check_kinds, not_seen, ordered_media
 
 T = TypeVar("T")
 
@@ -44,19 +49,6 @@ _TOLD_MAX: Final = 64
 """Disagreements of workers that are remembered as told."""
 _END_CHARACTERS: Final = 256
 """The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
-
-
-class AskedMedia(msgspec.Struct, frozen=True):
-    """The media of a conversation, whose model and workers take such; `forms` is how its template writes them."""
-
-    parts: Sequence[MediaPart]
-    forms: MediaForms
-    family: Family | None
-    tokens: TokenTexts
-    cards: Sequence[ModelCard]
-    options: MediaOptions
-    files: frozenset[str] = SAME
-    """Of the workers that the family is of; see `PromptMedia.files`."""
 
 
 class MediaIntake:
@@ -79,30 +71,34 @@ class MediaIntake:
         self._told: set[tuple[str, ...]] = set()
         """Models whose workers' rules differ, and how, of which the log was told."""
 
-    async def asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+    async def asked(
+        self, prompt: ChatPrompt, model: ServedModel, tenant: str | None = None
+    ) -> AskedMedia:
         """Return the media of a conversation; INVALID_REQUEST at the first that the model or its workers do not take.
 
-        Nothing has been fetched then.
+        Nothing has been fetched then. `tenant` is whose conversation it is, None where that is not known.
         """
         with self._workshop.meters.refusals():
-            return await self._asked(prompt, model)
+            return await self._asked(prompt, model, tenant)
 
-    async def _asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+    async def _asked(
+        self, prompt: ChatPrompt, model: ServedModel, tenant: str | None
+    ) -> AskedMedia:
         parts = ordered_media(prompt.turns)
         cards, options = self._cards(model), self._options()
         # Models that a worker says see nothing are not looked into.
         group = await self._group(model, cards, parts, options)
         if group is None:
             raise not_seen(parts[0], model.name)
-        forms = _forms(group.family, group.anchor)
+        forms = forms_of(group.family, group.anchor)
         check_kinds(parts, forms, model.name)
         if forms is None:
             raise unsupported(
                 f"this node does not know how pictures are shown to {model.name!r}: {group.why_not}",
                 parts[0].where,
             )
-        asked = _asked(parts, forms, group, model, cards, options)
-        _check_workers(asked, model.name, group.why_not, tokens_max=0)
+        asked = asked_of(parts, forms, group, model, cards, options, tenant)
+        check_workers(asked, model.name, group.why_not, tokens_max=0)
         return asked
 
     async def _group(
@@ -130,7 +126,7 @@ class MediaIntake:
                 card for card in ready if card.media is not None and card.media.rules in group.files
             ]
             return sum(
-                [not _why_not(card, group.family, group.files, options, items) for card in own]
+                [not why_not(card, group.family, group.files, options, items) for card in own]
             )
 
         return group_for(groups, parts, weight)
@@ -163,7 +159,7 @@ class MediaIntake:
         if anchor is not None:
             _check_places(ids, anchor, asked.parts)
         media = PromptMedia(
-            self._workshop, family, (), ids, ids, (), asked.options.where, _makes(asked)
+            self._workshop, family, (), ids, ids, (), asked.options.where, makes_tensors(asked)
         )
         media.files = asked.files
         try:
@@ -173,32 +169,37 @@ class MediaIntake:
                 placed = [_placed(each, family, asked.tokens) for each in media.pictures]
                 media.ids, media.ranges = expand(ids, anchor, placed)
                 largest = max(each.tokens for each in media.ranges)
-                _check_workers(asked, model, "", tokens_max=largest)
+                check_workers(asked, model, "", tokens_max=largest)
         except BaseException:
             media.close()
             raise
         return media
 
     async def shown(
-        self, model: ServedModel, urls: Sequence[str], where: str, beside: int = 0
+        self,
+        model: ServedModel,
+        urls: Sequence[str],
+        where: str,
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> list[str]:
         """Return those of some data URLs that are pictures and can be shown to the model now; they are made by then.
 
         For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them,
-        `beside` how many other pictures its request has.
+        `beside` how many other pictures its request has, `tenant` whose it is, None where that is not known.
         """
         cards, options = self._cards(model), self._options()
         if not cards or not urls:
             return []
         first = [MediaPart("image", urls[0], where)]
         group = await self._group(model, cards, first, options)
-        forms = None if group is None else _forms(group.family, group.anchor)
+        forms = None if group is None else forms_of(group.family, group.anchor)
         if group is None or group.family is None or forms is None:
             return []
         found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
-            asked = _asked(parts, forms, group, model, cards, options)
+            asked = asked_of(parts, forms, group, model, cards, options, tenant)
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
@@ -206,13 +207,20 @@ class MediaIntake:
     async def _is_shown(self, asked: AskedMedia, model: str, beside: int) -> bool:
         none = token_ids()
         media = PromptMedia(
-            self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
+            self._workshop,
+            asked.family,
+            (),
+            none,
+            none,
+            (),
+            asked.options.where,
+            makes_tensors(asked),
         )
         try:
             media.pictures = await self._pictures(asked, media)
             plan = media.pictures[0].plan
             tokens = 0 if plan is None else plan.tokens
-            _check_workers(asked, model, "", tokens_max=tokens, beside=beside)
+            check_workers(asked, model, "", tokens_max=tokens, beside=beside)
             media.begin()
             await media.worked()
         except SmgError:
@@ -228,7 +236,7 @@ class MediaIntake:
         firsts = _firsts(asked.parts)
         places = sorted(set(firsts))
         wanted = [at for at in places if _is_got(asked.parts[at], asked)]
-        got = await self._files([asked.parts[at] for at in wanted], media)
+        got = await self._files([asked.parts[at] for at in wanted], media, asked.tenant)
         files = dict(zip(wanted, got, strict=True))
         planned: dict[int, asyncio.Task[PlannedPicture]] = {}
         try:
@@ -243,10 +251,12 @@ class MediaIntake:
             for first, part in zip(firsts, asked.parts, strict=True)
         ]
 
-    async def _files(self, parts: Sequence[MediaPart], media: PromptMedia) -> Sequence[bytes]:
+    async def _files(
+        self, parts: Sequence[MediaPart], media: PromptMedia, tenant: str | None
+    ) -> Sequence[bytes]:
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        files = await self._source.files(parts, media.hold)
+        files = await self._source.files(parts, media.hold, tenant)
         fetched = [_is_fetched(part) for part in parts]
         if any(fetched):
             workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
@@ -261,88 +271,26 @@ class MediaIntake:
             return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        planned = await self._in_thread(
-            partial(self._plan, part, data, asked.family, asked.options)
-        )
+        planned = await self._in_thread(partial(self._plan, part, data, asked.family, asked))
         workshop.meters.took("plan", workshop.monotonic_s() - began_s)
         return planned
 
     def _plan(
-        self, part: MediaPart, data: bytes, family: Family, options: MediaOptions
+        self, part: MediaPart, data: bytes, family: Family, asked: AskedMedia
     ) -> PlannedPicture:
         """Look at a file and plan what becomes of it; in a thread."""
         source = self._source
         header = source.header(data, part.where)
-        low = options.low_pixels if part.detail == "low" else None
+        low = asked.options.low_pixels if part.detail == "low" else None
         try:
             plan = family.plan(header.width, header.height, area_max=low)
         except SmgError as error:
             raise error_at(error, part.where) from error
-        digest = source.digest(data, family.fingerprint, part, low)
+        digest = source.digest(data, family.fingerprint, part, low, asked.tenant or "")
         return PlannedPicture(part, SentPicture(source, data, header), plan, digest)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._workshop.threads, work)
-
-
-def _forms(family: Family | None, anchor: str) -> MediaForms | None:
-    if family is not None:
-        return MediaForms(family.anchor, family.order)
-    return MediaForms(anchor) if anchor else None
-
-
-def _asked(
-    parts: Sequence[MediaPart],
-    forms: MediaForms,
-    group: RuleGroup,
-    model: ServedModel,
-    cards: Sequence[ModelCard],
-    options: MediaOptions,
-) -> AskedMedia:
-    tokens = TokenTexts(model.tokenizer)
-    return AskedMedia(parts, forms, group.family, tokens, cards, options, group.files)
-
-
-def _makes(asked: AskedMedia) -> bool:
-    """Whether some worker that may be chosen is handed tensors first."""
-    where = asked.options.where
-    first = [
-        ways_of(card.media, family=known_to(card, asked.family, asked.files), where=where)[:1]
-        for card in asked.cards
-    ]
-    return not any(first) or ("tensors",) in first
-
-
-def _check_workers(
-    asked: AskedMedia, model: str, why: str, *, tokens_max: int, beside: int = 0
-) -> None:
-    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures, and others `beside`."""
-    if not asked.cards:
-        # Who takes them is seen when one is there.
-        return
-    items = beside + len(asked.parts)
-    reasons = [
-        _why_not(card, asked.family, asked.files, asked.options, items, tokens_max)
-        for card in asked.cards
-    ]
-    if all(reasons):
-        # Where workers differ, the best of them is told of.
-        told = next((each for each in reasons if "at most" in each), reasons[0])
-        more = f" ({why})" if why and "at most" not in told else ""
-        raise unsupported(f"the model {model!r} {told}{more}", asked.parts[0].where)
-
-
-def _why_not(
-    card: ModelCard,
-    family: Family | None,
-    files: frozenset[str],
-    options: MediaOptions,
-    items: int,
-    tokens_max: int = 0,
-) -> str:
-    """Return why an engine of that card cannot be handed so many pictures made for engines with `files`; "" if it can."""
-    of_card = known_to(card, family, files)
-    return takes(card, family=of_card, where=options.where, items=items, tokens_max=tokens_max)
 
 
 def _check_places(ids: TokenIds, anchor: int, parts: Sequence[MediaPart]) -> None:

@@ -11,7 +11,7 @@ class MediaOptions:
     """See the settings `media.*`.
 
     `where` is who works on pictures: "auto" is the node wherever it can. `low_pixels` is the largest area of a picture
-    that a client wants looked at with little detail. `inflight_bytes` bounds what all pictures under way take, `cache_bytes` what is kept of finished ones.
+    that a client wants looked at with little detail. `tenants_apart`: equal pictures of two tenants are two pictures. `inflight_bytes` bounds what all pictures under way take, `cache_bytes` what is kept of finished ones.
     """
 
     where: Where = "auto"
@@ -21,3 +21,4 @@ class MediaOptions:
     inflight_bytes: int = 536_870_912
     cache_bytes: int = 268_435_456
     threads: int = 1
+    tenants_apart: bool = False

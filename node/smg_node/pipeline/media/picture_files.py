@@ -21,8 +21,13 @@ _REST: Final = partial(time.sleep, REST_S)
 class Fetches(Protocol):
     """What fetches files of clients' URLs; see `media.fetch.fetcher`."""
 
-    async def fetch(self, parts: Sequence[MediaPart], charge: Callable[[int], None]) -> list[bytes]:
-        """Return the files of parts in their order."""
+    async def fetch(
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        tenant: str | None = "",
+    ) -> list[bytes]:
+        """Return the files of parts in their order; those kept are of that tenant, for None none are."""
         ...
 
 
@@ -41,7 +46,10 @@ class PictureFiles:
         self._threads = threads
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        tenant: str | None = "",
     ) -> Sequence[bytes]:
         """See `PictureSource`; all addresses are looked at before anything is fetched."""
         bytes_max = self._options().image_bytes_max
@@ -58,7 +66,7 @@ class PictureFiles:
             if isinstance(source, InlineSource):
                 found[at] = await loop.run_in_executor(self._threads, decoded, source, part, _REST)
         if remote:
-            fetched = await self._fetcher().fetch([part for _, part in remote], charge)
+            fetched = await self._fetcher().fetch([part for _, part in remote], charge, tenant)
             found.update(zip([at for at, _ in remote], fetched, strict=True))
         return [found[at] for at in range(len(parts))]
 
@@ -71,9 +79,19 @@ class PictureFiles:
         return decode(data, header, None)
 
     def digest(
-        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+        self,
+        data: bytes,
+        fingerprint: str,
+        part: MediaPart,
+        area_max: int | None = None,
+        tenant: str = "",
     ) -> str:
         """See `PictureSource`."""
         return picture_digest(
-            data, fingerprint=fingerprint, detail=part.detail, area_max=area_max, uuid=part.uuid
+            data,
+            fingerprint=fingerprint,
+            tenant=tenant,
+            detail=part.detail,
+            area_max=area_max,
+            uuid=part.uuid,
         )

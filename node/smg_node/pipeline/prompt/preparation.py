@@ -185,20 +185,27 @@ class Preparer:
         found = await self._encoded(encoder, text, key, special=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
-    async def prepared(self, request: GenerateRequest, model: ServedModel) -> tuple[Prepared, ...]:
-        """Return all prompts of a request, rendered and encoded, when its constraints have been checked."""
-        await self.constraints(request, model.printing)
-        return tuple(await self.prompts(request, model))
+    async def prepared(
+        self, request: GenerateRequest, model: ServedModel, tenant: str | None = None
+    ) -> tuple[Prepared, ...]:
+        """Return all prompts of a request, rendered and encoded, when its constraints have been checked.
 
-    async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
+        `tenant` is whose request it is, None where that is not known.
+        """
+        await self.constraints(request, model.printing)
+        return tuple(await self.prompts(request, model, tenant))
+
+    async def prompts(
+        self, request: GenerateRequest, model: ServedModel, tenant: str | None = None
+    ) -> list[Prepared]:
         """Render and encode every prompt of a request."""
         prompts = request.prompts
         if len(prompts) == 1:
-            return [await self.prompt(prompts[0], model)]
+            return [await self.prompt(prompts[0], model, tenant)]
         prepared: list[Prepared] = []
         for prompt in prompts:
             await self.pace(token_count(prompt))
-            prepared.append(await self.prompt(prompt, model))
+            prepared.append(await self.prompt(prompt, model, tenant))
         return prepared
 
     async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
@@ -212,7 +219,9 @@ class Preparer:
         """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
-    async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
+    async def prompt(
+        self, prompt: Prompt, model: ServedModel, tenant: str | None = None
+    ) -> Prepared:
         """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
         if type(prompt) is TokenPrompt:
             return Prepared(prompt.ids, "", prompt.where)
@@ -221,7 +230,7 @@ class Preparer:
             text = self._rendered(prompt, model, ignored)
             if text is None:
                 if self._media is not None and has_media(prompt):
-                    return await self._with_media(self._intake(prompt), prompt, model)
+                    return await self._with_media(self._intake(prompt), prompt, model, tenant)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -243,11 +252,11 @@ class Preparer:
             raise unsupported(error.message, media_of(prompt.turns)[0].where) from error
 
     async def _with_media(
-        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel
+        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel, tenant: str | None
     ) -> Prepared:
         """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
         ignored: list[str] = []
-        asked = await intake.asked(prompt, model)
+        asked = await intake.asked(prompt, model, tenant)
         render = self._rendering(prompt, model, ignored, rest=_REST, media=asked.forms)
         text = await self.in_thread(render)
         encoder, special = model.encoder, prompt.add_special_tokens

@@ -352,3 +352,16 @@ async def test_settings_become_rules_and_limits() -> None:
     fetch_rules(media).checked("https://pics.test/", "x")
     with pytest.raises(SmgError, match="none of those"):
         fetch_rules(media).checked("https://other.test/", "x")
+
+
+async def test_a_file_that_is_kept_is_its_tenants_alone(origin: OddOrigin) -> None:
+    rules = FetchRules("public", (f"*.test:{origin.port}",), ("127.0.0.1/32",))
+    limits = FetchLimits(100_000, 30.0, cache_bytes=10_000)
+    fetcher = Fetcher(lambda: rules, lambda: limits, lookup=origin.lookup, trust=untrusting)
+    part = MediaPart("image", origin.url("fresh?said=max-age=60"), "x")
+    asked = []
+    for tenant in ("acme", "acme", "zoo", "acme", None, None):
+        assert await fetcher.fetch([part], free, tenant) == [PICTURE]
+        asked.append(len(origin.asked))
+    assert asked == [1, 1, 2, 2, 3, 4], "whose it is not known is neither kept nor found"
+    await fetcher.close()

@@ -14,7 +14,7 @@ from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.media.engine_media import TensorBatch
 from smg_node.media.families.registry import family_of
 from smg_node.media.family import Family
-from smg_node.pipeline.media.media_intake import AskedMedia
+from smg_node.pipeline.media.asked_media import AskedMedia
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_service import MediaService
 from smg_node.pipeline.media.prompt_media import PromptMedia
