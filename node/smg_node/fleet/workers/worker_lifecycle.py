@@ -206,6 +206,7 @@ class WorkerLifecycle:
         worker.load.sized(card.running_max)
         worker.load.ranked(card.ranks, first=ground.rng.getrandbits(16))
         worker.load.renewed(_now_s())
+        worker.encoded = None
         worker.breaker.reset()
         worker.status, worker.reason = Status.READY, ""
         self._patience.found()

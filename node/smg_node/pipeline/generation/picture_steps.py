@@ -9,6 +9,7 @@ from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.media.prompt_media import PromptMedia
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.reservation import Reservation
+from smg_node.routing.policy import PromptPictures
 
 if TYPE_CHECKING:
     from smg_node.core.generation.request import TokenIds
@@ -25,7 +26,17 @@ def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> Place
             "has not said yet what it takes" if worker.card is None else media.why_not(worker.card)
         )
 
-    return replace(wish, places=media.places, fits=fits, why_not=why_not)
+    return replace(wish, places=media.places, fits=fits, why_not=why_not, pictures=_pictures(media))
+
+
+def _pictures(media: PromptMedia) -> PromptPictures | None:
+    """Return what policies look at; None where the node does not know which places the pictures have."""
+    ranges = media.ranges
+    if not ranges:
+        return None
+    items = [(each.offset + each.length, each.tokens) for each in ranges]
+    first = ranges[0]
+    return PromptPictures(bytes.fromhex(first.digest[:16]), first.offset, tuple(items))
 
 
 async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey: Journey) -> None:

@@ -16,7 +16,7 @@ from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.role_candidates import RoleCandidates
 from smg_node.pipeline.retry import NOBODY, Avoid
-from smg_node.routing.policy import Beginning, Pricing
+from smg_node.routing.policy import Beginning, Pricing, PromptPictures
 
 PROBE: Final = "probe"
 TARGET: Final = "target"
@@ -59,6 +59,8 @@ class PlacementRequest(msgspec.Struct, eq=False):
     """What decided before any policy, in words, for the journey."""
     places: tuple[tuple[str, int], ...] = ()
     """Digest and first id of each picture among `ids`: what a prefix cache tells them apart by."""
+    pictures: PromptPictures | None = None
+    """The same pictures, for policies; None if there are none."""
 
 
 class Beginnings(Protocol):
