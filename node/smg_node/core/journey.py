@@ -222,6 +222,8 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     digest: str
     way: str
     worker: str
+    transport: str = ""
+    """How tensors are to go to it: in the message, or in shared memory; "" of what is no tensor."""
 
 
 class Journey(msgspec.Struct, array_like=True):
@@ -256,6 +258,8 @@ class Journey(msgspec.Struct, array_like=True):
     """What became of calls of tools on this side; told with the first journey of a request."""
     pictures: tuple[Viewed, ...] = ()
     """The first pictures of its prompt."""
+    processor: tuple[tuple[str, str, str], ...] = ()
+    """The numbers that its pictures were made by: name, value, and where it was found."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

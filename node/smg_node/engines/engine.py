@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -206,6 +206,15 @@ class Prefilled:
     prompt_logprobs: tuple[IdLogprob, ...] = ()
     transfer: str = ""
     """What the second engine is to be told, a JSON object; "" for nothing."""
+
+
+@runtime_checkable
+class TensorTransport(Protocol):
+    """An engine that can be sent tensors in more than one way."""
+
+    def transport_of(self, media: "EngineMedia") -> str:
+        """Return how tensors would go to it now: "message" or "shared memory"."""
+        ...
 
 
 class Engine(Protocol):

@@ -70,6 +70,11 @@ class Reservation(msgspec.Struct, eq=False):
         return self.card
 
     @property
+    def seer(self) -> Engine:
+        """Engine of that worker."""
+        return self.engine
+
+    @property
     def caching(self) -> tuple[Worker, int | None]:
         """Worker and rank whose cache holds the prompt from the first token on; the rank is None if
         it has one only.

@@ -38,6 +38,7 @@ from smg_node.http.ports.node import (
     ModelView,
     ParsersView,
     ParserView,
+    PictureRulesView,
     WorkerChange,
     WorkerRequest,
     WorkerSight,
@@ -123,6 +124,9 @@ class FakeCatalog:
             if name == view.id or name in view.aliases:
                 return view
         raise SmgError(ErrorKind.NOT_FOUND, f"no model {name!r}", code="model_not_found")
+
+    async def pictures(self, name: str) -> Sequence[PictureRulesView]:
+        return ()
 
 
 class FakeRelays:

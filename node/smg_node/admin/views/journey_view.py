@@ -34,6 +34,7 @@ _DOLLARS: Final = "DOLLARS"
 _CHEAPEST: Final = f"{CHOICE}cheapest"
 _PROBE: Final = "probe"
 """In place of a policy: a breaker that is half open lets one request through."""
+_CARRIED: Final = {"message": " in messages", "shared memory": " in shared memory"}
 _HALF_A_MS_S: Final = 0.0005
 
 
@@ -81,17 +82,25 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("calls", _calls(journey)),
         *(("billed", _bill(one)) for one in journey.get("bills", ())),
         *(("picture", _picture(one)) for one in journey.get("pictures", ())),
+        *_processor(journey.get("processor", ())),
     ]
 
 
 def _picture(seen: Mapping[str, Any]) -> str:
-    sent = f"as {seen['way']} to {seen['worker']}"
+    carried = _CARRIED.get(seen.get("transport", ""), "")  # nodes of an earlier release say none
+    sent = f"as {seen['way']}{carried} to {seen['worker']}"
     if not seen["family"]:
         return printable(f"{sent}, which knows how it is made")
     size, digest = f"{seen['width']} x {seen['height']}", seen["digest"][:12]
     return printable(
         f"{size}, {seen['tokens']} tokens by the rules of {seen['family']}, {digest}…, {sent}"
     )
+
+
+def _processor(values: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return by which numbers pictures were made."""
+    told = [printable(f"{one['name']} = {one['value']} ({one['origin']})") for one in values]
+    return [("processor" if not at else "", each) for at, each in enumerate(told)]
 
 
 def _bill(bill: Mapping[str, Any]) -> str:

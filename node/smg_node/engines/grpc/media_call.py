@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 from msgspec import structs
 
 from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import ChunkStream, Pass, Take
 from smg_node.engines.contracts.media.checks import MediaCheckError, check_media, shapes
@@ -22,7 +23,7 @@ from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.shared_memory import SharedMemory
 from smg_node.engines.transport.message_pieces import MessagePieces
 from smg_node.engines.transport.transport import StatusCode, TransportError
-from smg_node.media.engine_media import Tensor
+from smg_node.media.engine_media import EngineMedia, Tensor
 from smg_node.native.stream_messages import ChunkReader
 
 Begin: TypeAlias = Callable[[EngineRequest, Places], ChunkStream]
@@ -72,6 +73,14 @@ class MediaCalls:
         if memory is None or not tensors:
             return begin(request, NOWHERE)
         return SharedCall(memory, request, tensors, begin, self._distrust, plain)
+
+    def transport_of(self, media: EngineMedia) -> str:
+        """Return how most of these pictures would go to the engine now; see `TensorTransport`."""
+        wire = self._wire
+        if self._memory is None or not isinstance(wire, MediaWire):
+            return "message"
+        request = EngineRequest("", token_ids(), Sampling(), True, 0.0, {}, media=media)
+        return "shared memory" if wire.shareable(request) else "message"
 
     def body(self, request: EngineRequest, bias_width: int | None, places: Places) -> MessagePieces:
         """Return the GenerateRequest of a checked request; TOO_LARGE for one over the bound."""

@@ -60,6 +60,7 @@ from smg_node.engines.transport.transport import (
 
 if TYPE_CHECKING:
     from smg_node.engines.grpc.media_call import MediaCalls
+    from smg_node.media.engine_media import EngineMedia
 
 ABORT_TIMEOUT_S: Final = 5.0
 DEADLINE_SLACK_S: Final = 0.1
@@ -95,8 +96,7 @@ class RemoteEngine:
         """Ways to draw as they were asked for, and with `_defaults`; the former is held, so that it stays itself."""
         self._bias_width: int | None = None
         self._media: MediaCalls | None = None
-        self._reasons_logged: set[str] = set()
-        self._closed = False
+        self._reasons_logged, self._closed = set[str](), False
 
     @property
     def target(self) -> str:
@@ -267,6 +267,10 @@ class RemoteEngine:
             return self._transport.stream(self._path(method), data, timeout_s=timeout_s)
         except TransportError as error:
             self._raise(error)
+
+    def transport_of(self, media: "EngineMedia") -> str:
+        """See `TensorTransport`."""
+        return self._pictures().transport_of(media)
 
     def _pictures(self) -> "MediaCalls":
         if self._media is None:

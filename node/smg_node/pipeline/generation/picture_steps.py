@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from smg_node.core.journey import VIEWED_MAX, Journey, Viewed
+from smg_node.engines.engine import TensorTransport
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.media.prompt_media import PromptMedia
+from smg_node.pipeline.media.rule_groups import values_of
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.reservation import Reservation
 from smg_node.routing.policy import PromptPictures
@@ -42,6 +44,12 @@ def _pictures(media: PromptMedia) -> PromptPictures | None:
 async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey: Journey) -> None:
     """Finish the pictures for the reserved worker, before its call has begun and a refusal has its own status."""
     handed = await media.handed(hold.seeing, ids)
+    transport, worker = "", hold.caching[0].id
+    if handed.way == "tensors":
+        seer = hold.seer
+        transport = seer.transport_of(handed.media) if isinstance(seer, TensorTransport) else ""
+        values = values_of(media.family)
+        journey.processor = tuple([(each.name, str(each.value), each.origin) for each in values])
     journey.pictures = tuple(
         [
             Viewed(
@@ -51,7 +59,8 @@ async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey
                 each.plan.tokens if each.plan is not None else 0,
                 each.digest,
                 handed.way,
-                hold.worker.id,
+                worker,
+                transport,
             )
             for each in media.pictures[:VIEWED_MAX]
         ]

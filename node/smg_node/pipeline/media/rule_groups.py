@@ -13,6 +13,7 @@ Mappings to Increase Hit Rates" (1998), with the weights of Schindelhauer and Sc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -23,12 +24,15 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.family import Family
 from smg_node.tokens.tokenizer import Tokenizer
 
-SAME: frozenset[str] = frozenset({""})
+if TYPE_CHECKING:
+    from smg_node.media.families.checkpoint.processor_files import ProcessorValue
+
+SAME: Final[frozenset[str]] = frozenset({""})
 """Of workers that say nothing of files: they go by those of the others."""
-_END_BYTES = 256
+_END_BYTES: Final = 256
 """The end of a source stands for it: hashing all of a data URL takes milliseconds."""
-_SHOWN_MAX = 8
-_VALUE_CHARACTERS = 40
+_SHOWN_MAX: Final = 8
+_VALUE_CHARACTERS: Final = 40
 
 
 class RuleGroup(msgspec.Struct, frozen=True):
@@ -101,9 +105,21 @@ def group_for(
     return max(zip(groups, weights, strict=True), key=lambda each: _score(key, *each))[0]
 
 
+def values_of(family: Family | None) -> "Sequence[ProcessorValue]":
+    """Return the numbers that pictures of a family are made by, and where each was found; none for no family."""
+    if family is None:
+        return ()
+    # The registry was loaded to find it.
+    from smg_node.media.families.registry import values_in_force
+
+    return values_in_force(family)
+
+
 def disagreement(groups: Sequence[RuleGroup]) -> str:
     """Return in words how the rules of several groups differ."""
-    told = [{name: (value, origin) for name, value, origin in _values(each)} for each in groups]
+    told = [
+        {name: (value, origin) for name, value, origin in values_of(each.family)} for each in groups
+    ]
     names = sorted({name for each in told for name in each})
     differing = [
         name for name in names if len({str(each.get(name, ("",))[0]) for each in told}) > 1
@@ -127,15 +143,6 @@ def _score(key: bytes, group: RuleGroup, weight: int) -> float:
         return -math.inf
     drawn = int.from_bytes(sha256(key + group.name.encode()).digest()[:8], "big")
     return -weight / math.log((drawn + 0.5) / 2**64)
-
-
-def _values(group: RuleGroup) -> Sequence[tuple[str, object, str]]:
-    if group.family is None:
-        return ()
-    # The registry was loaded to find it.
-    from smg_node.media.families.registry import values_in_force
-
-    return values_in_force(group.family)
 
 
 def _shown(value: object) -> str:

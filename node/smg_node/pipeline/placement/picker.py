@@ -185,21 +185,11 @@ class Picker:
                     _note(wish.note, rated),
                 )
             )
+        cached = NOT_CACHED if wish.caches is None else wish.caches.call(worker.id)
         return Reservation(
-            worker,
-            engine,
-            card,
-            work,
-            tokens,
-            now_s,
-            ahead,
-            probe,
-            worker.load.inflight == 1,
-            beginning,
-            rank,
-            NOT_CACHED if wish.caches is None else wish.caches.call(worker.id),
-            encoder,
-        )
+            worker, engine, card, work, tokens, now_s, ahead, probe, worker.load.inflight == 1,
+            beginning, rank, cached, encoder,
+        )  # fmt: skip
 
 
 def _extra_s(

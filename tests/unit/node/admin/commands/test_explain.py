@@ -284,14 +284,19 @@ async def test_runs_of_tools_are_told_with_verdict_rule_and_time(run: RunAdmin) 
 
 async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None:
     async with node() as served:
-        seen = Viewed("qwen3_vl", 640, 480, 300, "ab" * 32, "tensors", "w-1")
+        seen = Viewed("qwen3_vl", 640, 480, 300, "ab" * 32, "tensors", "w-1", "shared memory")
         unknown = Viewed("", 0, 0, 0, "", "references", "w\x1b[31m")
         journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
         journey.add(chosen())
         journey.pictures = (seen, unknown)
+        journey.processor = (("max_pixels", "1003520", "models.media.processor"),)
         served.journal.end(journey, outcome(), BEGAN_MS + 2410)
         code, out, _ = await admin(run, served, "explain", "req_1")
     assert code == 0
-    assert "640 x 480, 300 tokens by the rules of qwen3_vl, abababababab…, as tensors to w-1" in out
+    assert (
+        "640 x 480, 300 tokens by the rules of qwen3_vl, abababababab…, as tensors in shared memory to w-1"
+        in out
+    )
+    assert "max_pixels = 1003520 (models.media.processor)" in out
     assert "as references to" in out
     assert "\x1b" not in out
