@@ -144,7 +144,17 @@ def media_options(settings: Settings) -> "MediaOptions":
         image_pixels_max=knobs.image_pixels_max,
         low_pixels=knobs.low_pixels,
         inflight_bytes=knobs.inflight_bytes // processes,
-        cache_bytes=knobs.cache_bytes // processes,
+        cache_bytes=knobs.cache_bytes,
         threads=knobs.threads or max(1, (os.cpu_count() or 1) // processes),
         tenants_apart=knobs.tenants_apart,
+        processes=processes,
+        shared_folder=_shared_folder() if settings.processes > 1 else "",
     )
+
+
+def _shared_folder() -> str:
+    """Return where the processes that one supervisor has started keep pictures together; "" where they cannot."""
+    from smg_node.media.pixels.shared_patches import FOLDER, folder_of_node
+
+    found = folder_of_node(os.getppid()) if FOLDER.is_dir() else None
+    return "" if found is None else str(found)

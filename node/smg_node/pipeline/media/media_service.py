@@ -1,8 +1,10 @@
 """Media service: everything that works on pictures in one process, put together."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 from smg_node.engines.engine import ModelCard
@@ -14,9 +16,11 @@ from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches, PictureFiles
-from smg_node.pipeline.media.picture_works import PictureWorks
+from smg_node.pipeline.media.picture_works import KeptPatches, PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.telemetry.metrics.cells import Cells
+
+_log = logging.getLogger("smg_node.pipeline")
 
 _TRIM_S: Final = IDLE_S + 1.0
 
@@ -40,7 +44,7 @@ class MediaService:
         self._threads = ThreadPoolExecutor(options.threads, thread_name_prefix="pictures")
         meters = MediaMeters(cells)
         self._arenas = Arenas()
-        self._kept = PatchCache(options.cache_bytes)
+        self._kept = _kept(options)
         self._budget = ByteBudget(options.inflight_bytes)
         self._trim: asyncio.TimerHandle | None = None
         self._works = PictureWorks(self._threads, self._kept, meters, self._rested)
@@ -54,7 +58,8 @@ class MediaService:
         """Go by these options from now on; the number of threads stays."""
         self._options = options
         self._budget.most = options.inflight_bytes
-        self._kept.resize(options.cache_bytes)
+        own = isinstance(self._kept, PatchCache)
+        self._kept.resize(options.own_cache_bytes if own else options.cache_bytes)
 
     @property
     def options(self) -> MediaOptions:
@@ -81,6 +86,7 @@ class MediaService:
         if self._trim is not None:
             self._trim.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._kept.close()
 
     def _now(self) -> MediaOptions:
         return self._options
@@ -95,3 +101,16 @@ class MediaService:
         self._arenas.trim(self._monotonic_s())
         if self._arenas.kept_bytes():
             self._rested()
+
+
+def _kept(options: MediaOptions) -> KeptPatches:
+    """Return what keeps patches: that of all processes of the node, or of this one where there is no such memory."""
+    if options.shared_folder:
+        from smg_node.media.pixels.shared_patches import SharedPatches
+
+        folder = Path(options.shared_folder)
+        try:
+            return SharedPatches(folder, options.cache_bytes, processes=options.processes)
+        except OSError as error:
+            _log.warning("each process keeps pictures of its own: %s: %s", folder, error.strerror)
+    return PatchCache(options.own_cache_bytes)

@@ -13,6 +13,8 @@ def test_processes_share_the_memory_of_their_node(processes: int) -> None:
     media = Media(cache_bytes=100_000_000, inflight_bytes=90_000_000)
     options = media_options(plain_settings(Settings(media=media, processes=processes)))
     count = max(1, processes)
-    assert 0 <= media.cache_bytes - options.cache_bytes * count < count
+    assert 0 <= media.cache_bytes - options.own_cache_bytes * count < count
+    assert options.cache_bytes == media.cache_bytes
+    assert bool(options.shared_folder) is (processes > 1)
     assert 0 <= media.inflight_bytes - options.inflight_bytes * count < count
     assert options.threads >= 1
