@@ -6,7 +6,7 @@ that a field may only be added at the end, with a default.
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 
 import msgspec
 
@@ -258,7 +258,7 @@ class Journey(msgspec.Struct, array_like=True):
     """What became of calls of tools on this side; told with the first journey of a request."""
     pictures: tuple[Viewed, ...] = ()
     """The first pictures of its prompt."""
-    processor: tuple[tuple[str, str, str], ...] = ()
+    processor: tuple[tuple[str, Any, str], ...] = ()
     """The numbers that its pictures were made by: name, value, and where it was found."""
 
     def add(self, step: Chosen | Broke) -> None:

@@ -99,8 +99,14 @@ def _picture(seen: Mapping[str, Any]) -> str:
 
 def _processor(values: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Return by which numbers pictures were made."""
-    told = [printable(f"{one['name']} = {one['value']} ({one['origin']})") for one in values]
+    told = [
+        printable(f"{one['name']} = {_listed(one['value'])} ({one['origin']})") for one in values
+    ]
     return [("processor" if not at else "", each) for at, each in enumerate(told)]
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _bill(bill: Mapping[str, Any]) -> str:

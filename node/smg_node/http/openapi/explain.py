@@ -62,7 +62,7 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         pictures=_list("ViewedPicture"),
         processor=_list("ProcessorValue"),
     ),
-    "ProcessorValue": _object(name=_TEXT, value=_TEXT, origin=_TEXT),
+    "ProcessorValue": _object(name=_TEXT, value={}, origin=_TEXT),
     "ViewedPicture": _object(
         family=_TEXT,
         width=_COUNT,

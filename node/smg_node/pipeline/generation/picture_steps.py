@@ -48,8 +48,8 @@ async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey
     if handed.way == "tensors":
         seer = hold.seer
         transport = seer.transport_of(handed.media) if isinstance(seer, TensorTransport) else ""
-        values = values_of(media.family)
-        journey.processor = tuple([(each.name, str(each.value), each.origin) for each in values])
+        # The family's own: a journal has thousands of journeys.
+        journey.processor = tuple(values_of(media.family))
     journey.pictures = tuple(
         [
             Viewed(

@@ -289,7 +289,8 @@ async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None
         journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
         journey.add(chosen())
         journey.pictures = (seen, unknown)
-        journey.processor = (("max_pixels", "1003520", "models.media.processor"),)
+        mean = ("image_mean", (0.5, 0.5, 0.5), "family default")
+        journey.processor = (("max_pixels", 1003520, "models.media.processor"), mean)
         served.journal.end(journey, outcome(), BEGAN_MS + 2410)
         code, out, _ = await admin(run, served, "explain", "req_1")
     assert code == 0
@@ -298,5 +299,6 @@ async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None
         in out
     )
     assert "max_pixels = 1003520 (models.media.processor)" in out
+    assert "image_mean = 0.5, 0.5, 0.5 (family default)" in out
     assert "as references to" in out
     assert "\x1b" not in out
