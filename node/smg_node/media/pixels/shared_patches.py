@@ -14,6 +14,7 @@ overwrites. A picture that is being read stays readable when its file goes.
 The folder of a node whose processes have all ended is removed by the last of them, or by the next node that has pictures.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -59,7 +60,7 @@ def folder_of_node(pid: int, under: Path = FOLDER) -> Path | None:
 class SharedPatches:
     """Patches by digest in a folder of a node's processes, of at most `bytes_max` bytes together; see `PatchCache`.
 
-    Its methods may be called from any thread. OSError where the folder cannot be had. `processes` share the folder:
+    Its methods may be called from any thread. OSError where the folder cannot be had, or its memory is too small for that. `processes` share the folder:
     each tells of its part of what is held.
     """
 
@@ -69,6 +70,7 @@ class SharedPatches:
         self._processes = processes
         self._hits = self._misses = self._evictions = 0
         self._counting = Lock()
+        _check_room(folder.parent, bytes_max)
         _sweep(folder)
         self._alive = _entered(folder)
 
@@ -245,6 +247,15 @@ def _shape_of(content: mmap.mmap) -> tuple[int, ...] | None:
     for length in shape:
         total *= length
     return shape if total == len(content) - _HEAD_BYTES else None
+
+
+def _check_room(parent: Path, bytes_max: int) -> None:
+    """Raise OSError where a folder could never hold so much: containers often have 64 MiB of such memory."""
+    said = os.statvfs(parent)
+    whole = said.f_blocks * said.f_frsize
+    if whole < bytes_max + SPARE_BYTES:
+        why = f"it has {whole >> 20} MiB, too few for media.cache_bytes and {SPARE_BYTES >> 20} MiB for others"
+        raise OSError(errno.ENOSPC, why)
 
 
 def _free_bytes(folder: Path) -> int:

@@ -14,6 +14,10 @@ from smg_node.media.family import PicturePlan
 from smg_node.media.pixels import shared_patches
 from smg_node.media.pixels.patch_cache import ENTRY_OVERHEAD
 from smg_node.media.pixels.shared_patches import PREFIX, SharedPatches, folder_of_node
+from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.media_service import MediaService
+from smg_node.telemetry.metrics.cells import Cells
+from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 
 PLAN = PicturePlan(1, 1, 1, 1, 1, (1,), (1,))
 FORKS = multiprocessing.get_context("fork")
@@ -176,3 +180,24 @@ def test_a_folder_is_of_one_start_of_one_process(tmp_path: Path) -> None:
     assert mine == folder_of_node(os.getpid(), tmp_path)
     assert mine != folder_of_node(os.getppid(), tmp_path)
     assert folder_of_node(2**22 + 1, tmp_path) is None
+
+
+def test_a_memory_that_is_too_small_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"too few for media\.cache_bytes"):
+        SharedPatches(folder(tmp_path), 1 << 60)
+    assert not folder(tmp_path).exists()
+
+
+def test_each_process_keeps_its_own_where_there_is_no_such_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = MediaOptions(cache_bytes=1 << 60, processes=4, shared_folder=str(folder(tmp_path)))
+    cells = Cells(MEDIA_METRICS, before=lambda: None)
+    none: Any = None
+    service = MediaService(options, lambda _: (), none, cells=cells, monotonic_s=lambda: 0.0)
+    try:
+        assert "each process keeps pictures of its own" in caplog.text
+        assert service.kept_bytes == 0
+        service.retune(MediaOptions(cache_bytes=1 << 20, processes=4))
+    finally:
+        service.close()
