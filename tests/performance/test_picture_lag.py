@@ -21,7 +21,7 @@ from PIL import Image
 
 from smg_node.core.generation.request import MediaPart, token_ids
 from smg_node.engines.engine import MediaCard
-from smg_node.pipeline.media.media_intake import AskedMedia
+from smg_node.pipeline.media.asked_media import AskedMedia
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_service import MediaService
 from smg_node.prompts.media_forms import MediaForms

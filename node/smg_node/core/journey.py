@@ -6,7 +6,7 @@ that a field may only be added at the end, with a default.
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 
 import msgspec
 
@@ -226,6 +226,7 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     worker: str
     maker: str = ""
     transport: str = ""
+    """How tensors went to it: in the message, or in shared memory; "" of what is no tensor."""
 
 
 class Journey(msgspec.Struct, array_like=True):
@@ -260,6 +261,8 @@ class Journey(msgspec.Struct, array_like=True):
     """What became of calls of tools on this side; told with the first journey of a request."""
     pictures: tuple[Viewed, ...] = ()
     """The first pictures of its prompt."""
+    processor: tuple[tuple[str, Any, str], ...] = ()
+    """The numbers that its pictures were made by: name, value, and where it was found."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

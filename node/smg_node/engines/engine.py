@@ -78,6 +78,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     as they are, because it normalises them itself. `dtype` is that of the main tensor otherwise. `items_max` by
     modality ("image", "video"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
     `shared_memory` is the namespace in which it can open tensors by name, "" for none. `schemes` of references.
+    `rules` stands for the files of its image processor, "" where nothing is known of any: the fleet notes it.
     """
 
     ways: frozenset[str]
@@ -87,6 +88,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     tokens_max: int | None = None
     shared_memory: str = ""
     schemes: frozenset[str] = frozenset()
+    rules: str = ""
 
     @property
     def told(self) -> tuple[object, ...]:

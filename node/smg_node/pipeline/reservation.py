@@ -7,7 +7,7 @@ A call may take two workers (`pairs/pair_reservation`); its owner need not know.
 """
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,10 @@ from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.load.worker_load import RATE_TOKENS_MIN
 from smg_node.fleet.workers.worker import Worker
 from smg_node.routing.policy import Beginning
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.encoder_work import EncoderWork
 
 NOT_CACHED: Final = Uncached()
 """Of a call that expects nothing of a vendor's prompt cache."""
@@ -72,6 +76,8 @@ class Reservation(msgspec.Struct, eq=False):
     """The data-parallel rank it is for; None: its worker has one."""
     cached: CacheCall = NOT_CACHED
     """Its use of a vendor's prompt cache."""
+    encoder: "EncoderWork | None" = None
+    """What the pictures of its prompt are for its worker, None if there are none."""
     encodes: Encodes | None = None
     """Who encodes its pictures first; None: its engine does."""
     _spoken: bool = False
@@ -101,7 +107,8 @@ class Reservation(msgspec.Struct, eq=False):
         """Whether that worker will cache the answer too without publishing it, so that this node
         has to record it.
         """
-        return not self.worker.following
+        # Few engines name pictures when they tell of their caches.
+        return not self.worker.following or self.encoder is not None
 
     @property
     def at_encoder(self) -> "Reservation | None":
@@ -137,7 +144,11 @@ class Reservation(msgspec.Struct, eq=False):
         # Short prompts are most, and too short for that whatever is cached.
         if self.prompt_tokens + ahead >= RATE_TOKENS_MIN and ahead >= 0 and cached_tokens >= 0:
             computed = max(0, self.prompt_tokens - cached_tokens) + ahead
-            if computed >= RATE_TOKENS_MIN:
+            if self.encoder is not None:
+                self.encoder.spoke(
+                    self.worker, computed, cached_tokens, now_s - self.began_s, now_s
+                )
+            elif computed >= RATE_TOKENS_MIN:
                 load.rate(computed, now_s - self.began_s, now_s=now_s)
         if breaker.troubled:
             breaker.spoke(now_s, self.probe)

@@ -7,13 +7,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from ipaddress import ip_address
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
-from smg_node.cluster.settings.model_views import parsers_view
+from smg_node.cluster.settings.model_views import parsers_view, picture_rules_views
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.cluster.workers.worker_views import (
@@ -40,6 +39,7 @@ from smg_node.http.ports.node import (
     ClusterWorkerView,
     Health,
     ModelView,
+    PictureRulesView,
     WorkerChange,
     WorkerRequest,
     WorkerView,
@@ -198,6 +198,13 @@ class FleetService:
             raise unknown_model(name, self._fleet.models, self._fleet.serving)
         return self._model_view(found)
 
+    async def pictures(self, name: str) -> Sequence[PictureRulesView]:
+        """Return whose rules pictures of that model follow, a row for workers that agree; none if it sees nothing."""
+        model = self._fleet.served(name)
+        workers = () if model is None else self._fleet.serving(model)
+        cards = [worker.card for worker in workers if worker.card is not None]
+        return () if model is None else await picture_rules_views(model, cards)
+
     def _model_view(self, model: AnyModel) -> ModelView:
         """Show a model with all its workers, those that speak HTTP as well."""
         serving = [(worker, worker.serves) for worker in self._fleet.workers()]
@@ -217,6 +224,7 @@ class FleetService:
             context=min(lengths) if lengths else None,
             roles=dict(sorted(Counter(worker.role for worker in ready).items())),
             parsers=parsers_view(model) if isinstance(model, ServedModel) else None,
+            sees=any(card.media is not None for card in cards),
         )
 
     # ── Workers ──────────────────────────────────────────────────────────────
@@ -240,12 +248,7 @@ class FleetService:
         FORBIDDEN for an address outside the allowed networks; a name is looked up when it is called.
         """
         url = requested_worker(wish)
-        if _is_address(url.host) and not self._networks.allows(url.host):
-            raise SmgError(
-                ErrorKind.FORBIDDEN,
-                f"{url.host} lies outside workers.allowed_networks",
-                where="url",
-            )
+        self._networks.check_literal(url)
         return self.worker(self._registry.add(url, api_key=wish.api_key))
 
     def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
@@ -343,14 +346,6 @@ def _why_idle(worker: Worker) -> str:
     if worker.routable:
         return f"it is there for {worker.role} only, and no worker that is ready can be its partner"
     return worker.reason
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 async def _load_rows(worker: Worker) -> list[dict[str, Any]]:

@@ -115,7 +115,8 @@ def follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetServic
 
     live.watch(("models",), lambda now: retune_models(fleet.models, live))
     live.watch(
-        ("workers", "breaker", "routing", "overload"), lambda now: fleet.retune(fleet_options(now))
+        ("workers", "breaker", "routing", "overload", "media"),
+        lambda now: fleet.retune(fleet_options(now)),
     )
     live.watch(("kv", "workers"), lambda now: fleet.retune_listening(listen_options(now)))
     live.watch(("engine",), engines)

@@ -284,7 +284,20 @@ def test_explain_tells_of_each_picture(node: RunningNode) -> None:
     assert (seen["family"], seen["width"], seen["height"]) == ("qwen3_vl", 320, 200)
     assert (seen["tokens"], seen["way"]) == (TOKENS[A], "tensors")
     assert seen["maker"] in ("node", "kept")
-    assert seen["transport"] == "message"
+    assert seen["transport"] in ("message", "shared memory")
+    values = {each["name"]: each["origin"] for each in told["journeys"][0]["processor"]}
+    assert values["patch_size"] == "preprocessor_config.json"
+
+
+def test_a_model_that_sees_says_by_which_numbers(node: RunningNode) -> None:
+    with urllib.request.urlopen(f"{node.url}/v1/models/eyes", timeout=10) as answer:
+        own = json.loads(answer.read())["x_smg"]
+    assert own["modalities"] == ["text", "image"]
+    (rules,) = own["pictures"]
+    assert (rules["family"], rules["workers"], rules["why_not"]) == ("qwen3_vl", 1, "")
+    assert {"name": "patch_size", "value": 16, "origin": "preprocessor_config.json"} in rules[
+        "values"
+    ]
 
 
 def test_metrics_tell_of_pictures(node: RunningNode, pictures: Origin) -> None:

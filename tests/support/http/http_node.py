@@ -38,6 +38,7 @@ from smg_node.http.ports.node import (
     ModelView,
     ParsersView,
     ParserView,
+    PictureRulesView,
     WorkerChange,
     WorkerRequest,
     WorkerSight,
@@ -67,9 +68,8 @@ __all__ = ["FakeGenerations", "FakeRun", "Script"]
 """Besides what is here."""
 
 SERVER: Final = "direct"
-"""Who reads requests; a test that runs over both servers replaces it."""
 TLS: Final[TlsOptions | None] = None
-"""Options of TLS; a test that runs over plain connections and TLS replaces it."""
+"""Who reads requests, and how they come; a test that runs over several of each replaces them."""
 
 
 def opening(choices: int = 1) -> list[Event]:
@@ -126,6 +126,9 @@ class FakeCatalog:
             if name == view.id or name in view.aliases:
                 return view
         raise SmgError(ErrorKind.NOT_FOUND, f"no model {name!r}", code="model_not_found")
+
+    async def pictures(self, name: str) -> Sequence[PictureRulesView]:
+        return ()
 
 
 class FakeRelays:

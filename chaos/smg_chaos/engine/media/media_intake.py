@@ -63,7 +63,7 @@ class MediaIntake:
             asked.hashes = [
                 (name, *place)
                 for one in batches
-                for name, place in zip(one.hashes, one.ranges, strict=False)
+                for name, place in zip(one.identities(), one.ranges, strict=False)
             ]
         return looked
 

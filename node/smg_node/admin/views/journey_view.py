@@ -85,6 +85,7 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("calls", _calls(journey)),
         *(("billed", _bill(one)) for one in journey.get("bills", ())),
         *(("picture", _picture(one)) for one in journey.get("pictures", ())),
+        *_processor(journey.get("processor", ())),
     ]
 
 
@@ -106,6 +107,18 @@ def _picture(seen: Mapping[str, Any]) -> str:
     return printable(
         f"{size}, {seen['tokens']} tokens by the rules of {seen['family']}, {digest}…, {sent}"
     )
+
+
+def _processor(values: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return by which numbers pictures were made."""
+    told = [
+        printable(f"{one['name']} = {_listed(one['value'])} ({one['origin']})") for one in values
+    ]
+    return [("processor" if not at else "", each) for at, each in enumerate(told)]
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _bill(bill: Mapping[str, Any]) -> str:

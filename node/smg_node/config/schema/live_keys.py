@@ -29,6 +29,8 @@ LIVE: Final = (
     "media.image_bytes_max",
     "media.image_pixels_max",
     "media.low_pixels",
+    "media.tenants_apart",
+    "media.tokens_per_s",
     "media.cache_bytes",
     "media.inflight_bytes",
     "media.threads",

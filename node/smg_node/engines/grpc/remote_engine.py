@@ -97,8 +97,7 @@ class RemoteEngine:
         """Ways to draw as they were asked for, and with `_defaults`; the former is held, so that it stays itself."""
         self._bias_width: int | None = None
         self._media: MediaCalls | None = None
-        self._reasons_logged: set[str] = set()
-        self._closed = False
+        self._reasons_logged, self._closed = set[str](), False
 
     @property
     def target(self) -> str:

@@ -20,6 +20,7 @@ from smg_node.engines.transport.grpc_status import (
     verdict,
 )
 from smg_node.fleet.health.circuit_breaker import Breaker
+from smg_node.fleet.load.prefill_rate import Measured
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
 from smg_node.fleet.workers.worker_roles import (
@@ -83,6 +84,8 @@ class Worker:
     """When the last batch of its KV events came."""
     quiet: bool = False
     """Whether it should have said something by now."""
+    encoded: Measured | None = None
+    """What was measured of its encoder of pictures, None before anything was; see `fleet.load.encoder_rate`."""
     sampled: dict[int, Sampled] = field(default_factory=dict)
     """What each rank last said of its load, while it is listened to."""
     id: WorkerId = field(init=False)

@@ -60,7 +60,9 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         bills=_list("VendorBill"),
         runs=_list("ToolRun"),
         pictures=_list("ViewedPicture"),
+        processor=_list("ProcessorValue"),
     ),
+    "ProcessorValue": _object(name=_TEXT, value={}, origin=_TEXT),
     "ViewedPicture": _object(
         family=_TEXT,
         width=_COUNT,
@@ -226,6 +228,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
             "bills": [],
             "runs": [],
             "pictures": [],
+            "processor": [],
         }
     ],
     "workers": {_FIRST: "grpc://10.0.0.7:30100", _SECOND: "grpc://10.0.0.8:30100"},

@@ -115,19 +115,25 @@ class Fetcher:
         self._monotonic_s = monotonic_s
 
     async def fetch(
-        self, parts: Sequence[MediaPart], charge: Charge, enough: Enough | None = None
+        self,
+        parts: Sequence[MediaPart],
+        charge: Charge,
+        enough: Enough | None = None,
+        tenant: str | None = "",
     ) -> list[bytes]:
         """Return the files of parts with http and https URLs, in their order; one that is named twice is fetched once.
 
         Of a file of which `enough` says so, no more is read, and that much returned.
         `charge` is told of bytes before they are kept; what it raises ends everything. INVALID_REQUEST at the path of
         a part that fails, which ends the others: `media_forbidden` by the rules, `media_unavailable` by its origin or by time,
-        `media_too_large`. All URLs are checked before one is asked. Nothing is left running, however it ends.
+        `media_too_large`. All URLs are checked before one is asked. Files that are kept are those of
+        `tenant`; for None none are kept or used. Nothing is left running, however it ends.
         """
         rules, limits = self._rules(), self._limits()
         urls = [rules.checked(part.source, part.where) for part in parts]
         session = await self._open()
-        request = _Request(session, rules, limits, charge, enough, self._cache, self._monotonic_s)
+        kept = _KeptFiles(self._cache, tenant, limits, self._monotonic_s)
+        request = _Request(session, rules, limits, charge, enough, kept)
         tasks: dict[str, asyncio.Task[bytes]] = {}
         failures: list[SmgError] = []
         try:
@@ -181,6 +187,36 @@ class Fetcher:
             return self._session
 
 
+class _KeptFiles:
+    """The files that are kept for one tenant; none for None."""
+
+    def __init__(
+        self,
+        cache: UrlCache,
+        tenant: str | None,
+        limits: FetchLimits,
+        monotonic_s: Callable[[], float],
+    ) -> None:
+        self._cache = cache
+        self._tenant = tenant
+        self._limits = limits
+        self._monotonic_s = monotonic_s
+
+    def find(self, url: str) -> bytes | None:
+        """Return what is kept of a URL, if it may still be used and is no larger than a file may be now."""
+        if self._tenant is None or not self._limits.cache_bytes:
+            return None
+        found = self._cache.find(url, self._monotonic_s(), tenant=self._tenant)
+        return found if found is not None and len(found) <= self._limits.bytes_max else None
+
+    def keep(self, url: str, content: bytes, fresh_s: float) -> None:
+        """Keep a file for as long as its origin allows."""
+        room = self._limits.cache_bytes
+        if room and fresh_s and self._tenant is not None:
+            until_s = self._monotonic_s() + fresh_s
+            self._cache.keep(url, content, until_s=until_s, bytes_max=room, tenant=self._tenant)
+
+
 class _Request:
     """The fetches of one request."""
 
@@ -191,26 +227,23 @@ class _Request:
         limits: FetchLimits,
         charge: Charge,
         enough: Enough | None,
-        cache: UrlCache,
-        monotonic_s: Callable[[], float],
+        kept: "_KeptFiles",
     ) -> None:
         self._session = session
         self._rules = rules
         self._limits = limits
         self._charge = charge
         self._enough = enough
-        self._cache = cache
-        self._monotonic_s = monotonic_s
+        self._kept = kept
         self._all = Semaphore(limits.per_request)
         self._hosts: dict[str, Semaphore] = {}
 
     async def one(self, part: MediaPart, url: URL) -> bytes:
         """Return the file of a part; errors are as in `Fetcher.fetch`."""
-        if self._limits.cache_bytes:
-            known = self._cache.find(part.source, self._monotonic_s())
-            if known is not None and len(known) <= self._limits.bytes_max:
-                self._charge(len(known))
-                return known
+        known = self._kept.find(part.source)
+        if known is not None:
+            self._charge(len(known))
+            return known
         host = self._hosts.setdefault(url.raw_host or "", Semaphore(self._limits.per_host))
         seconds = self._limits.seconds(part)
         try:
@@ -236,7 +269,7 @@ class _Request:
                 if response.status not in _REDIRECTS:
                     content, whole = await self._read(part, response)
                     if whole:
-                        self._keep(part, content, fresh)
+                        self._kept.keep(part.source, content, fresh)
                     return content
                 location = response.headers.get("location", "")
             finally:
@@ -244,12 +277,6 @@ class _Request:
                 response.close()
             url = self._rules.redirected(url, location, part.where)
         raise unavailable(f"its origin redirects more than {REDIRECTS_MAX} times", part.where)
-
-    def _keep(self, part: MediaPart, content: bytes, fresh: float) -> None:
-        room = self._limits.cache_bytes
-        if room and fresh:
-            until_s = self._monotonic_s() + fresh
-            self._cache.keep(part.source, content, until_s=until_s, bytes_max=room)
 
     async def _read(self, part: MediaPart, response: ClientResponse) -> tuple[bytes, bool]:
         """Return what an origin sends, and whether it is all of that."""

@@ -206,7 +206,9 @@ class GenerationRun(GenerationContext, eq=False):
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
             patient_until_s = context.deadline_s if context.patient else 0.0
-            prepared = await (prepared or preparer.prepared(request, model, patient_until_s))
+            prepared = await (
+                prepared or preparer.prepared(request, model, context.tenant, patient_until_s)
+            )
         first = prepared[0]
         self._media = media = first.media
         if media is not None:

@@ -11,11 +11,13 @@ from smg_node.core.journey import VIEWED_MAX, Journey, Viewed
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.media.prompt_media import PromptMedia
+from smg_node.pipeline.media.rule_groups import values_of
 from smg_node.pipeline.placement.placement_request import PlacementRequest
 from smg_node.pipeline.prompt.preparation import Prepared
 from smg_node.pipeline.prompt.prompt_fit import fit
 from smg_node.pipeline.prompt.request_bounds import request_bounds
 from smg_node.pipeline.reservation import Reservation
+from smg_node.routing.policy import PromptPictures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +36,25 @@ def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> Place
             "has not said yet what it takes" if worker.card is None else media.why_not(worker.card)
         )
 
-    pictures = tuple([(each.digest, each.tokens) for each in media.ranges])
-    return replace(wish, places=media.places, pictures=pictures, fits=fits, why_not=why_not)
+    encodable = tuple([(each.digest, each.tokens) for each in media.ranges])
+    return replace(
+        wish,
+        places=media.places,
+        pictures=_pictures(media),
+        encodable=encodable,
+        fits=fits,
+        why_not=why_not,
+    )
+
+
+def _pictures(media: PromptMedia) -> PromptPictures | None:
+    """Return what policies look at; None where the node does not know which places the pictures have."""
+    ranges = media.ranges
+    if not ranges:
+        return None
+    items = [(each.offset + each.length, each.tokens) for each in ranges]
+    first = ranges[0]
+    return PromptPictures(bytes.fromhex(first.digest[:16]), first.offset, tuple(items))
 
 
 def check_length(request: GenerateRequest, prepared: Prepared, model: ServedModel) -> None:
@@ -68,6 +87,9 @@ async def finish(
     """
     handed = await media.handed(hold.seeing, legs[0].ids)
     media.calls([leg.first for leg in legs], until_s)
+    if handed.way == "tensors":
+        # The family's own: a journal has thousands of journeys.
+        journey.processor = tuple(values_of(media.family))
     journey.pictures = tuple(
         [
             Viewed(

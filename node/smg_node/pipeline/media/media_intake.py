@@ -6,11 +6,11 @@ generation that has them.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError, invalid, unsupported
@@ -20,29 +20,36 @@ from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
+from smg_node.pipeline.media.asked_media import (
+    AskedMedia,
+    asked_of,
+    check_workers,
+    forms_of,
+    makes_tensors,
+    why_not,
+)
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.media_ways import known, takes, ways_of
 from smg_node.pipeline.media.picture_bytes import text_bytes
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
-from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, ordered_media
+from smg_node.pipeline.media.rule_groups import (
+    RuleGroup,
+    disagreement,
+    group_for,
+    groups_of,
+    rules_of,
+)
+from smg_node.prompts.media_forms import check_kinds, not_seen, ordered_media
 
 T = TypeVar("T")
 
+_log = logging.getLogger("smg_node.pipeline")
+
+_TOLD_MAX: Final = 64
+"""Disagreements of workers that are remembered as told."""
 _END_CHARACTERS: Final = 256
 """The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
-
-
-class AskedMedia(msgspec.Struct, frozen=True):
-    """The media of a conversation, whose model and workers take such; `forms` is how its template writes them."""
-
-    parts: Sequence[MediaPart]
-    forms: MediaForms
-    family: Family | None
-    tokens: TokenTexts
-    cards: Sequence[ModelCard]
-    options: MediaOptions
 
 
 class MediaIntake:
@@ -54,39 +61,90 @@ class MediaIntake:
         cards: Callable[[ServedModel], Sequence[ModelCard]],
         source: PictureSource,
         workshop: MediaWorkshop,
+        ready: Callable[[ServedModel], Sequence[ModelCard]] | None = None,
     ) -> None:
-        """`cards` are those of the workers that serve a model now."""
+        """`cards` are those of the workers that serve a model now, `ready` of those that may be given work, if known."""
         self._options = options
         self._cards = cards
         self._source = source
         self._workshop = workshop
+        self._ready = ready or cards
+        self._told: set[tuple[str, ...]] = set()
+        """Models whose workers' rules differ, and how, of which the log was told."""
 
-    async def asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+    async def asked(
+        self, prompt: ChatPrompt, model: ServedModel, tenant: str | None = None
+    ) -> AskedMedia:
         """Return the media of a conversation; INVALID_REQUEST at the first that the model or its workers do not take.
 
-        Nothing has been fetched then.
+        Nothing has been fetched then. `tenant` is whose conversation it is, None where that is not known.
         """
         with self._workshop.meters.refusals():
-            return await self._asked(prompt, model)
+            return await self._asked(prompt, model, tenant)
 
-    async def _asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+    async def _asked(
+        self, prompt: ChatPrompt, model: ServedModel, tenant: str | None
+    ) -> AskedMedia:
         parts = ordered_media(prompt.turns)
         cards, options = self._cards(model), self._options()
-        rules = model.pictures
         # Models that a worker says see nothing are not looked into.
-        if rules is None or (cards and not any(card.media is not None for card in cards)):
+        group = await self._group(model, cards, parts, options)
+        if group is None:
             raise not_seen(parts[0], model.name)
-        family = await self._in_thread(partial(rules.family, model.tokenizer))
-        forms = _forms(family, rules.anchor)
+        forms = forms_of(group.family, group.anchor)
         check_kinds(parts, forms, model.name)
         if forms is None:
             raise unsupported(
-                f"this node does not know how pictures are shown to {model.name!r}: {rules.why_not}",
+                f"this node does not know how pictures are shown to {model.name!r}: {group.why_not}",
                 parts[0].where,
             )
-        asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
-        _check_workers(asked, model.name, rules.why_not, tokens_max=0)
+        asked = asked_of(parts, forms, group, model, cards, options, tenant)
+        check_workers(asked, model.name, group.why_not, tokens_max=0)
         return asked
+
+    async def _group(
+        self,
+        model: ServedModel,
+        cards: Sequence[ModelCard],
+        parts: Sequence[MediaPart],
+        options: MediaOptions,
+    ) -> RuleGroup | None:
+        """Return whose rules the pictures of a prompt follow; None where no worker has any."""
+        found = rules_of(model, cards)
+        if not found:
+            return None
+        if all(rules.known for rules in found):
+            groups = groups_of(found, model.tokenizer)
+        else:
+            groups = await self._in_thread(partial(groups_of, found, model.tokenizer))
+        if len(groups) == 1:
+            return groups[0]
+        self._tell(model.name, groups)
+        ready, items = self._ready(model), len(parts)
+
+        def weight(group: RuleGroup) -> int:
+            own = [
+                card for card in ready if card.media is not None and card.media.rules in group.files
+            ]
+            return sum(
+                [not why_not(card, group.family, group.files, options, items) for card in own]
+            )
+
+        return group_for(groups, parts, weight)
+
+    def _tell(self, model: str, groups: Sequence[RuleGroup]) -> None:
+        """Say once in the log that workers of a model differ."""
+        told = (model, *[group.name for group in groups])
+        if told not in self._told:
+            if len(self._told) >= _TOLD_MAX:
+                self._told.clear()
+            self._told.add(told)
+            _log.warning(
+                "workers of the model %s prepare pictures differently, so each prompt with pictures goes to those"
+                " that agree: %s",
+                model,
+                disagreement(groups),
+            )
 
     async def media(
         self,
@@ -125,30 +183,36 @@ class MediaIntake:
                 placed = [_placed(each, family, asked.tokens) for each in media.pictures]
                 media.ids, media.ranges = expand(ids, anchor, placed)
                 largest = max(each.tokens for each in media.ranges)
-                _check_workers(asked, model, "", tokens_max=largest)
+                check_workers(asked, model, "", tokens_max=largest)
         except BaseException:
             media.close()
             raise
 
     async def shown(
-        self, model: ServedModel, urls: Sequence[str], where: str, beside: int = 0
+        self,
+        model: ServedModel,
+        urls: Sequence[str],
+        where: str,
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> list[str]:
         """Return those of some data URLs that are pictures and can be shown to the model now; they are made by then.
 
         For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them,
-        `beside` how many other pictures its request has.
+        `beside` how many other pictures its request has, `tenant` whose it is, None where that is not known.
         """
-        cards, options, rules = self._cards(model), self._options(), model.pictures
-        if rules is None or not any(card.media is not None for card in cards):
+        cards, options = self._cards(model), self._options()
+        if not cards or not urls:
             return []
-        family = await self._in_thread(partial(rules.family, model.tokenizer))
-        forms = _forms(family, rules.anchor)
-        if family is None or forms is None:
+        first = [MediaPart("image", urls[0], where)]
+        group = await self._group(model, cards, first, options)
+        forms = None if group is None else forms_of(group.family, group.anchor)
+        if group is None or group.family is None or forms is None:
             return []
         found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
-            asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+            asked = asked_of(parts, forms, group, model, cards, options, tenant)
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
@@ -159,7 +223,7 @@ class MediaIntake:
             media.pictures = await self._pictures(asked, media)
             plan = media.pictures[0].plan
             tokens = 0 if plan is None else plan.tokens
-            _check_workers(asked, model, "", tokens_max=tokens, beside=beside)
+            check_workers(asked, model, "", tokens_max=tokens, beside=beside)
             await media.begin()
             await media.worked()
         except SmgError:
@@ -170,7 +234,7 @@ class MediaIntake:
 
     def _empty(self, asked: AskedMedia, ids: TokenIds) -> PromptMedia:
         """Return the media of a prompt of `ids` before their files are there."""
-        return PromptMedia(
+        media = PromptMedia(
             self._workshop,
             asked.family,
             (),
@@ -178,9 +242,11 @@ class MediaIntake:
             ids,
             (),
             asked.options.where,
-            _makes(asked),
+            makes_tensors(asked),
             asked.cards,
         )
+        media.files = asked.files
+        return media
 
     # ── Files ────────────────────────────────────────────────────────────────
 
@@ -193,7 +259,7 @@ class MediaIntake:
         places = sorted(set(firsts))
         wanted = [at for at in places if _is_got(asked.parts[at], asked)]
         alike = partial(_alike, asked) if counted else None
-        got = await self._files([asked.parts[at] for at in wanted], media, alike)
+        got = await self._files([asked.parts[at] for at in wanted], media, asked.tenant, alike)
         files = dict(zip(wanted, got, strict=True))
         planned: dict[int, asyncio.Task[PlannedPicture]] = {}
         try:
@@ -212,11 +278,12 @@ class MediaIntake:
         self,
         parts: Sequence[MediaPart],
         media: PromptMedia,
+        tenant: str | None,
         alike: Callable[[int, int], bool] | None,
     ) -> Sequence[bytes]:
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        files = await self._source.files(parts, media.hold, alike)
+        files = await self._source.files(parts, media.hold, alike, tenant)
         fetched = [_is_fetched(part) for part in parts]
         if any(fetched):
             workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
@@ -231,24 +298,22 @@ class MediaIntake:
             return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        planned = await self._in_thread(
-            partial(self._plan, part, data, asked.family, asked.options)
-        )
+        planned = await self._in_thread(partial(self._plan, part, data, asked.family, asked))
         workshop.meters.took("plan", workshop.monotonic_s() - began_s)
         return planned
 
     def _plan(
-        self, part: MediaPart, data: bytes, family: Family, options: MediaOptions
+        self, part: MediaPart, data: bytes, family: Family, asked: AskedMedia
     ) -> PlannedPicture:
         """Look at a file and plan what becomes of it; in a thread."""
         source = self._source
         header = source.header(data, part.where)
-        low = options.low_pixels if part.detail == "low" else None
+        low = asked.options.low_pixels if part.detail == "low" else None
         try:
             plan = family.plan(header.width, header.height, area_max=low)
         except SmgError as error:
             raise error_at(error, part.where) from error
-        digest = source.digest(data, family.fingerprint, part, low)
+        digest = source.digest(data, family.fingerprint, part, low, asked.tenant or "")
         return PlannedPicture(part, SentPicture(source, data, header), plan, digest)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -269,43 +334,6 @@ def _alike(asked: AskedMedia, width: int, height: int) -> bool:
     except SmgError:
         # It is refused either way.
         return True
-
-
-def _forms(family: Family | None, anchor: str) -> MediaForms | None:
-    if family is not None:
-        return MediaForms(family.anchor, family.order)
-    return MediaForms(anchor) if anchor else None
-
-
-def _makes(asked: AskedMedia) -> bool:
-    """Whether some worker that may be chosen is handed tensors first."""
-    family, where = known(asked.family), asked.options.where
-    first = [ways_of(card.media, family=family, where=where)[:1] for card in asked.cards]
-    return not any(first) or ("tensors",) in first
-
-
-def _check_workers(
-    asked: AskedMedia, model: str, why: str, *, tokens_max: int, beside: int = 0
-) -> None:
-    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures, and others `beside`."""
-    if not asked.cards:
-        # Who takes them is seen when one is there.
-        return
-    reasons = [
-        takes(
-            card,
-            family=known(asked.family),
-            where=asked.options.where,
-            items=beside + len(asked.parts),
-            tokens_max=tokens_max,
-        )
-        for card in asked.cards
-    ]
-    if all(reasons):
-        # Where workers differ, the best of them is told of.
-        told = next((each for each in reasons if "at most" in each), reasons[0])
-        more = f" ({why})" if why and "at most" not in told else ""
-        raise unsupported(f"the model {model!r} {told}{more}", asked.parts[0].where)
 
 
 def _check_places(ids: TokenIds, anchor: int, parts: Sequence[MediaPart]) -> None:

@@ -27,8 +27,11 @@ class Fetches(Protocol):
         parts: Sequence[MediaPart],
         charge: Callable[[int], None],
         enough: Callable[[bytes], Awaitable[bool]] | None = None,
+        tenant: str | None = "",
     ) -> list[bytes]:
-        """Return the files of parts in their order, of each no more than is `enough`."""
+        """Return the files of parts in their order, of each no more than is `enough`; those kept are of that tenant,
+        for None none are.
+        """
         ...
 
 
@@ -51,6 +54,7 @@ class PictureFiles:
         parts: Sequence[MediaPart],
         charge: Callable[[int], None],
         alike: Callable[[int, int], bool] | None = None,
+        tenant: str | None = "",
     ) -> Sequence[bytes]:
         """See `PictureSource`; all addresses are looked at before anything is fetched."""
         bytes_max = self._options().image_bytes_max
@@ -68,7 +72,8 @@ class PictureFiles:
                 found[at] = await loop.run_in_executor(self._threads, decoded, source, part, _REST)
         if remote:
             enough = None if alike is None else partial(self._is_enough, alike)
-            fetched = await self._fetcher().fetch([part for _, part in remote], charge, enough)
+            wanted = [part for _, part in remote]
+            fetched = await self._fetcher().fetch(wanted, charge, enough, tenant)
             found.update(zip([at for at, _ in remote], fetched, strict=True))
         return [found[at] for at in range(len(parts))]
 
@@ -86,9 +91,19 @@ class PictureFiles:
         return decode(data, header, None)
 
     def digest(
-        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+        self,
+        data: bytes,
+        fingerprint: str,
+        part: MediaPart,
+        area_max: int | None = None,
+        tenant: str = "",
     ) -> str:
         """See `PictureSource`."""
         return picture_digest(
-            data, fingerprint=fingerprint, detail=part.detail, area_max=area_max, uuid=part.uuid
+            data,
+            fingerprint=fingerprint,
+            tenant=tenant,
+            detail=part.detail,
+            area_max=area_max,
+            uuid=part.uuid,
         )

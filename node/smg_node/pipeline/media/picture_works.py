@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.media.family import PicturePlan
-from smg_node.media.pixels.patch_cache import PatchCache
+from smg_node.media.pixels.patch_cache import CacheCounts, CachedPatches
 from smg_node.pipeline.media.media_meters import MediaMeters
 
 if TYPE_CHECKING:
@@ -29,6 +29,34 @@ class Make(Protocol):
 
     def __call__(self) -> "Pixels":
         """Return its patches, in an array of their own; runs in a thread."""
+        ...
+
+
+class KeptPatches(Protocol):
+    """What keeps patches of pictures seen lately; see `media.pixels.patch_cache`."""
+
+    def get(self, digest: str) -> CachedPatches | None:
+        """Return what was put under the digest; None where it is not kept."""
+        ...
+
+    def has(self, digest: str) -> bool:
+        """Whether patches are kept under the digest; looking does not count as use."""
+        ...
+
+    def put(self, digest: str, plan: PicturePlan, patches: "Pixels") -> CachedPatches:
+        """Keep patches if there is room for them, and return them as they are kept."""
+        ...
+
+    def resize(self, bytes_max: int) -> None:
+        """Set the bound; what is beyond it goes at once."""
+        ...
+
+    def counts(self) -> CacheCounts:
+        """Return the counters for metrics."""
+        ...
+
+    def close(self) -> None:
+        """Let everything go."""
         ...
 
 
@@ -70,7 +98,7 @@ class PictureWorks:
     def __init__(
         self,
         threads: Executor,
-        kept: PatchCache,
+        kept: KeptPatches,
         meters: MediaMeters,
         rested: Callable[[], object] = lambda: None,
     ) -> None:

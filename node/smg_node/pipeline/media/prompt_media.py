@@ -32,11 +32,12 @@ from smg_node.media.pixels.arena import Arenas, owned
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
-from smg_node.pipeline.media.media_ways import Way, known, takes, ways_of
+from smg_node.pipeline.media.media_ways import Way, known_to, takes, ways_of
 from smg_node.pipeline.media.picture_bytes import at_once, patch_bytes, tensor_bytes, work_bytes
 from smg_node.pipeline.media.picture_source import SentPicture
 from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import PictureWork, PictureWorks
+from smg_node.pipeline.media.rule_groups import SAME
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
@@ -100,6 +101,8 @@ class PromptMedia:
     """Until when on the monotonic clock it waits for room, instead of being refused; 0 for not at all."""
     way: Way | None = None
     """How the last engine was handed them; None before."""
+    files: frozenset[str] = SAME
+    """Of the workers that the family is of (`MediaCard.rules`): others are handed no tensors."""
     _again_until_s: float = 0.0
     """The same for what is made when calls are under way."""
     _unheard: set[int] = field(default_factory=set)
@@ -135,7 +138,7 @@ class PromptMedia:
         """Return why an engine of that card cannot be handed them, "" if it can."""
         return takes(
             card,
-            family=known(self.family),
+            family=known_to(card, self.family, self.files),
             where=self.where,
             items=len(self.pictures),
             tokens_max=max([each.tokens for each in self.ranges], default=0),
@@ -249,7 +252,8 @@ class PromptMedia:
         assert not self._closed, "nobody calls an engine afterwards"
         self._unheard.add(first)
         assert card.media is not None, "engines that take none are not chosen"
-        for way in ways_of(card.media, family=known(self.family), where=self.where):
+        family = known_to(card, self.family, self.files)
+        for way in ways_of(card.media, family=family, where=self.where):
             media = await self._as(way, card)
             if media is not None:
                 self.way = way

@@ -138,7 +138,7 @@ class Decider:
     def find(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
         """Choose and reserve a worker, or a pair, if one can be had now; and encoders of its pictures, where there are."""
         hold = self._found(one, now_s)
-        if hold is None or one.stages.encode is None or not one.wish.pictures:
+        if hold is None or one.stages.encode is None or not one.wish.encodable:
             return hold
         return self._with_encoders(one, hold, now_s)
 
@@ -202,7 +202,7 @@ class Decider:
                 hold = self._picker.take(wish, part, worker, stages.regular.dropped, now_s, now_s)
             elif worker.role != "encode" and wish.pair:
                 hold = self._pair_up.with_worker(one, worker, now_s)
-            if hold is not None and stages.encode is not None and wish.pictures:
+            if hold is not None and stages.encode is not None and wish.encodable:
                 hold = self._with_encoders(one, hold, now_s)
             if hold is not None:
                 return hold

@@ -60,7 +60,7 @@ class EncoderSelector:
             return None
         holds: list[Reservation] = []
         try:
-            for number, (digest, tokens) in enumerate(one.wish.pictures, 1):
+            for number, (digest, tokens) in enumerate(one.wish.encodable, 1):
                 holds.append(self._chosen(one, able, number, digest, tokens, now_s))
         except BaseException:
             # Not a decision: whatever went wrong, nobody would count the others out.
@@ -92,7 +92,7 @@ class EncoderSelector:
             key=digest,
             places=(),
             caches=None,
-            note=f"picture {number} of {len(wish.pictures)}",
+            note=f"picture {number} of {len(wish.encodable)}",
         )
         part = Part("encode", f"{one.model.name}/encode", one.rule.encode.policy, tokens)
         return self._picker.choose(
@@ -104,7 +104,7 @@ class EncoderSelector:
     ) -> ChoiceSet | None:
         """Return those that can encode for `worker` and did not fail the call before; None if there are none."""
         avoid = one.wish.avoid
-        out, largest = avoid.failed | avoid.gone, max([tokens for _, tokens in one.wish.pictures])
+        out, largest = avoid.failed | avoid.gone, max([tokens for _, tokens in one.wish.encodable])
         places = [
             at
             for at, encoder in enumerate(choosable.workers)

@@ -16,7 +16,7 @@ from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.role_candidates import RoleCandidates
 from smg_node.pipeline.retry import NOBODY, Avoid
-from smg_node.routing.policy import Beginning, Pricing
+from smg_node.routing.policy import Beginning, Pricing, PromptPictures
 
 PROBE: Final = "probe"
 TARGET: Final = "target"
@@ -59,7 +59,9 @@ class PlacementRequest(msgspec.Struct, eq=False):
     """What decided before any policy, in words, for the journey."""
     places: tuple[tuple[str, int], ...] = ()
     """Digest and first id of each picture among `ids`: what a prefix cache tells them apart by."""
-    pictures: tuple[tuple[str, int], ...] = ()
+    pictures: PromptPictures | None = None
+    """The same pictures, for policies; None if there are none."""
+    encodable: tuple[tuple[str, int], ...] = ()
     """Digest and tokens of each picture that another worker may encode."""
 
 

@@ -139,4 +139,5 @@ def load_options(settings: Settings) -> LoadOptions:
         waiting_max=overload.waiting_max,
         kv_max=overload.kv_ratio,
         backlog_max=routing.backlog_max,
+        encoder_rate=settings.media.tokens_per_s,
     )

@@ -85,6 +85,16 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     media: "PromptMedia | None" = None
 
 
+class Asking(msgspec.Struct, frozen=True):
+    """Who asks for a prompt with pictures (None where that is not known), until when room for them is waited for (0
+    for not at all), and whether they are only counted.
+    """
+
+    tenant: str | None
+    patient_until_s: float
+    counted: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PrepareLimits:
     """Maximum size of a constraint, in bytes."""
@@ -186,26 +196,35 @@ class Preparer:
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
     async def prepared(
-        self, request: GenerateRequest, model: ServedModel, patient_until_s: float = 0.0
+        self,
+        request: GenerateRequest,
+        model: ServedModel,
+        tenant: str | None = None,
+        patient_until_s: float = 0.0,
     ) -> tuple[Prepared, ...]:
         """Return all prompts of a request, rendered and encoded, when its constraints have been checked.
 
-        `patient_until_s` is until when room for its pictures is waited for, 0 for not at all.
+        `tenant` is whose request it is, None where that is not known. `patient_until_s` is until when room for its
+        pictures is waited for, 0 for not at all.
         """
         await self.constraints(request, model.printing)
-        return tuple(await self.prompts(request, model, patient_until_s))
+        return tuple(await self.prompts(request, model, tenant, patient_until_s))
 
     async def prompts(
-        self, request: GenerateRequest, model: ServedModel, patient_until_s: float = 0.0
+        self,
+        request: GenerateRequest,
+        model: ServedModel,
+        tenant: str | None = None,
+        patient_until_s: float = 0.0,
     ) -> list[Prepared]:
         """Render and encode every prompt of a request."""
         prompts = request.prompts
         if len(prompts) == 1:
-            return [await self.prompt(prompts[0], model, patient_until_s)]
+            return [await self.prompt(prompts[0], model, tenant, patient_until_s)]
         prepared: list[Prepared] = []
         for prompt in prompts:
             await self.pace(token_count(prompt))
-            prepared.append(await self.prompt(prompt, model))
+            prepared.append(await self.prompt(prompt, model, tenant, patient_until_s))
         return prepared
 
     async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
@@ -223,6 +242,7 @@ class Preparer:
         self,
         prompt: Prompt,
         model: ServedModel,
+        tenant: str | None = None,
         patient_until_s: float = 0.0,
         *,
         counted: bool = False,
@@ -239,8 +259,8 @@ class Preparer:
             if text is None:
                 if self._media is not None and has_media(prompt):
                     intake = self._intake(prompt)
-                    until_s = patient_until_s
-                    return await self._with_media(intake, prompt, model, until_s, counted=counted)
+                    asking = Asking(tenant, patient_until_s, counted)
+                    return await self._with_media(intake, prompt, model, asking)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -262,17 +282,11 @@ class Preparer:
             raise unsupported(error.message, media_of(prompt.turns)[0].where) from error
 
     async def _with_media(
-        self,
-        intake: "MediaIntake",
-        prompt: ChatPrompt,
-        model: ServedModel,
-        patient_until_s: float,
-        *,
-        counted: bool,
+        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel, asking: "Asking"
     ) -> Prepared:
         """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
         ignored: list[str] = []
-        asked = await intake.asked(prompt, model)
+        asked = await intake.asked(prompt, model, asking.tenant)
         render = self._rendering(prompt, model, ignored, rest=_REST, media=asked.forms)
         text = await self.in_thread(render)
         encoder, special = model.encoder, prompt.add_special_tokens
@@ -280,7 +294,8 @@ class Preparer:
         found = encoder.lookup(key)
         if found is None:
             found = await self._encoded(encoder, text, key, special=special)
-        media = await intake.media(asked, found.ids, model.name, patient_until_s, counted=counted)
+        until_s, counted = asking.patient_until_s, asking.counted
+        media = await intake.media(asked, found.ids, model.name, until_s, counted=counted)
         same = media.ids is found.ids
         packed = found.packed if same else b""
         return Prepared(media.ids, text, prompt.where, tuple(ignored), packed, media)

@@ -68,6 +68,10 @@ def _journey(journey: Journey) -> Mapping[str, Any]:
         "bills": [_bill(one) for one in journey.bills],
         "runs": [msgspec.structs.asdict(one) for one in journey.runs],
         "pictures": [msgspec.structs.asdict(one) for one in journey.pictures],
+        "processor": [
+            {"name": name, "value": value, "origin": origin}
+            for name, value, origin in journey.processor
+        ],
     }
 
 

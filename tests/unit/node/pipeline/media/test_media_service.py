@@ -18,7 +18,7 @@ from smg_node.media.families.registry import family_of
 from smg_node.media.family import Family
 from smg_node.media.fetch.fetch_rules import FetchRules
 from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
-from smg_node.pipeline.media.media_intake import AskedMedia
+from smg_node.pipeline.media.asked_media import AskedMedia
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_service import MediaService
 from smg_node.pipeline.media.prompt_media import PromptMedia

@@ -63,7 +63,7 @@ class Scene:
             asyncio.get_running_loop().time() + 0.3,
             token_ids(list(range(100))),
             avoid=Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
-            pictures=PICTURES[:pictures],
+            encodable=PICTURES[:pictures],
             journey=self.journey,
         )
         return await self.bench.placer.hold(model, wish)
@@ -232,7 +232,7 @@ async def test_a_client_that_wants_an_encoder_itself_gets_nothing(tmp_path: Path
             asyncio.get_running_loop().time() + 0.3,
             token_ids([1]),
             target=str(it.worker("p").id),
-            pictures=PICTURES[:1],
+            encodable=PICTURES[:1],
         )
         hold = await it.bench.placer.hold(model, wish)
         assert hold.encodes is not None

@@ -73,7 +73,11 @@ class Shown:
         self.beside: list[int] = []
 
     async def shown(
-        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+        self,
+        model: str,
+        content: Sequence[Mapping[str, Any]],
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> tuple[str, ...]:
         assert model == "m"
         self.beside.append(beside)
