@@ -16,7 +16,8 @@ from smg_chaos.bench.gateways.gateways import Gateway
 from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.workloads import SLACK_S, Load, Workload
+from smg_chaos.bench.load.workload import Load, Workload
+from smg_chaos.bench.load.workloads import SLACK_S
 
 _MB: Final = 1024 * 1024
 _PACED_WARMUP_S: Final = 3.0
@@ -59,6 +60,7 @@ class _Used:
     gateway_s: float
     engine_s: float
     clients_s: tuple[float, ...]
+    others_s: tuple[float, ...]
 
 
 def _read(gateway: Gateway, clients: Clients, clock_s: Callable[[], float]) -> _Used:
@@ -67,6 +69,7 @@ def _read(gateway: Gateway, clients: Clients, clock_s: Callable[[], float]) -> _
         tree_cpu_s(gateway.pid) if gateway.pid else 0.0,
         tree_cpu_s(gateway.engine.pid) if gateway.engine else 0.0,
         tuple(cpu_s([pid]) for pid in clients.pids),
+        tuple(tree_cpu_s(child.pid) for child in gateway.others),
     )
 
 
@@ -103,6 +106,10 @@ async def measure(
     row.upstream = gateway.upstream
     row.load_average, row.pressure, row.step_ns = weather
     _charge(row, before, after)
+    row.others_cpu_s = {
+        child.name: round(late - early, 4)
+        for child, early, late in zip(gateway.others, before.others_s, after.others_s, strict=True)
+    }
     row.stolen = round(stolen_s / (row.seconds * (os.cpu_count() or 1)), 4)
     _count(row, workload, counted, whole)
     if gateway.pid:
@@ -141,5 +148,6 @@ def _count(
     row.ttft_ms = times_of(told.ttft)
     row.tpot_ms = times_of([value for tally in tallies.values() for value in tally.tpot])
     row.latency_ms = times_of(told.latency)
+    row.gap_ms = times_of([value for tally in counted.values() for value in tally.gaps])
     if len(tallies) > 1:
         row.flows = {name: tally.requests for name, tally in tallies.items()}

@@ -5,7 +5,8 @@ import pytest
 
 from smg_chaos.bench.load.job import Flow
 from smg_chaos.bench.load.script import Script, VendorScript
-from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, Load, Workload, chosen, paced
+from smg_chaos.bench.load.workload import Load, Workload
+from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, chosen, paced
 from smg_chaos.engine.scripts.bundle import tiny_bundle
 from smg_chaos.vendor.answers.token_counts import pieces_of
 
