@@ -17,7 +17,7 @@ from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Spoken
 from smg_chaos.bench.load.workload import Load, Workload
-from smg_chaos.bench.load.workloads import SLACK_S
+from smg_chaos.bench.load.workloads import RUNS, SLACK_S
 
 _MB: Final = 1024 * 1024
 _PACED_WARMUP_S: Final = 3.0
@@ -146,7 +146,8 @@ def _count(
     row.prompt_tokens = prompts / row.requests if row.requests else 0.0
     told = tallies.get(workload.first, Tally())
     row.ttft_ms = times_of(told.ttft)
-    row.tpot_ms = times_of([value for tally in tallies.values() for value in tally.tpot])
+    paced = [tally for name, tally in tallies.items() if name != RUNS]
+    row.tpot_ms = times_of([value for tally in paced for value in tally.tpot])
     row.latency_ms = times_of(told.latency)
     row.gap_ms = times_of([value for tally in counted.values() for value in tally.gaps])
     if len(tallies) > 1:

@@ -37,6 +37,8 @@ are ten times as long as the others."""
 _LENGTH_MAX: Final = 1_000_000
 
 _CALLS_ONCE: Final = "calls-once"
+_ECHO: Final = 'echo {"text": "six quick zebras"}'
+"""What is called if nothing is named: every server of tools on purpose has it."""
 
 NAMES: Final = (
     *TEXTS,
@@ -188,7 +190,7 @@ def script_of(name: str, bundle: Bundle) -> Script:
 
     A file that ends in `.ids` or `.json` holds token ids (a JSON list, or numbers between blanks and
     commas), any other holds text. `any-length:LEAST,MORE,MOST` has lengths of its own, in tokens: at least, so
-    many more on average, at most. `calls-once:TOOL ARGUMENTS` calls a tool, and says the fixed text when it has its
+    many more on average, at most. `calls-once:TOOL ARGUMENTS` calls a tool, and says a text when it has its
     result. ValueError names the nearest known script.
     """
     eos = bundle.eos_ids[0] if bundle.eos_ids else 0
@@ -202,7 +204,8 @@ def script_of(name: str, bundle: Bundle) -> Script:
         return Endless(bundle.encode(TEXTS["fixed"] + " "))
     said, _, lengths = name.partition(":")
     if said == _CALLS_ONCE:
-        tool, _, arguments = lengths.partition(" ")
+        call = _ECHO if name == _CALLS_ONCE else lengths
+        tool, _, arguments = call.partition(" ")
         return CallsOnce(bundle, eos, tool, arguments)
     if said == _ANY_LENGTH:
         return AnyLength(bundle.encode(TEXTS["fixed"] + " "), eos, _lengths(name, lengths))
