@@ -28,7 +28,7 @@ def add_gap_notes(
         ]
         without = _counting(rows, workload.beside, figure.gateway)
         if mine and without:
-            figure.notes += _beside(mine, without)
+            figure.notes += _beside(mine, without, workload.runs_per_s)
 
 
 def _counting(rows: Sequence[Row], workload: str, gateway: str) -> Mapping[int, Row]:
@@ -46,7 +46,7 @@ def gap_ratio(mine: Mapping[int, Row], without: Mapping[int, Row]) -> float:
     return statistics.median(row.gap_ms.p99 for row in mine.values()) / median_ms
 
 
-def _beside(mine: Mapping[int, Row], without: Mapping[int, Row]) -> list[str]:
+def _beside(mine: Mapping[int, Row], without: Mapping[int, Row], wanted_per_s: float) -> list[str]:
     both = sorted(mine.keys() & without.keys())
     ratios = [mine[number].gap_ms.p99 / without[number].gap_ms.p99 for number in both]
     spread = f"; round by round {min(ratios):.3f} to {max(ratios):.3f}" if ratios else ""
@@ -54,13 +54,16 @@ def _beside(mine: Mapping[int, Row], without: Mapping[int, Row]) -> list[str]:
     seconds = sum(row.seconds for row in mine.values())
     slowest = statistics.median(row.latency_ms.p99 for row in mine.values())
     middle = statistics.median(row.latency_ms.p50 for row in mine.values())
+    used = _cpu_rate(mine.values())
     lines = [
         f"p99 is {gap_ratio(mine, without):.3f} of that without runs ({RATIO_MAX} at most is aimed at){spread}",
-        f"{count / seconds:.1f} runs a second, which took p50 {middle:.0f}, p99 {slowest:.0f} ms",
+        f"{count / seconds:.1f} of {wanted_per_s:g} runs a second, which took p50 {middle:.0f}, p99 {slowest:.0f} ms",
     ]
-    more_s = _cpu_rate(mine.values()) - _cpu_rate(without.values())
-    if count and more_s > 0:
-        lines.append(f"CPU of a run: {more_s * seconds / count * 1000:.1f} ms")
+    more = used - _cpu_rate(without.values())
+    if count and more > 0:
+        lines.append(
+            f"CPU of a run: {more * seconds / count * 1000:.1f} ms; of all: {used:.0%} of a core"
+        )
     return lines
 
 

@@ -58,5 +58,7 @@ class Workload:
     """From one token of a paced stream to the next."""
     beside: str = ""
     """The same workload without what is asked about here, whose gaps between tokens its own are compared with."""
+    runs_per_s: float = 0.0
+    """Runs of tools a second that are wanted beside its streams."""
     clients_min: int = 1
     """Client processes that it needs: what one reads must not hold up what another measures."""

@@ -251,6 +251,7 @@ def _beside_runs(name: str, says: str, load: ToolLoad, streams: int, *, runs: bo
         behind="tools",
         step_ms=load.step_ms,
         beside=f"{name}-alone" if runs else "",
+        runs_per_s=load.runs_per_s if runs else 0.0,
         clients_min=2,
     )
 

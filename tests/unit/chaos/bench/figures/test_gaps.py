@@ -53,8 +53,8 @@ def test_the_p99_of_the_gaps_is_what_is_told_and_compared() -> None:
     ]
     assert beside.notes[3:] == [
         "p99 is 1.039 of that without runs (1.1 at most is aimed at); round by round 1.020 to 1.050",
-        "50.0 runs a second, which took p50 20, p99 30 ms",
-        "CPU of a run: 5.0 ms",
+        "50.0 of 50 runs a second, which took p50 20, p99 30 ms",
+        "CPU of a run: 5.0 ms; of all: 50% of a core",
     ]
     text = table([alone, beside], [ALONE, BESIDE], base=None, facts={})
     assert "beside 50 runs a second whose results are 65,536 bytes; ms\n" in text
