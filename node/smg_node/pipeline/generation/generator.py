@@ -30,6 +30,7 @@ from smg_node.pipeline.generation.call_plan import Leg, Plan, plan
 from smg_node.pipeline.generation.engine_call import Call
 from smg_node.pipeline.generation.event_iterator import pulled
 from smg_node.pipeline.generation.event_sink import (
+    ENDED,
     CutShortError,
     EventSink,
     Ready,
@@ -186,6 +187,8 @@ class GenerationRun(GenerationContext, eq=False):
             if self._media is not None:
                 self._media.close()
             self._report(journey)
+            # Receivers know who knows this run: all of it would wait for the garbage collector.
+            self.telling = ENDED
 
     # ── The beginning ────────────────────────────────────────────────────────
 
