@@ -29,7 +29,7 @@ from smg_chaos.bench.load.corpus import standard_library
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Script, VendorScript, long_sizes
 from smg_chaos.bench.load.workload import Behind, Load, Workload
-from smg_chaos.bench.load.workloads import BURST_TOKENS, WORKLOADS
+from smg_chaos.bench.load.workloads import BURST_TOKENS, WORKLOADS, first_runs
 from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.engines.engine import Contract
 
@@ -196,15 +196,20 @@ class Bench:
         """Load every gateway once before anything counts: it imports modules and fills pools and
         caches.
         """
-        if step_ms or not self.plan.first_run:
+        workloads: Sequence[Workload] = ()
+        if behind == "tools":
+            workloads = [first_runs(self._load.tools)]
+        elif not step_ms:
+            workloads = [WORKLOADS[name] for name in _FIRST_WORKLOADS[behind]]
+        if not self.plan.first_run:
             return
         for gateway in running:
-            for name in _FIRST_WORKLOADS[behind]:
+            for workload in workloads:
                 load = replace(self._load, round=_FIRST_ROUND)
-                row = await self._measure(WORKLOADS[name], gateway, load, _FIRST_RUN)
+                row = await self._measure(workload, gateway, load, _FIRST_RUN)
                 if row.errors and not row.requests:
                     problem = next(iter(row.problems), "nobody knows why")
-                    raise BenchError(f"{gateway.label} cannot answer {name}: {problem}")
+                    raise BenchError(f"{gateway.label} cannot answer {workload.name}: {problem}")
 
     async def _rounds(self, workloads: Sequence[Workload], running: Sequence[Gateway]) -> None:
         rounds, laps = self.plan.rounds, self.plan.laps

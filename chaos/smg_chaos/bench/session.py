@@ -86,6 +86,8 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     chosen = workloads.chosen(names, options.streams, options.tools)
     target = _target(options)
     behind: set[Behind] = {one.behind for one in chosen}
+    if target is not None and "tools" in behind:
+        raise ValueError("tools: not with --url, for the gateway has to know its server of tools")
     wanted = [] if target else _wanted(options, console, behind)
     return Plan(
         workloads=chosen,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from smg_chaos.bench.figures.rows import Figure, Row
+from smg_chaos.bench.load.tool_runs import RUNS
 from smg_chaos.bench.load.workload import Workload
-from smg_chaos.bench.load.workloads import RUNS
 
 RATIO_MAX: Final = 1.1
 """What is aimed at: p99 of the gaps beside runs, as a share of that without them."""

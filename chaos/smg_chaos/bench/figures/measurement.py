@@ -16,8 +16,9 @@ from smg_chaos.bench.gateways.gateways import Gateway
 from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Spoken
+from smg_chaos.bench.load.tool_runs import RUNS
 from smg_chaos.bench.load.workload import Load, Workload
-from smg_chaos.bench.load.workloads import RUNS, SLACK_S
+from smg_chaos.bench.load.workloads import SLACK_S
 
 _MB: Final = 1024 * 1024
 _PACED_WARMUP_S: Final = 3.0

@@ -9,7 +9,7 @@ from typing import Final
 
 from smg_chaos.bench.children import BenchError, Child, spawn
 from smg_chaos.bench.gateways.engines import EngineChoice, listening, start_caller
-from smg_chaos.bench.load.workloads import CALLER
+from smg_chaos.bench.load.tool_runs import CALLER
 from smg_chaos.engine.scripts.calls_once import NUMBER
 
 _URL: Final = re.compile(rb"url=(\S+)")

@@ -6,8 +6,31 @@ import msgspec
 
 from smg_chaos.bench.load.answer_forms import WrongAnswerError, dechunked, events
 from smg_chaos.bench.load.envelopes import Envelope
+from smg_chaos.bench.load.job import Flow, Prompt
+from smg_chaos.bench.options import ToolLoad
+from smg_chaos.engine.scripts.calls_once import ANSWER
 
+RUNS: Final = "runs"
+"""The flow of requests whose model calls a tool."""
+CALLER: Final = "caller"
+"""The model that calls it."""
 _QUESTION: Final = b" is the number of the page that I want. Fetch it, and tell me what you found."
+
+
+def run_flow(load: ToolLoad, first: int) -> Flow:
+    """Return runs as fast as they come, one after the other, in a client process of their own."""
+    return Flow(
+        name=RUNS,
+        shape="closed",
+        connections=1,
+        tokens=0,
+        stream=True,
+        prompt=Prompt(kind="tool run", first=first, sizes=(load.result_bytes,)),
+        text=ANSWER,
+        model=CALLER,
+        api="responses",
+        process=1,
+    )
 
 
 class ToolRuns:

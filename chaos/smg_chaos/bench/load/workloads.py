@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
+from smg_chaos.bench.load.tool_runs import RUNS, run_flow
 from smg_chaos.bench.load.workload import STEP_MS, Flows, Load, Workload
 from smg_chaos.bench.options import ToolLoad
-from smg_chaos.engine.scripts.calls_once import ANSWER
 
 BURST_TOKENS: Final = 129
 _SHORT_TOKENS: Final = 8
@@ -27,12 +27,7 @@ _PICTURE_CLIENTS: Final = 2
 _MIXED_STREAMS: Final = 96
 _MIXED_READERS: Final = 4
 _MIXED_PROBES_PER_S: Final = 60.0
-RUNS: Final = "runs"
-"""The flow of requests whose model calls a tool."""
 STREAMS: Final = "streams"
-CALLER: Final = "caller"
-"""The model that calls a tool."""
-_RUN_CONNECTIONS: Final = 64
 _MIXED_LONGER: Final = 8
 """Times what others take: some two thousand probes a round. The 99th percentile of 300 is the third of a few that were
 unlucky, and where a machine is still for a fifth of a second, that makes a dozen slow ones at once."""
@@ -217,27 +212,26 @@ def tools(load: ToolLoad) -> tuple[Workload, ...]:
     return tuple(found)
 
 
+def first_runs(load: ToolLoad) -> Workload:
+    """Return the workload of runs alone, for before anything counts."""
+
+    def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
+        return [run_flow(load, _first(given))]
+
+    return Workload("tools-first", "run of a tool", "request", flows, first=RUNS, behind="tools")
+
+
 def _beside_runs(name: str, says: str, load: ToolLoad, streams: int, *, runs: bool) -> Workload:
     def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
         held = _held(given, script, streams, STREAMS, step_ms=load.step_ms)
         alone = replace(held, gaps=True, process=0)
         if not runs:
             return [alone]
-        prompt = Prompt(
-            kind="tool run", first=_first(given) + ROUND // 2, sizes=(load.result_bytes,)
-        )
-        beside = Flow(
-            name=RUNS,
+        beside = replace(
+            run_flow(load, _first(given) + ROUND // 2),
             shape="open",
-            connections=_RUN_CONNECTIONS,
-            tokens=0,
-            stream=True,
-            prompt=prompt,
+            connections=64,
             rate_per_s=load.runs_per_s,
-            text=ANSWER,
-            model=CALLER,
-            api="responses",
-            process=1,
         )
         return [alone, beside]
 
