@@ -97,7 +97,7 @@ KNOBS: Final = (
     Knob(
         "script",
         str,
-        f"{', '.join(NAMES)}; any-length:LEAST,MORE,MOST; or a file: text, or ids in .ids or .json",
+        f"{', '.join(NAMES)}; any-length:LEAST,MORE,MOST; calls-once:TOOL ARGUMENTS; or a file: text, or ids in .ids or .json",
         _SAYS,
     ),
     Knob(

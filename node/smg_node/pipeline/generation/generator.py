@@ -12,6 +12,7 @@ itself it is given a moment to do so, because cancelling costs it more.
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from smg_node.admission.ticket import Ticket
@@ -22,12 +23,14 @@ from smg_node.core.generation.events import Event, Fail, Usage
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.journey import Journey
+from smg_node.core.ports import Rng
 from smg_node.core.request_context import RequestContext
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.pipeline.generation.call_plan import Leg, Plan, plan
 from smg_node.pipeline.generation.engine_call import Call
 from smg_node.pipeline.generation.event_iterator import pulled
 from smg_node.pipeline.generation.event_sink import (
+    ENDED,
     CutShortError,
     EventSink,
     Ready,
@@ -185,6 +188,8 @@ class GenerationRun(GenerationContext, eq=False):
             if self._media is not None:
                 self._media.close()
             self._report(journey)
+            # Receivers know who knows this run: all of it would wait for the garbage collector.
+            self.telling = ENDED
 
     # ── The beginning ────────────────────────────────────────────────────────
 
@@ -229,7 +234,7 @@ class GenerationRun(GenerationContext, eq=False):
             hold,
             generation_id=context.token or parts.ids.new(""),
             created_s=journey.began_ms // 1000,
-            new_id=self._new_call_id,
+            new_id=partial(_new_call_id, parts.rng),
             # Who may need more rights is looked at as it goes.
             silent=self._silent and (ticket is None or not ticket.watched),
             scored=self.dialect == SCORED,
@@ -314,9 +319,6 @@ class GenerationRun(GenerationContext, eq=False):
         if hold is not None:
             hold.release(self.parts.clock.monotonic_s())
 
-    def _new_call_id(self, _name: str, _ordinal: int) -> str:
-        return f"call_{self.parts.rng.getrandbits(96):024x}"
-
     # ── The end ──────────────────────────────────────────────────────────────
 
     def _failed(self, error: SmgError) -> list[Event]:
@@ -394,3 +396,8 @@ class GenerationRun(GenerationContext, eq=False):
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
         return "client_gone", "client_gone", 499
+
+
+def _new_call_id(chance: Rng, _name: str, _ordinal: int) -> str:
+    # No method of the run: its parts would keep it, and it them, until the collector looks.
+    return f"call_{chance.getrandbits(96):024x}"

@@ -275,6 +275,7 @@ class ToolLoopRun:
     ) -> None:
         """Have the model speak once, and return when the runs of its calls are over as well."""
         run = self._next_run(plan)
+        passing: _Passing | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 passing = _Passing(self._opening, outlet, stream, runs, group)
@@ -282,6 +283,8 @@ class ToolLoopRun:
                 if stream.failure is not None:
                     runs.cancel()
         finally:
+            if passing is not None:
+                passing.over()
             self._attempts = max(self._attempts, run.attempts)
             if self._ticket is None:
                 self._ticket = run.ticket
@@ -362,6 +365,10 @@ class _Passing:
                 out += self._begun(call)
         return outlet.say(out)
 
+    def over(self) -> None:
+        """Let go of the answer, which keeps the run that keeps this: nothing is heard any more."""
+        self._opening = _unopened
+
     def _begun(self, call: Called) -> list[Event]:
         finish = self._stream.finish
         cut = finish is not None and finish.reason not in ("stop", "tool_calls")
@@ -371,6 +378,10 @@ class _Passing:
         if cut and not _is_object(call.arguments):
             return self._runs.refuse(call, INCOMPLETE)
         return self._runs.begin(call, self._group)
+
+
+def _unopened(_stream: PassStream) -> list[Event]:
+    raise AssertionError("what is over does not begin")
 
 
 def _is_object(text: str) -> bool:
