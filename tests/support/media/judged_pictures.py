@@ -21,6 +21,12 @@ KIMI: Final = {
     "image_std": [0.5, 0.5, 0.5],
 }
 """What transformers' own form of Kimi's processor calls the numbers of its checkpoint."""
+INTERNVL_CHAT: Final = (
+    "min_dynamic_patch",
+    "max_dynamic_patch",
+    "dynamic_image_size",
+    "use_thumbnail",
+)
 _LEFT_OUT: Final = ("image_processor_type", "aspect_ratio_setting")
 _RATIO: Final = 60
 
@@ -34,6 +40,10 @@ def numbers(name: str) -> dict[str, Any]:
     if name == "kimi_k25":
         return dict(KIMI)
     files = CHECKPOINTS[name]
+    if name == "internvl_chat":
+        config = files["config.json"]
+        told = {key: config[key] for key in INTERNVL_CHAT}
+        return {**told, "image_size": config["vision_config"]["image_size"]}
     processor = files.get("processor_config.json", {}).get("image_processor", {})
     told = {**processor, **files.get("preprocessor_config.json", {})}
     if name == "mistral3":

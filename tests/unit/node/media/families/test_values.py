@@ -17,7 +17,7 @@ from support.media.programs.picture_judge import pattern
 FLOATS = FinishedFor(dtype="float32", device_normalizes=False)
 FLOAT_TYPES: tuple[Dtype, ...] = ("float32", "float16", "bfloat16")
 RAGGED = {"pixtral", "mistral3"}
-PADDED = {"llava_next", "phi4mm", "gemma4"}
+PADDED = {"llava_next", "llava_onevision", "phi4mm", "gemma4"}
 SMALL = ((97, 64), (30, 90), (97, 64))
 
 
@@ -124,10 +124,10 @@ def test_every_key_is_divided_in_one_way_and_flat_ones_add_up(name: str) -> None
         tensor = batch.pixels if key == batch.pixel_key else batch.sides[key]
         assert tensor.shape[0] == len(sizes)
     for key, counted in batch.flat_keys.items():
-        assert key == batch.pixel_key
+        tensor = batch.pixels if key == batch.pixel_key else batch.sides[key]
         lengths = np.frombuffer(content(batch.sides[counted]), dtype="<i8")
         assert len(lengths) == len(sizes)
-        assert int(lengths.sum()) == batch.pixels.shape[0]
+        assert int(lengths.sum()) == tensor.shape[0]
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)

@@ -18,13 +18,7 @@ from smg_node.media.families.checkpoint.processor_files import (
     ProcessorError,
     ProcessorFiles,
 )
-from smg_node.media.families.checkpoint.tensors import (
-    Layout,
-    counts,
-    finished,
-    image_batch,
-    integers,
-)
+from smg_node.media.families.checkpoint.tensors import Layout, patch_grids
 from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.sizes import Size, checked, within_area
 
@@ -120,13 +114,8 @@ class MergedPatchFamily(CheckpointFamily):
         wanted: FinishedFor,
     ) -> TensorBatch | None:
         """Return the rows of all pictures behind each other; pictures of any sizes go together."""
-        rows = [plan.shape[0] for plan in plans]
-        pixels = finished(patches, (sum(rows), plans[0].shape[1]), self.normalization, wanted)
-        sides = {
-            "image_grid_thw": integers([plan.grid for plan in plans]),
-            "patches_per_image": counts(rows),
-        }
-        return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+        sides = patch_grids("image_grid_thw", plans)
+        return self.flat_batch(LAYOUT, plans, patches, ranges, wanted, sides)
 
 
 def qwen2_vl(files: ProcessorFiles) -> MergedPatchFamily:
