@@ -260,3 +260,13 @@ def least_enlarged_grid(size: Size, grids: Sequence[Size], *, tile: int) -> Size
     ]
     enlarging = [scale for scale in scales if scale >= 1]
     return grids[scales.index(min(enlarging) if enlarging else max(scales))]
+
+
+def contained(size: Size, canvas: Size) -> Size:
+    """Return the largest size of the same ratio inside `canvas`, the free side rounded (Pillow's `contain`)."""
+    ratio, wanted = size.width / size.height, canvas.width / canvas.height
+    if ratio > wanted:
+        return Size(canvas.width, round(size.height / size.width * canvas.width))
+    if ratio < wanted:
+        return Size(round(size.width / size.height * canvas.height), canvas.height)
+    return canvas

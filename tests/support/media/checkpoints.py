@@ -6,7 +6,11 @@ from typing import Any
 
 from smg_node.media.families.registry import UnknownFamily, family_of
 from smg_node.media.family import Family
-from support.media.tiled_checkpoints import TILED_CHECKPOINTS, TILED_TOKENS
+from support.media.tiled_checkpoints import (
+    DEEPSEEK_CHECKPOINTS,
+    TILED_CHECKPOINTS,
+    TILED_TOKENS,
+)
 
 CLIP = {
     "image_mean": [0.48145466, 0.4578275, 0.40821073],
@@ -283,6 +287,7 @@ CHECKPOINTS: Mapping[str, Files] = {
         },
     },
     **TILED_CHECKPOINTS,
+    **DEEPSEEK_CHECKPOINTS,
 }
 
 TOKENS: Mapping[str, Mapping[str, int]] = {

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from support.house.tree import ROOT
 from support.media.checkpoints import CHECKPOINTS
+from support.media.tiled_checkpoints import OCR_CHECKPOINTS
 
 PYTHON: Final = ROOT / ".cache" / "pictures" / "bin" / "python"
 PROGRAM: Final = Path(__file__).parent / "programs" / "picture_judge.py"
@@ -27,6 +28,7 @@ INTERNVL_CHAT: Final = (
     "dynamic_image_size",
     "use_thumbnail",
 )
+DEEPSEEK: Final = ("deepseek_vl2", "deepseek_ocr", "deepseek_ocr2")
 _LEFT_OUT: Final = ("image_processor_type", "aspect_ratio_setting")
 _RATIO: Final = 60
 
@@ -39,7 +41,9 @@ def numbers(name: str) -> dict[str, Any]:
     """Return what a published processor is made with."""
     if name == "kimi_k25":
         return dict(KIMI)
-    files = CHECKPOINTS[name]
+    files = {**CHECKPOINTS, **OCR_CHECKPOINTS}[name]
+    if name in DEEPSEEK:
+        return dict(files["processor_config.json"])
     if name == "internvl_chat":
         config = files["config.json"]
         told = {key: config[key] for key in INTERNVL_CHAT}

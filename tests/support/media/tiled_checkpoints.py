@@ -1,6 +1,7 @@
 """Processor files of published checkpoints whose pictures are cut into tiles, or are squares of other encoders.
 
-They belong to `CHECKPOINTS` and `TOKENS` of `support.media.checkpoints`.
+They belong to `CHECKPOINTS` and `TOKENS` of `support.media.checkpoints`; those of DeepSeek-OCR do not, because small
+pictures are no tensors of theirs.
 """
 
 from collections.abc import Mapping
@@ -166,6 +167,58 @@ TILED_CHECKPOINTS: Mapping[str, Files] = {
     },
 }
 
+_DEEPSEEK = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5], "normalize": True}
+_VL2_CANVASES = [
+    [384 * columns, 384 * rows]
+    for columns, rows in (
+        [(1, 1)]
+        + [pair for side in range(2, 10) for pair in ((1, side), (side, 1))]
+        + [(2, 2), (2, 3), (3, 2), (2, 4), (4, 2), (3, 3)]
+    )
+]
+
+
+def _ocr(architecture: str) -> Files:
+    return {
+        "config.json": {
+            "architectures": [architecture],
+            "candidate_resolutions": [[1024, 1024]],
+            "model_type": "deepseek_vl_v2",
+            "vision_config": {"model_type": "vision", "image_size": 1024},
+        },
+        "processor_config.json": {
+            **_DEEPSEEK,
+            "candidate_resolutions": [[1024, 1024]],
+            "downsample_ratio": 4,
+            "patch_size": 16,
+        },
+    }
+
+
+DEEPSEEK_CHECKPOINTS: Mapping[str, Files] = {
+    # deepseek-ai/deepseek-vl2-tiny
+    "deepseek_vl2": {
+        "config.json": {
+            "architectures": ["DeepseekVLV2ForCausalLM"],
+            "candidate_resolutions": _VL2_CANVASES,
+            "model_type": "deepseek_vl_v2",
+            "vision_config": {"model_type": "vision", "image_size": 384, "patch_size": 14},
+        },
+        "processor_config.json": {
+            **_DEEPSEEK,
+            "candidate_resolutions": _VL2_CANVASES,
+            "downsample_ratio": 2,
+            "patch_size": 14,
+        },
+    },
+}
+
+# deepseek-ai/DeepSeek-OCR, deepseek-ai/DeepSeek-OCR-2
+OCR_CHECKPOINTS: Mapping[str, Files] = {
+    "deepseek_ocr": _ocr("DeepseekOCRForCausalLM"),
+    "deepseek_ocr2": _ocr("DeepseekOCR2ForCausalLM"),
+}
+
 _MARKS = [(row, column) for row in range(1, 7) for column in range(1, 7)]
 _NEWLINES = {"\n": 198, "\n\n": 271}
 
@@ -201,5 +254,7 @@ TILED_TOKENS: Mapping[str, Mapping[str, int]] = {
         "<|END_OF_IMG|>": 255034,
         "<|IMG_LINE_BREAK|>": 255032,
     },
+    "deepseek_vl2": {"<image>": 100003},
     "internvl_chat": {"<img>": 151665, "</img>": 151666, "<IMG_CONTEXT>": 151667},
 }
+OCR_TOKENS = {"<image>": 128815}

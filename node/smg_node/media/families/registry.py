@@ -48,6 +48,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "idefics3": "idefics3",
         "smolvlm": "idefics3",
         "cohere2_vision": "cohere2_vision",
+        "deepseek_vl_v2": "deepseek",
     }
 )
 """Family by model_type. Checkpoints of Pixtral call themselves `llava`; their vision_config tells them apart."""
@@ -174,6 +175,10 @@ def _tiled(family: str) -> _Maker:
             from smg_node.media.families.tiled.internvl_chat import InternVlChatFamily
 
             return InternVlChatFamily
+        case "deepseek":
+            from smg_node.media.families.tiled.deepseek import deepseek
+
+            return deepseek
         case "cohere2_vision":
             from smg_node.media.families.tiled.cohere2_vision import Cohere2VisionFamily
 

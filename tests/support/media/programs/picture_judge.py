@@ -51,8 +51,10 @@ MODULES = {
     "smolvlm": ("smolvlm", "SmolVLMImageProcessor"),
     "cohere2_vision": ("cohere2_vision", "Cohere2VisionImageProcessor"),
 }
-ENGINE_ONLY = ("internvl_chat",)
+ENGINE_ONLY = ("internvl_chat", "deepseek_vl2", "deepseek_ocr", "deepseek_ocr2")
 TORCH_ONLY = ("kimi_k25", "llama4", "phi4mm", "cohere2_vision", *ENGINE_ONLY)
+PLACE = 9
+"""Id of a picture's place, of judges that ask for it."""
 PIECE = re.compile(r"<[^<>]*>|\n+|[^<]")
 
 
@@ -72,9 +74,62 @@ def image_processor(family: str, numbers: dict[str, Any]) -> Any:
 
 def engine_processor(family: str, numbers: dict[str, Any]) -> Any:
     """Return a judge that only vLLM has."""
-    assert family == "internvl_chat"
-    name = "vllm.transformers_utils.processors.internvl"
-    return importlib.import_module(name).InternVLImageProcessor(**numbers)
+    room = "vllm.transformers_utils.processors"
+    if family == "internvl_chat":
+        return importlib.import_module(f"{room}.internvl").InternVLImageProcessor(**numbers)
+    if family == "deepseek_vl2":
+        made = importlib.import_module(f"{room}.deepseek_vl2").DeepseekVLV2Processor
+    else:
+        made = importlib.import_module(f"{room}.deepseek_ocr").DeepseekOCRProcessor
+        sizes = {"deepseek_ocr": (640, "v1"), "deepseek_ocr2": (768, "v2")}
+        numbers["image_size"], numbers["strategy"] = sizes[family]
+    # Only how pictures are counted and made is asked for, and no text is encoded but that of their places.
+    made.__init__ = without_base(made)
+    return Deepseek(made(Tokenizer(), **numbers))
+
+
+def without_base(made: Any) -> Any:
+    """Return the constructor of a processor that takes any tokenizer: what transformers checks is left out."""
+    from transformers.processing_utils import ProcessorMixin
+
+    kept = made.__init__
+
+    def built(self: Any, *told: Any, **named: Any) -> None:
+        base, ProcessorMixin.__init__ = ProcessorMixin.__init__, lambda *_, **__: None
+        try:
+            kept(self, *told, **named)
+        finally:
+            ProcessorMixin.__init__ = base
+
+    return built
+
+
+class Tokenizer:
+    """A tokenizer of three tokens, for processors that encode what stands between pictures."""
+
+    pad_token = "<pad>"
+    bos_token_id, eos_token_id, pad_token_id = 1, 2, 3
+
+    def __init__(self) -> None:
+        self.vocab = {"<image>": PLACE}
+
+    def add_special_tokens(self, _told: Any) -> None:
+        """Take more tokens, which no picture needs."""
+
+    def encode(self, _text: str, *, add_special_tokens: bool) -> list[int]:
+        """Return no token, as of an empty text."""
+        return []
+
+
+class Deepseek:
+    """Processor of a DeepSeek model for one picture."""
+
+    def __init__(self, made: Any) -> None:
+        self.made = made
+
+    def __call__(self, *, images: list[Any], return_tensors: str) -> Any:
+        told = {"text": "<image>", "prompt": "<image>", "images": images}
+        return self.made(**told)
 
 
 def runs(text: str) -> Runs:
@@ -196,8 +251,13 @@ def internvl_chat(_out: Any, made: Any, size: Size) -> str:
     processor = importlib.import_module(name).InternVLProcessor
     me = SimpleNamespace(image_processor=made, image_seq_length=256)
     me.resolve_target_ratios = lambda **told: processor.resolve_target_ratios(me, **told)
-    features = processor.get_num_image_tokens(me, image_width=size[0], image_height=size[1])
+    features = int(processor.get_num_image_tokens(me, image_width=size[0], image_height=size[1]))
     return "<img>" + "<IMG_CONTEXT>" * features + "</img>"
+
+
+def deepseek(out: Any, _made: Any, _size: Size) -> str:
+    """Return the prompt of a DeepSeek model, by vLLM's processor."""
+    return "<image>" * int((out["input_ids"] == PLACE).sum())
 
 
 TELLERS = {
@@ -221,6 +281,9 @@ TELLERS = {
     "smolvlm": idefics3(81),
     "cohere2_vision": cohere2_vision,
     "internvl_chat": internvl_chat,
+    "deepseek_vl2": deepseek,
+    "deepseek_ocr": deepseek,
+    "deepseek_ocr2": deepseek,
 }
 CALLED_WITH = {"idefics3": {"return_row_col_info": True}, "smolvlm": {"return_row_col_info": True}}
 MAIN = {"phi4mm": "image_pixel_values", "internvl_chat": "pixel_values_flat"}
@@ -241,6 +304,14 @@ def floats(family: str, out: Any) -> Any:
     if hasattr(values, "detach"):
         values = values.detach().float().numpy()
     return np.ascontiguousarray(values, dtype=np.float32)
+
+
+def crops_of(out: Any) -> dict[str, Any] | None:
+    """Return shape and digest of the tiles of a picture that are a tensor of their own; None where there is no such."""
+    if "images_crop" not in out:
+        return None
+    crops = out["images_crop"].numpy().astype(np.float32)
+    return {"shape": list(crops.shape), "digest": hashlib.sha256(crops.tobytes()).hexdigest()}
 
 
 def judged(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
@@ -268,6 +339,7 @@ def judged(case: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
             "grid": grid,
             "ids": ids,
             "text": None if text is None else runs(text),
+            "crops": crops_of(out),
             "digest": hashlib.sha256(values[:, skipped:].tobytes()).hexdigest(),
         }
         if at < case["values"]:

@@ -71,6 +71,16 @@ class CheckpointFamily:
             return resize.resize_as_pillow(pixels, columns, rows, self.kernel)
         return resize.resize(pixels, columns, rows, self.kernel)
 
+    def batch_of(
+        self,
+        layout: Layout,
+        pixels: Tensor,
+        sides: Mapping[str, Tensor],
+        ranges: Sequence[MediaRange],
+    ) -> TensorBatch:
+        """Return tensors that are finished as a batch."""
+        return image_batch(layout, pixels, sides, self.placeholder, ranges)
+
     def flat_batch(
         self,
         layout: Layout,
@@ -85,7 +95,7 @@ class CheckpointFamily:
         """Return the patches or tiles of all pictures behind each other; `coarse` as in `tensors.finished`."""
         shape = (sum(plan.shape[0] for plan in plans), *plans[0].shape[1:])
         pixels = finished(patches, shape, self.normalization, wanted, coarse=coarse)
-        return image_batch(layout, pixels, sides, self.placeholder, ranges)
+        return self.batch_of(layout, pixels, sides, ranges)
 
     def stacked_batch(
         self,
@@ -99,7 +109,7 @@ class CheckpointFamily:
         """Return pictures of one shape, one a row of the tensor."""
         shape = (len(plans), *plans[0].shape)
         pixels = finished(patches, shape, self.normalization, wanted)
-        return image_batch(layout, pixels, sides, self.placeholder, ranges)
+        return self.batch_of(layout, pixels, sides, ranges)
 
     def filled_batch(
         self,
@@ -118,7 +128,7 @@ class CheckpointFamily:
         zeros = [(most - plan.shape[0]) * math.prod(part) for plan in plans]
         shape = (len(plans), most, *part)
         pixels = finished(patches, shape, self.normalization, wanted, zeros=zeros)
-        return image_batch(layout, pixels, sides, self.placeholder, ranges)
+        return self.batch_of(layout, pixels, sides, ranges)
 
 
 def _kernel(number: int) -> "Kernel":

@@ -254,6 +254,29 @@ KEYS = (
     "media_proc_cfg",
     "max_soft_tokens",
     "pooling_kernel_size",
+    "max_image_size",
+    "do_image_splitting",
+    "min_dynamic_patch",
+    "max_dynamic_patch",
+    "dynamic_image_size",
+    "use_thumbnail",
+    "image_size",
+    "crop_to_patches",
+)
+CONFIG_KEYS = (
+    "architectures",
+    "candidate_resolutions",
+    "downsample_ratio",
+    "image_grid_pinpoints",
+    "image_seq_len",
+    "image_seq_length",
+    "image_mean",
+    "normalize",
+    "patch_size",
+    "scale_factor",
+    "vision_aspect_ratio",
+    "vision_feature_select_strategy",
+    "vision_soft_tokens_per_image",
 )
 
 
@@ -261,16 +284,19 @@ KEYS = (
 @given(
     values=st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3),
     vision=JSON,
+    told=st.dictionaries(st.sampled_from(CONFIG_KEYS), JSON, max_size=2),
     size=st.tuples(st.integers(1, 4000), st.integers(1, 4000)),
 )
 def test_garbage_is_a_reason_and_never_another_error(
-    name: str, values: dict[str, Any], vision: Any, size: tuple[int, int]
+    name: str, values: dict[str, Any], vision: Any, told: dict[str, Any], size: tuple[int, int]
 ) -> None:
     files = encoded(CHECKPOINTS[name])
     config = dict(CHECKPOINTS[name]["config.json"])
     if vision is not None:
         config["vision_config"] = vision
-    files["config.json"] = json.dumps(config).encode()
+    files["config.json"] = json.dumps({**config, **told}).encode()
+    processor = CHECKPOINTS[name].get("processor_config.json", {})
+    files["processor_config.json"] = json.dumps({**processor, **told}).encode()
     made = family_of(files, overrides=values, tokens=vocabulary(name))
     if isinstance(made, UnknownFamily):
         assert len(made.reason) < 300
