@@ -1,4 +1,4 @@
-"""Processor files of published checkpoints whose pictures are cut into tiles, or are squares of other encoders.
+"""Processor files of more published checkpoints: of tiles, of squares of other encoders, and of readers of documents.
 
 They belong to `CHECKPOINTS` and `TOKENS` of `support.media.checkpoints`; those of DeepSeek-OCR do not, because small
 pictures are no tensors of theirs.
@@ -23,6 +23,16 @@ _ALWAYS = {
 }
 _SIGLIP = {"model_type": "siglip_vision_model", "image_size": 384, "patch_size": 14}
 _GRID = [[384 * rows, 384 * columns] for rows in range(1, 7) for columns in range(1, 7)]
+_GRANITE_GRID = [
+    [384 * rows, 384 * columns]
+    for rows, columns in (
+        *((1, columns) for columns in range(2, 11)),
+        *((2, columns) for columns in range(1, 6)),
+        *((3, columns) for columns in range(1, 4)),
+        *((rows, columns) for rows in (4, 5) for columns in (1, 2)),
+        *((rows, 1) for rows in range(6, 11)),
+    )
+]
 _INTERNVL_CHAT = {
     "model_type": "internvl_chat",
     "downsample_ratio": 0.5,
@@ -71,6 +81,62 @@ TILED_CHECKPOINTS: Mapping[str, Files] = {
             "size": {"height": 768, "width": 768},
         },
         "processor_config.json": {"audio_seq_length": 188, "image_seq_length": 256},
+    },
+    # ibm-granite/granite-vision-3.3-2b
+    "llava_next_siglip": {
+        "config.json": {
+            "model_type": "llava_next",
+            "image_grid_pinpoints": _GRANITE_GRID,
+            "image_token_index": 49155,
+            "vision_config": _SIGLIP,
+            "vision_feature_layer": [-24, -20, -12, -1],
+            "vision_feature_select_strategy": "full",
+        },
+        "preprocessor_config.json": {
+            **_ALWAYS,
+            **_HALF,
+            "crop_size": {"height": 384, "width": 384},
+            "do_center_crop": True,
+            "do_pad": True,
+            "image_grid_pinpoints": _GRANITE_GRID,
+            "image_processor_type": "LlavaNextImageProcessor",
+            "resample": 3,
+            "size": {"height": 384, "width": 384},
+        },
+    },
+    # rednote-hilab/dots.ocr
+    "dots_ocr": {
+        "config.json": {
+            "model_type": "dots_ocr",
+            "image_token_id": 151665,
+            "vision_config": {"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 1},
+        },
+        "preprocessor_config.json": {
+            **_CLIP,
+            "image_processor_type": "Qwen2VLImageProcessor",
+            "max_pixels": 11289600,
+            "merge_size": 2,
+            "min_pixels": 3136,
+            "patch_size": 14,
+            "temporal_patch_size": 1,
+        },
+    },
+    # zai-org/GLM-OCR
+    "glm_ocr": {
+        "config.json": {
+            "model_type": "glm_ocr",
+            "image_token_id": 59280,
+            "vision_config": {"patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2},
+        },
+        "preprocessor_config.json": {
+            **_CLIP,
+            "do_rescale": True,
+            "image_processor_type": "Glm46VImageProcessor",
+            "merge_size": 2,
+            "patch_size": 14,
+            "size": {"shortest_edge": 12544, "longest_edge": 9633792},
+            "temporal_patch_size": 2,
+        },
     },
     # llava-hf/llava-onevision-qwen2-7b-ov-hf
     "llava_onevision": {
@@ -234,6 +300,9 @@ TILED_TOKENS: Mapping[str, Mapping[str, int]] = {
         "<image_soft_token>": 262145,
     },
     "llava_onevision": {"<image>": 151646},
+    "llava_next_siglip": {"<image>": 49155},
+    "dots_ocr": {"<|imgpad|>": 151665},
+    "glm_ocr": {"<|image|>": 59280},
     "idefics3": {
         **_NEWLINES,
         "<image>": 128257,

@@ -39,6 +39,8 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "glm4v": "glm4v",
         "glm4v_moe": "glm4v",
         "glm46v": "glm4v",
+        "glm_ocr": "glm4v",
+        "dots_ocr": "dots_ocr",
         "internvl": "internvl",
         "internvl_chat": "internvl_chat",
         "gemma3": "gemma3",
@@ -124,10 +126,18 @@ def _llava(files: ProcessorFiles) -> Family:
 def _native_size(family: str) -> _Maker | None:
     """Return what makes one of the families in `native_size`, None for another one."""
     match family:
-        case "qwen2_vl" | "qwen3_vl":
-            from smg_node.media.families.native_size import qwen_vl
+        case "qwen2_vl":
+            from smg_node.media.families.native_size.qwen_vl import qwen2_vl
 
-            return qwen_vl.qwen2_vl if family == "qwen2_vl" else qwen_vl.qwen3_vl
+            return qwen2_vl
+        case "qwen3_vl":
+            from smg_node.media.families.native_size.qwen_vl import qwen3_vl
+
+            return qwen3_vl
+        case "dots_ocr":
+            from smg_node.media.families.native_size.qwen_vl import dots_ocr
+
+            return dots_ocr
         case "glm4v":
             from smg_node.media.families.native_size.glm4v import Glm4vFamily
 

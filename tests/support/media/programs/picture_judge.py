@@ -44,6 +44,9 @@ MODULES = {
     "gemma3": ("gemma3", "Gemma3ImageProcessor"),
     "gemma4": ("gemma4", "Gemma4ImageProcessor"),
     "internvl": ("got_ocr2", "GotOcr2ImageProcessor"),
+    "llava_next_siglip": ("llava_next", "LlavaNextImageProcessor"),
+    "dots_ocr": ("qwen2_vl", "Qwen2VLImageProcessor"),
+    "glm_ocr": ("glm46v", "Glm46VImageProcessor"),
     "llava_siglip": ("siglip", "SiglipImageProcessor"),
     "gemma3n": ("siglip", "SiglipImageProcessor"),
     "llava_onevision": ("llava_onevision", "LlavaOnevisionImageProcessor"),
@@ -148,13 +151,20 @@ def llava(out: Any, _made: Any, _size: Size) -> Told:
     return [24, 24], 576
 
 
-def llava_next(_out: Any, made: Any, size: Size) -> Told:
-    """Return ids of LLaVA-NeXT, by its processor."""
-    processor = model_class("llava_next", "processing", "LlavaNextProcessor")
-    me = SimpleNamespace(image_processor=made, patch_size=14, num_additional_image_tokens=1)
-    me._get_unpadded_features = lambda *told: processor._get_unpadded_features(me, *told)
-    width, height = size
-    return None, processor._get_number_of_features(me, height, width, 336, 336) - 1
+def llava_next(side: int, class_features: int) -> Any:
+    """Return what tells ids of LLaVA-NeXT, by its processor; features of the class are counted and left out."""
+
+    def told(_out: Any, made: Any, size: Size) -> Told:
+        processor = model_class("llava_next", "processing", "LlavaNextProcessor")
+        me = SimpleNamespace(
+            image_processor=made, patch_size=14, num_additional_image_tokens=class_features
+        )
+        me._get_unpadded_features = lambda *told: processor._get_unpadded_features(me, *told)
+        width, height = size
+        features = processor._get_number_of_features(me, height, width, side, side)
+        return None, features - class_features
+
+    return told
 
 
 def llama4(out: Any, _made: Any, _size: Size) -> Told:
@@ -266,7 +276,10 @@ TELLERS = {
     "glm4v": merged,
     "kimi_k25": merged,
     "llava": llava,
-    "llava_next": llava_next,
+    "llava_next": llava_next(336, 1),
+    "llava_next_siglip": llava_next(384, 0),
+    "dots_ocr": merged,
+    "glm_ocr": merged,
     "llama4": llama4,
     "pixtral": pixtral(16),
     "mistral3": pixtral(28),

@@ -13,7 +13,13 @@ from smg_node.media.families.checkpoint.processor_files import (
 )
 from smg_node.media.families.checkpoint.tensors import Layout
 from smg_node.media.families.fixed_size.square_family import SquareFamily
-from smg_node.media.families.fixed_size.towers import CLIP, SIGLIP, VisionTower, tower_kind
+from smg_node.media.families.fixed_size.towers import (
+    CLIP,
+    SIGLIP,
+    VisionTower,
+    check_size,
+    tower_kind,
+)
 from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.sizes import Size, with_short_side
 
@@ -37,7 +43,11 @@ class LlavaFamily(SquareFamily):
         if self.squeezed and files.flag("do_center_crop", default=False):
             raise ProcessorError("do_center_crop is true")
         side = 224 if self.squeezed else 336
-        tower = VisionTower(files, kind=kind, side=side, strategy="default")
+        tower = VisionTower(
+            files, kind=kind, side=side, strategy="default", cropped=not self.squeezed
+        )
+        read = files.square if self.squeezed else files.short_side
+        check_size(read("size", tower.side), tower)
         self.side, self.features = tower.side, tower.features
         self.rows_and_columns = (tower.patches, tower.patches)
         mean, std = (HALF, HALF) if self.squeezed else (CLIP_MEAN, CLIP_STD)

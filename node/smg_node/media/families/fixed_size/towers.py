@@ -13,7 +13,10 @@ class VisionTower:
     class feature where the checkpoint keeps it. SigLIP has none, so what leaves the first feature out leaves out a patch.
     """
 
-    def __init__(self, files: ProcessorFiles, *, kind: str, side: int, strategy: str) -> None:
+    def __init__(
+        self, files: ProcessorFiles, *, kind: str, side: int, strategy: str, cropped: bool
+    ) -> None:
+        """`cropped` tells that the processor takes the middle of what it resized, `strategy` is the model's default."""
         self.side = files.config_integer("image_size", side, "vision_config", "image_size")
         patch = files.config_integer("patch_size", 14, "vision_config", "patch_size")
         self.patches = self.side // patch
@@ -28,17 +31,16 @@ class VisionTower:
         if self.features < 1:
             raise ProcessorError("patch_size of the vision_config leaves a square without features")
         files.always("do_resize")
-        if kind == CLIP:
-            self._check_clip(files)
-        elif files.square("size", self.side) != self.side:
-            raise ProcessorError("size is not the image_size of the vision_config")
+        if cropped:
+            files.always("do_center_crop")
+            if files.square("crop_size", self.side) != self.side:
+                raise ProcessorError("crop_size is not the image_size of the vision_config")
 
-    def _check_clip(self, files: ProcessorFiles) -> None:
-        files.always("do_center_crop")
-        if files.square("crop_size", self.side) != self.side:
-            raise ProcessorError("crop_size is not the image_size of the vision_config")
-        if files.short_side("size", self.side) != self.side:
-            raise ProcessorError("size is not the image_size of the vision_config")
+
+def check_size(found: int, tower: VisionTower) -> None:
+    """Refuse a processor whose `size` is not the side of the encoder's square."""
+    if found != tower.side:
+        raise ProcessorError("size is not the image_size of the vision_config")
 
 
 def tower_kind(files: ProcessorFiles, *, default: str) -> str:

@@ -1,4 +1,4 @@
-"""Qwen-VL: Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: pictures of any size, in patches that are merged in blocks.
+"""Qwen-VL: Qwen2-VL to Qwen3.5, and dots.ocr: pictures of any size, in patches that are merged in blocks.
 
 A picture is resized to multiples of `patch_size * merge_size` within an area, and becomes one row of values a patch;
 `merge_size` squared patches are one feature. Engines are sent the rows of all pictures behind each other and the grid
@@ -124,6 +124,18 @@ def qwen2_vl(files: ProcessorFiles) -> MergedPatchFamily:
         files,
         name=files.model_type,
         anchor="<|image_pad|>",
+        area=(56 * 56, 28 * 28 * 1280),
+        patch=14,
+        half=False,
+    )
+
+
+def dots_ocr(files: ProcessorFiles) -> MergedPatchFamily:
+    """Return the family of a dots.ocr checkpoint, which counts one copy of its pictures."""
+    return MergedPatchFamily(
+        files,
+        name=files.model_type,
+        anchor="<|imgpad|>",
         area=(56 * 56, 28 * 28 * 1280),
         patch=14,
         half=False,

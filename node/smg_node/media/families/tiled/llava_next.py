@@ -22,7 +22,13 @@ from smg_node.media.families.checkpoint.processor_files import (
 )
 from smg_node.media.families.checkpoint.tensors import Layout, integers
 from smg_node.media.families.fixed_size.llava import ANCHOR
-from smg_node.media.families.fixed_size.towers import CLIP, SIGLIP, VisionTower, tower_kind
+from smg_node.media.families.fixed_size.towers import (
+    CLIP,
+    SIGLIP,
+    VisionTower,
+    check_size,
+    tower_kind,
+)
 from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.sizes import Size, best_canvas, checked, fitted
 
@@ -48,6 +54,7 @@ class PinpointFamily(CheckpointFamily):
     ) -> None:
         files.always("do_pad")
         self.tower = tower
+        check_size(files.square("size", tower.side), tower)
         self.canvases = _canvases(files, self.tower.side)
         super().__init__(files, name=name, anchor=ANCHOR, mean_std=mean_std, kernel=files.kernel(3))
 
@@ -113,14 +120,17 @@ class PinpointFamily(CheckpointFamily):
 
 
 class LlavaNextFamily(PinpointFamily):
-    """LLaVA-NeXT with a CLIP encoder."""
+    """LLaVA-NeXT with a CLIP encoder, and its likes with a SigLIP encoder (Granite Vision)."""
 
     def __init__(self, files: ProcessorFiles) -> None:
-        if tower_kind(files, default=CLIP) != CLIP:
-            raise ProcessorError("vision_config of config.json is not that of CLIP")
-        tower = VisionTower(files, kind=CLIP, side=336, strategy="default")
+        kind = tower_kind(files, default=CLIP)
+        if kind not in (CLIP, SIGLIP):
+            raise ProcessorError("vision_config of config.json is not that of CLIP or SigLIP")
+        side = 336 if kind == CLIP else 224
+        tower = VisionTower(files, kind=kind, side=side, strategy="default", cropped=True)
+        name = "llava_next" if kind == CLIP else "llava_next_siglip"
         values = files.normalization(CLIP_MEAN, CLIP_STD)
-        super().__init__(files, tower, name="llava_next", mean_std=values)
+        super().__init__(files, tower, name=name, mean_std=values)
 
 
 class LlavaOneVisionFamily(PinpointFamily):
@@ -134,7 +144,7 @@ class LlavaOneVisionFamily(PinpointFamily):
             raise ProcessorError(f"vision_aspect_ratio of config.json is not {MOST_FEATURES}")
         if files.flag("do_center_crop", default=False):
             raise ProcessorError("do_center_crop is true")
-        tower = VisionTower(files, kind=SIGLIP, side=384, strategy="full")
+        tower = VisionTower(files, kind=SIGLIP, side=384, strategy="full", cropped=False)
         values = files.normalization(CLIP_MEAN, CLIP_STD)
         super().__init__(files, tower, name="llava_onevision", mean_std=values)
 

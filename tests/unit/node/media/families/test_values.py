@@ -17,7 +17,7 @@ from support.media.programs.picture_judge import pattern
 FLOATS = FinishedFor(dtype="float32", device_normalizes=False)
 FLOAT_TYPES: tuple[Dtype, ...] = ("float32", "float16", "bfloat16")
 RAGGED = {"pixtral", "mistral3"}
-PADDED = {"llava_next", "llava_onevision", "phi4mm", "gemma4"}
+PADDED = {"llava_next", "llava_next_siglip", "llava_onevision", "phi4mm", "gemma4"}
 SMALL = ((97, 64), (30, 90), (97, 64))
 PAIRS = {"deepseek_vl2"}
 
