@@ -17,7 +17,7 @@ from smg_node.media.families.checkpoint.processor_files import (
     ProcessorError,
     ProcessorFiles,
 )
-from smg_node.media.families.checkpoint.tensors import Layout, finished, image_batch
+from smg_node.media.families.checkpoint.tensors import Layout
 from smg_node.media.family import FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.sizes import Size, checked, in_patches
 
@@ -93,9 +93,7 @@ class PixtralFamily(CheckpointFamily):
         """Return the pictures as one tensor; None where their sizes differ."""
         if any(plan.shape != plans[0].shape for plan in plans):
             return None
-        shape = (len(plans), *plans[0].shape)
-        pixels = finished(patches, shape, self.normalization, wanted)
-        return image_batch(LAYOUT, pixels, {}, self.placeholder, ranges)
+        return self.stacked_batch(LAYOUT, plans, patches, ranges, wanted)
 
 
 def _patch(files: ProcessorFiles) -> int:

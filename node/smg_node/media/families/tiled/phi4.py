@@ -127,7 +127,7 @@ class Phi4Family(CheckpointFamily):
 
     def _whole(self, crops: "Pixels", plan: PicturePlan, wanted: FinishedFor) -> memoryview:
         """Return the crop of the whole: the canvas's values at the points of a square, interpolated."""
-        from smg_node.media.families.phi4_whole import whole_crop
+        from smg_node.media.families.tiled.phi4_whole import whole_crop
 
         return whole_crop(crops, plan.grid, self.normalization, wanted.dtype)
 

@@ -1,7 +1,7 @@
 """GLM-4V (`Glm4vFamily`, 4.1V to 4.6V): merged patches as in the Qwen group, with limits that count both copies."""
 
 from smg_node.media.families.checkpoint.processor_files import ProcessorFiles
-from smg_node.media.families.qwen_vl import MergedPatchFamily
+from smg_node.media.families.native_size.qwen_vl import MergedPatchFamily
 from smg_node.media.sizes import Size, at_least, within_area
 
 

@@ -1,4 +1,4 @@
-"""Qwen-VL: Qwen2-VL, Qwen2.5-VL, Qwen3-VL and Qwen3.5: pictures of any size, in patches that are merged in blocks.
+"""Qwen-VL: Qwen2-VL to Qwen3.5, and dots.ocr: pictures of any size, in patches that are merged in blocks.
 
 A picture is resized to multiples of `patch_size * merge_size` within an area, and becomes one row of values a patch;
 `merge_size` squared patches are one feature. Engines are sent the rows of all pictures behind each other and the grid
@@ -18,13 +18,7 @@ from smg_node.media.families.checkpoint.processor_files import (
     ProcessorError,
     ProcessorFiles,
 )
-from smg_node.media.families.checkpoint.tensors import (
-    Layout,
-    counts,
-    finished,
-    image_batch,
-    integers,
-)
+from smg_node.media.families.checkpoint.tensors import Layout, patch_grids
 from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.sizes import Size, checked, within_area
 
@@ -120,13 +114,8 @@ class MergedPatchFamily(CheckpointFamily):
         wanted: FinishedFor,
     ) -> TensorBatch | None:
         """Return the rows of all pictures behind each other; pictures of any sizes go together."""
-        rows = [plan.shape[0] for plan in plans]
-        pixels = finished(patches, (sum(rows), plans[0].shape[1]), self.normalization, wanted)
-        sides = {
-            "image_grid_thw": integers([plan.grid for plan in plans]),
-            "patches_per_image": counts(rows),
-        }
-        return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+        sides = patch_grids("image_grid_thw", plans)
+        return self.flat_batch(LAYOUT, plans, patches, ranges, wanted, sides)
 
 
 def qwen2_vl(files: ProcessorFiles) -> MergedPatchFamily:
@@ -135,6 +124,18 @@ def qwen2_vl(files: ProcessorFiles) -> MergedPatchFamily:
         files,
         name=files.model_type,
         anchor="<|image_pad|>",
+        area=(56 * 56, 28 * 28 * 1280),
+        patch=14,
+        half=False,
+    )
+
+
+def dots_ocr(files: ProcessorFiles) -> MergedPatchFamily:
+    """Return the family of a dots.ocr checkpoint, which counts one copy of its pictures."""
+    return MergedPatchFamily(
+        files,
+        name=files.model_type,
+        anchor="<|imgpad|>",
         area=(56 * 56, 28 * 28 * 1280),
         patch=14,
         half=False,

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Final
 from smg_node.media.engine_media import MediaRange, TensorBatch
 from smg_node.media.families.checkpoint.checkpoint_family import CheckpointFamily
 from smg_node.media.families.checkpoint.processor_files import HALF, ProcessorError, ProcessorFiles
-from smg_node.media.families.checkpoint.tensors import (
-    Layout,
-    counts,
-    finished,
-    image_batch,
-    integers,
-)
+from smg_node.media.families.checkpoint.tensors import Layout, patch_grids
 from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.sizes import Size, checked, rounded_up, within_patches
 
@@ -104,14 +98,8 @@ class KimiFamily(CheckpointFamily):
         wanted: FinishedFor,
     ) -> TensorBatch | None:
         """Return the patches of all pictures behind each other."""
-        rows = [plan.shape[0] for plan in plans]
-        shape = (sum(rows), *plans[0].shape[1:])
-        pixels = finished(patches, shape, self.normalization, wanted)
-        sides = {
-            "grid_thws": integers([plan.grid for plan in plans]),
-            "patches_per_image": counts(rows),
-        }
-        return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+        sides = patch_grids("grid_thws", plans)
+        return self.flat_batch(LAYOUT, plans, patches, ranges, wanted, sides)
 
 
 def _either(name: str, own: str) -> tuple[tuple[str, ...], ...]:

@@ -1,10 +1,12 @@
-"""LLaVA-NeXT: a picture is a squeezed square of the whole, and the tiles of a canvas that fits it best.
+"""LLaVA-NeXT and LLaVA-OneVision: a picture is a squeezed square of the whole, and the tiles of a canvas that fits it.
 
 The checkpoint lists canvases ("pinpoints"). The picture is laid into the middle of one, in proportion, on black; the
 encoder's features of the black borders are thrown away again, which the number of placeholders must foresee. Each row
-of features that is left ends with one more, a newline.
+of features that is left ends with one more, a newline. OneVision shrinks the features of a canvas to those of about
+nine tiles.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -14,11 +16,19 @@ from smg_node.media.families.checkpoint.processor_files import (
     CLIP_MEAN,
     CLIP_STD,
     SIDE_MAX,
+    Normalization,
     ProcessorError,
     ProcessorFiles,
 )
-from smg_node.media.families.checkpoint.tensors import Layout, finished, image_batch, integers
-from smg_node.media.families.llava import ANCHOR, ClipTower
+from smg_node.media.families.checkpoint.tensors import Layout, integers
+from smg_node.media.families.fixed_size.llava import ANCHOR
+from smg_node.media.families.fixed_size.towers import (
+    CLIP,
+    SIGLIP,
+    VisionTower,
+    check_size,
+    tower_kind,
+)
 from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.sizes import Size, best_canvas, checked, fitted
 
@@ -29,22 +39,24 @@ LAYOUT: Final = Layout(batched_keys=("pixel_values", "image_sizes"), cpu_keys=("
 CANVASES_MAX: Final = 256
 TILES_MAX: Final = 144
 """Most tiles of a canvas: LLaVA-OneVision's largest has 36, so this is only a bound on work."""
+MOST_FEATURES: Final = "anyres_max_9"
+"""The one way to bound features that vLLM counts by, whatever a checkpoint says."""
+NINE: Final = 9
+SHRUNK_FROM: Final = 1.1
+"""Sides are divided by the root of how many times nine tiles the features are, where that is above this."""
 
 
-class LlavaNextFamily(CheckpointFamily):
-    """LLaVA-NeXT with a CLIP encoder."""
+class PinpointFamily(CheckpointFamily):
+    """A family whose canvases its checkpoint lists."""
 
-    def __init__(self, files: ProcessorFiles) -> None:
+    def __init__(
+        self, files: ProcessorFiles, tower: VisionTower, *, name: str, mean_std: Normalization
+    ) -> None:
         files.always("do_pad")
-        self.tower = ClipTower(files)
+        self.tower = tower
+        check_size(files.square("size", tower.side), tower)
         self.canvases = _canvases(files, self.tower.side)
-        super().__init__(
-            files,
-            name="llava_next",
-            anchor=ANCHOR,
-            mean_std=files.normalization(CLIP_MEAN, CLIP_STD),
-            kernel=files.kernel(3),
-        )
+        super().__init__(files, name=name, anchor=ANCHOR, mean_std=mean_std, kernel=files.kernel(3))
 
     def plan(self, width: int, height: int, *, area_max: int | None = None) -> PicturePlan:
         """Return the plan: columns and rows are the canvas's, `grid` its rows and columns of tiles."""
@@ -70,7 +82,12 @@ class LlavaNextFamily(CheckpointFamily):
         else:
             drawn = int(round(size.width * (high / size.height), 7))
             wide -= (wide - drawn) // 2 * 2
+        high, wide = self.kept(high, wide)
         return high * wide + high
+
+    def kept(self, high: int, wide: int) -> tuple[int, int]:
+        """Return how many of the rows and columns of features that show the picture the model takes: all of them."""
+        return high, wide
 
     def patches(self, picture: "Picture", plan: PicturePlan) -> "Pixels":
         """Return the square of the whole, then the tiles row by row."""
@@ -98,18 +115,43 @@ class LlavaNextFamily(CheckpointFamily):
         wanted: FinishedFor,
     ) -> TensorBatch | None:
         """Return the squares of all pictures, filled up with nought to the most that one has."""
-        most = max(plan.shape[0] for plan in plans)
-        square = plans[0].shape[1:]
-        values = square[0] * square[1] * square[2]
-        pixels = finished(
-            patches,
-            (len(plans), most, *square),
-            self.normalization,
-            wanted,
-            zeros=[(most - plan.shape[0]) * values for plan in plans],
-        )
         sides = {"image_sizes": integers([(plan.height, plan.width) for plan in plans])}
-        return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+        return self.filled_batch(LAYOUT, plans, patches, ranges, wanted, sides)
+
+
+class LlavaNextFamily(PinpointFamily):
+    """LLaVA-NeXT with a CLIP encoder, and its likes with a SigLIP encoder (Granite Vision)."""
+
+    def __init__(self, files: ProcessorFiles) -> None:
+        kind = tower_kind(files, default=CLIP)
+        if kind not in (CLIP, SIGLIP):
+            raise ProcessorError("vision_config of config.json is not that of CLIP or SigLIP")
+        side = 336 if kind == CLIP else 224
+        tower = VisionTower(files, kind=kind, side=side, strategy="default", cropped=True)
+        name = "llava_next" if kind == CLIP else "llava_next_siglip"
+        values = files.normalization(CLIP_MEAN, CLIP_STD)
+        super().__init__(files, tower, name=name, mean_std=values)
+
+
+class LlavaOneVisionFamily(PinpointFamily):
+    """LLaVA-OneVision with a SigLIP encoder."""
+
+    def __init__(self, files: ProcessorFiles) -> None:
+        if tower_kind(files, default=SIGLIP) != SIGLIP:
+            raise ProcessorError("vision_config of config.json is not that of SigLIP")
+        ratio = files.config.get("vision_aspect_ratio")
+        if ratio not in (None, MOST_FEATURES):
+            raise ProcessorError(f"vision_aspect_ratio of config.json is not {MOST_FEATURES}")
+        if files.flag("do_center_crop", default=False):
+            raise ProcessorError("do_center_crop is true")
+        tower = VisionTower(files, kind=SIGLIP, side=384, strategy="full", cropped=False)
+        values = files.normalization(CLIP_MEAN, CLIP_STD)
+        super().__init__(files, tower, name="llava_onevision", mean_std=values)
+
+    def kept(self, high: int, wide: int) -> tuple[int, int]:
+        """Return the rows and columns of features after shrinking to about nine tiles."""
+        ratio = math.sqrt(high * wide / (NINE * self.tower.patches**2))
+        return (int(high // ratio), int(wide // ratio)) if ratio > SHRUNK_FROM else (high, wide)
 
 
 def _canvases(files: ProcessorFiles, side: int) -> tuple[Size, ...]:

@@ -12,7 +12,7 @@ from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
 from smg_node.media.expand import repeated
 from smg_node.media.families.checkpoint.checkpoint_family import CheckpointFamily
 from smg_node.media.families.checkpoint.processor_files import ProcessorError, ProcessorFiles
-from smg_node.media.families.checkpoint.tensors import Layout, finished, image_batch
+from smg_node.media.families.checkpoint.tensors import Layout
 from smg_node.media.family import FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.sizes import checked, pooled
 
@@ -85,16 +85,9 @@ class Gemma4Family(CheckpointFamily):
         wanted: FinishedFor,
     ) -> TensorBatch | None:
         """Return the patches of all pictures, each filled up, and their places as column and row."""
-        most, values = self.patches_max, plans[0].shape[1]
-        pixels = finished(
-            patches,
-            (len(plans), most, values),
-            self.normalization,
-            wanted,
-            zeros=[(most - plan.shape[0]) * values for plan in plans],
-        )
         sides = {"pixel_position_ids": self._places(plans)}
-        return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+        most = self.patches_max
+        return self.filled_batch(LAYOUT, plans, patches, ranges, wanted, sides, most=most)
 
     def _places(self, plans: Sequence[PicturePlan]) -> Tensor:
         import numpy as np

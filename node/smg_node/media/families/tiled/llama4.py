@@ -8,19 +8,13 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
+from smg_node.media.engine_media import MediaRange, TensorBatch
 from smg_node.media.expand import repeated
-from smg_node.media.families.checkpoint.checkpoint_family import CheckpointFamily
 from smg_node.media.families.checkpoint.processor_files import HALF, ProcessorError, ProcessorFiles
-from smg_node.media.families.checkpoint.tensors import (
-    Layout,
-    counts,
-    finished,
-    image_batch,
-    integers,
-)
+from smg_node.media.families.checkpoint.tensors import Layout, counts, integers
+from smg_node.media.families.tiled.tiled_family import TiledFamily
 from smg_node.media.family import FinishedFor, PictureLayout, PicturePlan, TokenLookup
-from smg_node.media.sizes import Size, checked, fitted, least_scaled_canvas, tile_canvases
+from smg_node.media.sizes import Size, fitted, least_scaled_canvas, tile_canvases
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Picture, Pixels
@@ -34,7 +28,7 @@ LAYOUT: Final = Layout(
 TILES_MAX: Final = 256
 
 
-class Llama4Family(CheckpointFamily):
+class Llama4Family(TiledFamily):
     """Llama 4 Scout and Maverick."""
 
     def __init__(self, files: ProcessorFiles) -> None:
@@ -62,23 +56,11 @@ class Llama4Family(CheckpointFamily):
             kernel=files.kernel(2),
         )
 
-    def plan(self, width: int, height: int, *, area_max: int | None = None) -> PicturePlan:
-        """Return the plan: columns and rows are the canvas's, `grid` its rows and columns of tiles."""
-        size = checked(width, height)
+    def grid(self, size: Size) -> Size:
+        """Return columns and rows of tiles for a picture of that size."""
         canvases = tile_canvases(self.tile, self.tiles_max)
         canvas = least_scaled_canvas(size, canvases, largest=self.largest)
-        rows, columns = canvas.height // self.tile, canvas.width // self.tile
-        tiles = rows * columns
-        tiles += tiles > 1
-        return PicturePlan(
-            width=width,
-            height=height,
-            columns=canvas.width,
-            rows=canvas.height,
-            tokens=tiles * self.tile_tokens,
-            shape=(tiles, 3, self.tile, self.tile),
-            grid=(rows, columns),
-        )
+        return Size(canvas.width // self.tile, canvas.height // self.tile)
 
     def layout(self, plan: PicturePlan, tokens: TokenLookup) -> PictureLayout:
         """Return the rows of tiles with their separators, then the tile of the whole, between start and end."""
@@ -94,19 +76,13 @@ class Llama4Family(CheckpointFamily):
         ids.append(self.end)
         return PictureLayout(ids)
 
-    def patches(self, picture: "Picture", plan: PicturePlan) -> "Pixels":
-        """Return the tiles row by row, then that of the whole where there is more than one."""
-        import numpy as np
-
-        from smg_node.media.pixels.patches import padded, planar, planar_tiles
+    def canvas(self, picture: "Picture", plan: PicturePlan) -> "Pixels":
+        """Return the canvas: the picture in its upper left corner, on black."""
+        from smg_node.media.pixels.patches import padded  # numpy comes with the first picture
 
         canvas = Size(plan.columns, plan.rows)
         drawn = self._drawn(Size(picture.width, picture.height), canvas)
-        tiles = planar_tiles(padded(self.resized(picture, *drawn), *canvas), self.tile)
-        if len(tiles) == 1:
-            return tiles
-        whole = planar(self.resized(picture, self.tile, self.tile))
-        return np.concatenate((tiles, whole[None]))
+        return padded(self.resized(picture, *drawn), *canvas)
 
     def _drawn(self, size: Size, canvas: Size) -> Size:
         """Return the size of the picture on its canvas."""
@@ -126,14 +102,11 @@ class Llama4Family(CheckpointFamily):
         wanted: FinishedFor,
     ) -> TensorBatch | None:
         """Return the tiles of all pictures behind each other."""
-        tiles = [plan.shape[0] for plan in plans]
-        shape = (sum(tiles), *plans[0].shape[1:])
-        pixels: Tensor = finished(patches, shape, self.normalization, wanted, coarse=True)
         sides = {
             "aspect_ratios": integers([plan.grid for plan in plans]),
-            "patches_per_image": counts(tiles),
+            "patches_per_image": counts([plan.shape[0] for plan in plans]),
         }
-        return image_batch(LAYOUT, pixels, sides, self.placeholder, ranges)
+        return self.flat_batch(LAYOUT, plans, patches, ranges, wanted, sides, coarse=True)
 
 
 def _shuffled(files: ProcessorFiles) -> int:
