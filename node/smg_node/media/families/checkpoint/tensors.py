@@ -1,5 +1,6 @@
 """Tensors of a batch: 8-bit patches and side values in the form that engines are sent."""
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ def integers(rows: Sequence[Sequence[int]]) -> Tensor:
 def counts(numbers: Sequence[int]) -> Tensor:
     """Return one whole number a picture, as int64."""
     return Tensor((len(numbers),), "int64", (_words(numbers),))
+
+
+def singles(numbers: Sequence[float]) -> Tensor:
+    """Return one number an item, as float32."""
+    return Tensor((len(numbers),), "float32", (struct.pack(f"<{len(numbers)}f", *numbers),))
 
 
 def shared(number: int) -> Tensor:
