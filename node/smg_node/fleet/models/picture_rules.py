@@ -16,6 +16,7 @@ from smg_node.tokens.tokenizer import Tokenizer
 if TYPE_CHECKING:
     # Loaded with the first picture.
     from smg_node.media.family import Family
+    from smg_node.prompts.clip_marks import ClipMark
 
 _log = logging.getLogger("smg_node.fleet")
 
@@ -40,6 +41,8 @@ class PictureRules:
         """Why there is no family, in words; "" where there is one, or nobody has asked yet."""
         self.anchor = ""
         """What the template writes for a picture: the family's, or what config.json names; "" where nothing is known."""
+        self.clips: tuple[ClipMark, ...] = ()
+        """What stands for videos and sound, of the kinds that the model takes."""
 
     def family(self, tokenizer: Tokenizer) -> "Family | None":
         """Return whose rules the model's pictures follow, None where this node does not know them.
@@ -53,7 +56,10 @@ class PictureRules:
 
     def _find(self, tokens: "TokenTexts") -> None:
         from smg_node.media.families.registry import UnknownFamily, family_of
+        from smg_node.prompts.clip_marks import clip_marks, token_named
 
+        config = _decoded(self._files.get(CONFIG, b""))
+        self.clips = clip_marks(config, tokens)
         found = family_of(self._files, overrides=self._overrides, tokens=tokens)
         if found is None:
             self.why_not = "its files describe no pictures"
@@ -68,17 +74,7 @@ class PictureRules:
         if self._family is not None:
             self.anchor = self._family.anchor
         else:
-            self.anchor = tokens.text(self._image_token()) or ""
-
-    def _image_token(self) -> int | None:
-        config = _decoded(self._files.get(CONFIG, b""))
-        for place in (config, config.get("text_config")):
-            if isinstance(place, dict):
-                for key in _IMAGE_TOKEN_KEYS:
-                    value = place.get(key)
-                    if isinstance(value, int) and not isinstance(value, bool):
-                        return value
-        return None
+            self.anchor = tokens.text(token_named(config, _IMAGE_TOKEN_KEYS)) or ""
 
 
 class TokenTexts:
