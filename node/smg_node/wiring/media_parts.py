@@ -135,4 +135,8 @@ def media_options(settings: Settings) -> "MediaOptions":
         inflight_bytes=knobs.inflight_bytes // processes,
         cache_bytes=knobs.cache_bytes // processes,
         threads=knobs.threads or max(1, (os.cpu_count() or 1) // processes),
+        video_pixels_max=knobs.video_pixels_max,
+        video_seconds_max=knobs.video_seconds_max,
+        video_memory_bytes=knobs.video_memory_bytes,
+        video_processes=max(1, knobs.video_processes // processes),
     )

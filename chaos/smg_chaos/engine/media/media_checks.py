@@ -37,7 +37,11 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What the engine takes. `placeholder` is the id of a picture's anchor; `normalizes`: 8-bit values only."""
+    """What the engine takes. `placeholder` is the id of a picture's anchor; `normalizes`: 8-bit values only.
+
+    `clips` is the id of a clip's anchor, None for a model that sees none; `opens` and `closes` are those of the tokens
+    around the features of a step, for models that have such.
+    """
 
     model: VisionModel
     placeholder: int
@@ -46,6 +50,13 @@ class Takes:
     tokens_max: int
     hashes: bool
     schemes: frozenset[str]
+    clips: int | None = None
+    opens: int | None = None
+    closes: int | None = None
+
+    def anchor(self, media: SentMedia) -> int | None:
+        """Return the id that stands for a feature of what a batch holds."""
+        return self.clips if media.is_video else self.placeholder
 
 
 _JPEG = b"\xff\xd8\xff"
@@ -59,27 +70,72 @@ def mistakes(
 
     `handed` is whether another engine works its prompt off, so that pictures need no values.
     """
-    anchors = list(ids).count(takes.placeholder)
-    told = 0
+    told = {takes.placeholder: 0} | ({} if takes.clips is None else {takes.clips: 0})
     for media in batches:
+        anchor = takes.anchor(media)
+        if anchor is None:
+            yield Mistake(Trusted.INTERNAL, "a clip for a model that sees none")
+            continue
         if media.pixels is not None or media.ranges:
             if media.pixels is not None:
                 yield from _tensors(media, takes)
             elif not handed:
                 yield Mistake(Trusted.INTERNAL, "grids without pixels and without a KV transfer")
-            yield from _ranges(media, ids, takes)
-            told += sum(_within(ids, one, takes.placeholder) for one in media.ranges)
+            yield from _ranges(media, ids, takes, anchor)
+            if media.is_video:
+                yield from clip_mistakes(media, ids, takes, anchor)
+            told[anchor] += sum(_within(ids, one, anchor) for one in media.ranges)
         else:
             yield from _files(media, takes)
-            told += len(media.urls) + len(media.files)
-    if anchors != told:
-        yield Mistake(
-            Trusted.OTHER_ANSWER, f"{anchors} placeholders in the prompt, the pictures have {told}"
-        )
-    count = sum(max(len(one.ranges), len(one.urls) + len(one.files)) for one in batches)
-    most = takes.items_max.get("image")
-    if most is not None and count > most:
-        yield Mistake(Trusted.SAME_ANSWER, f"{count} pictures, at most {most}")
+            told[anchor] += len(media.urls) + len(media.files)
+    for anchor, count in told.items():
+        there = list(ids).count(anchor)
+        if there != count:
+            what = "pictures" if anchor == takes.placeholder else "clips"
+            yield Mistake(
+                Trusted.OTHER_ANSWER, f"{there} placeholders in the prompt, the {what} have {count}"
+            )
+    yield from _counts(batches, takes)
+
+
+def _counts(batches: Sequence[SentMedia], takes: Takes) -> Iterator[Mistake]:
+    for kind, what in (("image", "pictures"), ("video", "clips")):
+        of_kind = [one for one in batches if one.is_video == (kind == "video")]
+        count = sum(max(len(one.ranges), len(one.urls) + len(one.files)) for one in of_kind)
+        most = takes.items_max.get(kind)
+        if most is not None and count > most:
+            yield Mistake(Trusted.SAME_ANSWER, f"{count} {what}, at most {most}")
+
+
+def clip_mistakes(
+    media: SentMedia, ids: Sequence[int], takes: Takes, anchor: int
+) -> Iterator[Mistake]:
+    """Yield what is wrong with clips beside what pictures have as well: their names, times, and steps in the prompt."""
+    grid = media.grid()
+    if "video_grid_thw" not in media.sides or "image_grid_thw" in media.sides:
+        yield Mistake(Trusted.STOPS, "clips have no grids of clips")
+        return
+    if not takes.model.timed:
+        seconds = media.sides.get("second_per_grid_ts")
+        told = () if seconds is None else seconds.singles()
+        if len(told) != len(grid) or not all(0 < each < math.inf for each in told):
+            yield Mistake(Trusted.OTHER_ANSWER, f"seconds between steps are {list(told)}")
+        return
+    for (steps, rows, columns), (offset, length) in zip(grid, media.ranges, strict=False):
+        end = offset + length
+        for _ in range(min(steps, length)):
+            opens, closes = (_next(ids, each, offset, end) for each in (takes.opens, takes.closes))
+            if opens is None or closes is None:
+                yield Mistake(Trusted.STOPS, f"a range of less than {steps} steps")
+                break
+            found = list(ids[opens:closes]).count(anchor)
+            if found != rows * columns // takes.model.merge**2:
+                yield Mistake(Trusted.OTHER_ANSWER, f"a step of {found} placeholders")
+            offset = closes + 1
+
+
+def _next(ids: Sequence[int], token: int | None, start: int, end: int) -> int | None:
+    return next((at for at in range(start, min(end, len(ids))) if ids[at] == token), None)
 
 
 def _within(ids: Sequence[int], place: tuple[int, int], placeholder: int) -> int:
@@ -132,20 +188,20 @@ def _patches(media: SentMedia, takes: Takes) -> Iterator[Mistake]:
         yield Mistake(Trusted.STOPS, f"lengths {media.rows()}, grids say {rows}")
 
 
-def _ranges(media: SentMedia, ids: Sequence[int], takes: Takes) -> Iterator[Mistake]:
+def _ranges(media: SentMedia, ids: Sequence[int], takes: Takes, anchor: int) -> Iterator[Mistake]:
     items = len(media.contents()) if media.pixels is not None else len(media.grid())
     if takes.hashes and not media.hashes:
         yield Mistake(Trusted.INTERNAL, "no hashes")
     elif takes.hashes and len(media.hashes) != items:
         yield Mistake(Trusted.SAME_ANSWER, f"{len(media.hashes)} hashes of {items} pictures")
-    if media.placeholder != takes.placeholder:
+    if media.placeholder != anchor:
         yield Mistake(Trusted.OTHER_ANSWER, f"{media.placeholder} is no placeholder")
     if len(media.ranges) != items:
         yield Mistake(Trusted.OTHER_ANSWER, f"{len(media.ranges)} ranges for {items} pictures")
     end = 0
     for place, count in zip(media.ranges, _tokens(media, takes), strict=False):
         offset, length = place
-        found = _within(ids, place, takes.placeholder)
+        found = _within(ids, place, anchor)
         if offset < end or offset + length > len(ids):
             yield Mistake(Trusted.OTHER_ANSWER, f"a range at {offset} of {length} ids")
         if found != count:

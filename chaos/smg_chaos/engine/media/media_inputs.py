@@ -16,6 +16,8 @@ WIDTHS: Final[Mapping[str, int]] = {
     "uint32": 4,
 }
 """Types that servicers know, and the bytes of one value."""
+VIDEO: Final = 3
+"""The number of clips among the modalities of all contracts."""
 OpenShared: TypeAlias = Callable[[str, int, int], bytes]
 """Reads and removes a file of shared memory: its name, where to begin, how many bytes. OSError if it cannot."""
 
@@ -36,6 +38,12 @@ class SentTensor:
     def numbers(self) -> tuple[int, ...]:
         """Return the values of whole numbers."""
         return struct.unpack(f"<{len(self.data) // 8}q", self.data) if self.dtype == "int64" else ()
+
+    def singles(self) -> tuple[float, ...]:
+        """Return the values of single-precision numbers."""
+        if self.dtype != "float32":
+            return ()
+        return struct.unpack(f"<{len(self.data) // 4}f", self.data)
 
     @property
     def size(self) -> int:
@@ -58,6 +66,11 @@ class SentMedia:
     hashes: Sequence[str] = ()
     urls: Sequence[str] = ()
     files: Sequence[bytes] = ()
+
+    @property
+    def is_video(self) -> bool:
+        """Whether these are clips."""
+        return self.modality == VIDEO
 
     def contents(self) -> list[str]:
         """Return a digest of what each picture is, whatever it is called: of its values, its URL or its file."""
@@ -106,10 +119,12 @@ def read_media(fields: Mapping[str, Any], open_shared: OpenShared | None) -> lis
     if "media_refs" in fields:
         if found:
             raise MediaError("a request has media_refs and preprocessed multimodal inputs")
-        urls = [one.url for one in fields["media_refs"].items]
-        if not urls:
+        items = fields["media_refs"].items
+        if not items:
             raise MediaError("media_refs is set but carries no items")
-        found.append(SentMedia(urls=urls))
+        for modality in sorted({one.modality for one in items}):
+            urls = [one.url for one in items if one.modality == modality]
+            found.append(SentMedia(modality=modality, urls=urls))
     if "multimodal_input" in fields:
         found.append(SentMedia(files=list(fields["multimodal_input"].image_data)))
     return found

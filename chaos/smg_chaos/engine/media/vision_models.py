@@ -13,7 +13,8 @@ class VisionModel:
     """One family. `patch` 0: its pictures are whole, of `side` pixels each way and `tokens` features.
 
     `opens`, `anchor`, `closes` are the tokens that its template writes for a picture; `normalizes` is whether vLLM
-    takes 8-bit values of it.
+    takes 8-bit values of it. `clip` is the anchor of a clip, "" for models that see none; `timed` is whether prompts
+    have the time of every step, and the features of each between `opens` and `closes`.
     """
 
     name: str
@@ -27,6 +28,8 @@ class VisionModel:
     side: int = 0
     tokens: int = 0
     normalizes: bool = False
+    clip: str = ""
+    timed: bool = False
 
     @property
     def columns(self) -> int:
@@ -43,6 +46,8 @@ def _qwen(name: str, architecture: str, patch: int) -> VisionModel:
         "<|vision_end|>",
         patch,
         normalizes=True,
+        clip="<|video_pad|>",
+        timed=patch == 16,
     )
 
 

@@ -94,11 +94,13 @@ class Bundle:
     @cached_property
     def placeholder(self) -> int | None:
         """The id that stands for a feature of a picture in prompts."""
-        for name in ("image_token_id", "image_token_index"):
-            value = self.model_config.get(name)
-            if isinstance(value, int):
-                return value
-        return None
+        found = self.named_id("image_token_id")
+        return self.named_id("image_token_index") if found is None else found
+
+    def named_id(self, name: str) -> int | None:
+        """Return the token id that config.json has under a name, None for none."""
+        value = self.model_config.get(name)
+        return value if isinstance(value, int) else None
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens around it."""

@@ -11,12 +11,12 @@ from smg_chaos.engine.media.vision_models import MODELS, VisionModel
 
 _CLIP_MEAN: Final = [0.48145466, 0.4578275, 0.40821073]
 _CLIP_STD: Final = [0.26862954, 0.26130258, 0.27577711]
-_VIDEO: Final = "<|video_pad|>"
 _TEXT_PART: Final = "{%- if part.text -%}"
 _PICTURE_PART: Final = (
-    "{%- if part.type in ('image', 'image_url') or 'image' in part -%}{{ '%s' }}"
-    "{%%- elif part.text -%%}"
+    "{%%- if part.type in ('image', 'image_url') or 'image' in part -%%}{{ '%s' }}"
 )
+_CLIP_PART: Final = "{%%- elif part.type == 'video' or 'video' in part -%%}{{ '%s' }}"
+_OTHER_PART: Final = "{%- elif part.text -%}"
 
 
 def vision_tokens(vision: str) -> tuple[str, ...]:
@@ -24,18 +24,20 @@ def vision_tokens(vision: str) -> tuple[str, ...]:
     if not vision:
         return ()
     model = MODELS[vision]
-    named = (model.opens, model.closes, model.anchor, _VIDEO if model.patch else "")
+    named = (model.opens, model.closes, model.anchor, model.clip)
     return tuple(one for one in named if one)
 
 
 def vision_template(template: str, vision: str) -> str:
-    """Return a chat template that writes an anchor for each picture, in the order of the parts."""
+    """Return a chat template that writes an anchor for each picture and clip, in the order of the parts."""
     if not vision:
         return template
     model = MODELS[vision]
     assert _TEXT_PART in template, "the template of the corpus"
-    written = f"{model.opens}{model.anchor}{model.closes}"
-    return template.replace(_TEXT_PART, _PICTURE_PART.replace("%s", written).replace("%%", "%"))
+    parts = _PICTURE_PART % f"{model.opens}{model.anchor}{model.closes}"
+    if model.clip:
+        parts += _CLIP_PART % f"{model.opens}{model.clip}{model.closes}"
+    return template.replace(_TEXT_PART, parts + _OTHER_PART)
 
 
 def vision_config(vision: str, ids: Mapping[str, int]) -> dict[str, Any]:
@@ -56,7 +58,7 @@ def vision_config(vision: str, ids: Mapping[str, int]) -> dict[str, Any]:
         }
     return fields | {
         "image_token_id": ids[model.anchor],
-        "video_token_id": ids[_VIDEO],
+        "video_token_id": ids[model.clip],
         "vision_start_token_id": ids[model.opens],
         "vision_end_token_id": ids[model.closes],
         "vision_config": {
@@ -70,7 +72,7 @@ def vision_config(vision: str, ids: Mapping[str, int]) -> dict[str, Any]:
 
 
 def processor_files(vision: str) -> dict[str, dict[str, Any]]:
-    """Return the files of the image processor, by name."""
+    """Return the files of the processors of pictures and clips, by name."""
     if not vision:
         return {}
     model = MODELS[vision]
@@ -82,18 +84,28 @@ def processor_files(vision: str) -> dict[str, dict[str, Any]]:
         if old
         else {"size": {"shortest_edge": 65536, "longest_edge": 16777216}}
     )
-    return {
+    common = {
+        "patch_size": model.patch,
+        "temporal_patch_size": model.frames,
+        "merge_size": model.merge,
+        "image_mean": _CLIP_MEAN if old else [0.5, 0.5, 0.5],
+        "image_std": _CLIP_STD if old else [0.5, 0.5, 0.5],
+        "processor_class": "Qwen2_5_VLProcessor" if old else "Qwen3VLProcessor",
+    }
+    files: dict[str, dict[str, Any]] = {
         "preprocessor_config.json": {
             **bounds,
-            "patch_size": model.patch,
-            "temporal_patch_size": model.frames,
-            "merge_size": model.merge,
-            "image_mean": _CLIP_MEAN if old else [0.5, 0.5, 0.5],
-            "image_std": _CLIP_STD if old else [0.5, 0.5, 0.5],
+            **common,
             "image_processor_type": _processor(model),
-            "processor_class": "Qwen2_5_VLProcessor" if old else "Qwen3VLProcessor",
         }
     }
+    if not old:
+        files["video_preprocessor_config.json"] = {
+            "size": {"shortest_edge": 4096, "longest_edge": 25165824},
+            **common,
+            "video_processor_type": "Qwen3VLVideoProcessor",
+        }
+    return files
 
 
 def _processor(model: VisionModel) -> str:

@@ -292,4 +292,7 @@ def _takes(settings: EngineSettings, bundle: Bundle) -> Takes | None:
         tokens_max=settings.media_tokens_max,
         hashes=settings.contract in ("vllm", "tokenspeed"),
         schemes=frozenset({"http", "https", "data"} if settings.media_references else ()),
+        clips=bundle.named_id("video_token_id"),
+        opens=bundle.named_id("vision_start_token_id"),
+        closes=bundle.named_id("vision_end_token_id"),
     )

@@ -82,6 +82,35 @@ class Media(Section):
         why="a picture of 12 MP takes 50 MB meanwhile",
     )
 
+    video_pixels_max: int = number(
+        8_000_000_000,
+        "Pixels of all frames of one video that this node decodes, at most; those that the model does not see count too.",
+        low=1_000_000,
+        high=1_000_000_000_000,
+        why="two minutes of 1080p at 30 frames a second; one core decodes some 150 million a second",
+    )
+    video_seconds_max: int = number(
+        60,
+        "Seconds that the process which decodes one video may work, and may take in all.",
+        low=1,
+        high=3_600,
+        why="whoever sends a video waits for it, and a damaged one may take any time",
+    )
+    video_memory_bytes: int = number(
+        1_073_741_824,
+        "Address space that the process which decodes one video may have, its file included.",
+        low=201_326_592,
+        high=68_719_476_736,
+        why="its code takes 120 MB; a 4K video of many reference frames some 300",
+    )
+    video_processes: int = number(
+        2,
+        "Processes that decode videos at a time in the whole node; more videos wait.",
+        low=1,
+        high=64,
+        why="each is busy with one core",
+    )
+
     @field_validator("fetch_hosts")
     @classmethod
     def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:

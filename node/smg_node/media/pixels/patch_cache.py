@@ -10,7 +10,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from smg_node.media.family import PicturePlan
     from smg_node.media.picture import Pixels
 
 ENTRY_OVERHEAD: Final = 1024
@@ -18,9 +17,9 @@ ENTRY_OVERHEAD: Final = 1024
 
 
 class CachedPatches(NamedTuple):
-    """A picture as `Family.patches` made it, and the plan it was made by; the array cannot be written to."""
+    """A picture as `Family.patches` made it, or a clip as `ClipFamily.patches` did, and the plan it was made by; the array cannot be written to."""
 
-    plan: "PicturePlan"
+    plan: object
     patches: "Pixels"
 
 
@@ -57,7 +56,7 @@ class PatchCache:
             self._kept.move_to_end(digest)
             return found
 
-    def put(self, digest: str, plan: "PicturePlan", patches: "Pixels") -> CachedPatches:
+    def put(self, digest: str, plan: object, patches: "Pixels") -> CachedPatches:
         """Keep the patches, if they alone are within the bound; return them as they are kept.
 
         The array is the cache's from here on: it is made read-only, and copied first where it is a part of another,

@@ -21,3 +21,7 @@ class MediaOptions:
     inflight_bytes: int = 536_870_912
     cache_bytes: int = 268_435_456
     threads: int = 1
+    video_pixels_max: int = 8_000_000_000
+    video_seconds_max: int = 60
+    video_memory_bytes: int = 1_073_741_824
+    video_processes: int = 2

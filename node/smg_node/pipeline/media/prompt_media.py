@@ -294,6 +294,9 @@ class Making(msgspec.Struct):
         self.times = [("decode", decoded_s - began_s), ("patches", monotonic_s() - decoded_s)]
         return patches
 
+    def stop(self) -> None:
+        """Let it end by itself: it takes milliseconds."""
+
 
 def _scratch_bytes(each: PlannedPicture) -> int:
     """Return what only the work on a picture takes: its file as it is read, its pixels, and what is resized and cut away.

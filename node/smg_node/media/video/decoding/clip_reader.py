@@ -105,6 +105,13 @@ def read_clip_header(data: bytes, limits: ReaderLimits, switch: ReaderSwitch) ->
     wide, high = (found.width, found.height)[:: -1 if found.turns % 2 else 1]
     fps = found.fps if 0 < found.fps <= FPS_MAX else FPS_UNKNOWN
     header = ClipHeader(wide, high, max(found.frames, 0), fps, _kind(data), found.codec)
+    check_limits(header, limits)
+    return header
+
+
+def check_limits(header: ClipHeader, limits: ReaderLimits) -> None:
+    """Return if a clip may be decoded within the limits; SmgError `invalid_video` without a path if not."""
+    wide, high = header.width, header.height
     if header.pixels > limits.frame_pixels_max:
         raise refused(
             f"the video is {wide}x{high}: more than {limits.frame_pixels_max} pixels"
@@ -115,7 +122,6 @@ def read_clip_header(data: bytes, limits: ReaderLimits, switch: ReaderSwitch) ->
             f"the video has {header.frames} frames of {wide}x{high}: more than"
             f" {limits.pixels_max} pixels to decode (media.video_pixels_max)"
         )
-    return header
 
 
 def read_clip_frames(
