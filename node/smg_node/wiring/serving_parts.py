@@ -336,7 +336,9 @@ def _build_pipeline(
     watch_placing(base.meters, placer, retries)
     media = LazyMedia(settings, base, fleet)
     limits = prepare_limits(settings)
-    preparer = Preparer(clock=base.clock, threads=base.threads, limits=limits, media=media)
+    preparer = Preparer(
+        clock=base.clock, threads=base.threads, limits=limits, media=media, files=media.files
+    )
     engines = GenerationParts(
         placer=placer,
         preparer=preparer,
