@@ -13,7 +13,8 @@ from smg_node.media.sources import InlineSource, source_of, too_large
 
 _DATA: Final = "data:"
 _HEAD_CHARACTERS_MAX: Final = 256
-_FRAMES: Final = "data:video/jpeg;base64,"
+FRAMES: Final = "data:video/jpeg;base64,"
+"""What a video begins with that is a list of pictures."""
 _PIECE_CHARACTERS: Final = 1 << 18
 """Characters that are looked at in one piece, a fifth of a millisecond."""
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -26,7 +27,7 @@ def check_clip(part: MediaPart, *, bytes_max: int, rest: Callable[[], None] | No
     INVALID_REQUEST at its path for one that is not base64, is empty, or holds more than `bytes_max` bytes. Takes a
     millisecond a megabyte, so that large ones are for a thread; `rest` is what that does after each piece.
     """
-    if part.kind == "video" and part.source[: len(_FRAMES)].lower() == _FRAMES:
+    if part.kind == "video" and part.source[: len(FRAMES)].lower() == FRAMES:
         return _check_frames(part, bytes_max, rest)
     source = source_of(part, bytes_max=bytes_max)
     assert isinstance(source, InlineSource), "others are fetched, or handed on as they are"
@@ -43,7 +44,7 @@ def plain_url(address: str) -> str:
 
 
 def _check_frames(part: MediaPart, bytes_max: int, rest: Callable[[], None] | None) -> int:
-    address, begin, size = part.source, len(_FRAMES), 0
+    address, begin, size = part.source, len(FRAMES), 0
     while begin <= len(address):
         end = address.find(",", begin)
         end = len(address) if end < 0 else end

@@ -25,7 +25,7 @@ from smg_node.prompts.renderer import Renderer, RenderOptions
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import FakeEngine, Script
 from support.engines.generation_bench import Bench, bench_of
-from support.media.plain_pictures import Kept, PlainFamily, PlainSource
+from support.media.plain_pictures import Kept, PlainFamily, PlainSource, no_clips
 
 TEMPLATE = (
     "{%- for message in messages -%}{{ message.role }}:"
@@ -94,7 +94,7 @@ async def pictured(
         works = PictureWorks(threads, kept.cache, meters)
         budget = ByteBudget(chosen.inflight_bytes)
         workshop = MediaWorkshop(
-            threads, works, budget, meters, Arenas(), SystemClock().monotonic_s
+            threads, works, budget, meters, Arenas(), SystemClock().monotonic_s, no_clips
         )
 
         def intake(fleet: Fleet) -> MediaIntake:
@@ -119,6 +119,7 @@ class _Rules:
     """Rules of a model whose pictures are plain."""
 
     why_not = ""
+    why_no_clips = "videos are not known here"
     sees = True
 
     def __init__(self, family: PlainFamily, clips: tuple[ClipMark, ...]) -> None:
@@ -128,6 +129,9 @@ class _Rules:
 
     def family(self, tokenizer: object) -> PlainFamily:
         return self._family
+
+    def clip_family(self, tokenizer: object) -> None:
+        return None
 
 
 def _renderer(*_: object) -> Renderer:

@@ -7,7 +7,7 @@ in `!` cannot be decoded.
 import threading
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
 from smg_node.media.family import ContentOrder, FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.picture import Picture, PictureHeader
 from smg_node.media.pixels.patch_cache import PatchCache
+from smg_node.pipeline.media.clip_works import ClipWorks
 from smg_node.telemetry.metrics.cells import Cells
 from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 
@@ -87,6 +88,7 @@ class PlainSource:
 class PlainFamily:
     """A place for each ten pixels of width; pictures of several heights cannot be one tensor."""
 
+    modality: Literal["image"] = "image"
     name = "plain"
     anchor = chr(PLACE)
     placeholder = PLACE
@@ -133,6 +135,11 @@ class Kept:
     def __init__(self) -> None:
         self.cache = PatchCache(1 << 20)
         self.cells = Cells(MEDIA_METRICS, before=lambda: None)
+
+
+def no_clips() -> ClipWorks:
+    """Fail: nobody works on videos here."""
+    raise AssertionError("no video was to be made into tensors")
 
 
 def refusal(error: SmgError) -> tuple[int, str, str | None]:

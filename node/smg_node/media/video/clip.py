@@ -49,6 +49,16 @@ class ClipPlan(msgspec.Struct, frozen=True):
     seconds: tuple[float, ...]
     step_s: float
 
+    @property
+    def width(self) -> int:
+        """Return the width of the clip itself, in pixels."""
+        return self.header.width
+
+    @property
+    def height(self) -> int:
+        """Return the height of the clip itself, in pixels."""
+        return self.header.height
+
 
 def refused(message: str) -> SmgError:
     """Return the error for a clip that cannot be shown to a model; the caller adds the path of the part."""

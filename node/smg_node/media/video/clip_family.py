@@ -5,7 +5,7 @@ of pictures: `plan` by the header, `layout` for the prompt, `patches` of the fra
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from smg_node.media.engine_media import MediaRange, TensorBatch
 from smg_node.media.family import FinishedFor, PictureLayout, TokenLookup
@@ -26,6 +26,8 @@ class TextTokens(TokenLookup, Protocol):
 class ClipFamily(Protocol):
     """The video processor of one checkpoint."""
 
+    modality: Literal["video"]
+    """What it makes tensors of."""
     name: str
     """The family, as logs and `explain` show it, such as "qwen3_vl"."""
     anchor: str

@@ -46,6 +46,7 @@ _CONTEXT_MAX: Final = 1 << 24
 class QwenClips(ABC):
     """What the video processors of the Qwen group have in common."""
 
+    modality: Literal["video"] = "video"
     anchor = ANCHOR
 
     def __init__(

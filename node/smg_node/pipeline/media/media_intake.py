@@ -8,12 +8,12 @@ generation that has them.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from smg_node.core.errors import SmgError, invalid, unsupported
+from smg_node.core.errors import SmgError, unsupported
 from smg_node.core.generation.request import (
     ChatPrompt,
     MediaKind,
@@ -24,7 +24,8 @@ from smg_node.core.generation.request import (
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.picture_rules import PictureRules, TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.media.expand import PlacedPicture, expand
+from smg_node.media.clips import FRAMES
+from smg_node.media.expand import expand
 from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_ways import CLIPS, Unfit, known, unfit, ways_of
@@ -36,13 +37,17 @@ from smg_node.pipeline.media.prompt_media import (
     PromptMedia,
     count_kinds,
 )
+from smg_node.pipeline.media.prompt_places import check_places, placed_media
 from smg_node.prompts.media_forms import (
-    NOUNS,
     MediaForms,
     check_kinds,
     not_seen,
     ordered_media,
 )
+
+if TYPE_CHECKING:
+    from smg_node.media.video.clip_family import ClipFamily
+    from smg_node.pipeline.media.media_ways import Maker
 
 T = TypeVar("T")
 
@@ -58,7 +63,7 @@ class AskedMedia(msgspec.Struct, frozen=True):
 
     parts: Sequence[MediaPart]
     forms: MediaForms
-    family: Family | None
+    family: "Maker | None"
     tokens: TokenTexts
     cards: Sequence[ModelCard]
     options: MediaOptions
@@ -103,10 +108,14 @@ class MediaIntake:
                 parts[0].where,
             )
         check_kinds(parts, forms, model.name)
-        if known(family, count_kinds(parts)) == "no":
-            family = None
-        asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
-        _check_workers(asked, model.name, rules.why_not, tokens_max=0)
+        maker: Maker | None = family
+        if _are_clips(parts, options):
+            maker = await self._in_thread(partial(rules.clip_family, model.tokenizer))
+        if known(maker, count_kinds(parts)) == "no":
+            maker = None
+        asked = AskedMedia(parts, forms, maker, TokenTexts(model.tokenizer), cards, options)
+        why = rules.why_no_clips if parts[0].kind == "video" else rules.why_not
+        _check_workers(asked, model.name, why, tokens_max=0)
         return asked
 
     async def media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
@@ -120,14 +129,17 @@ class MediaIntake:
 
     async def _media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
         family = asked.family
-        _check_places(ids, asked)
+        check_places(ids, asked.parts, asked.forms, asked.tokens)
         media = self._prompt_media(asked, ids)
         try:
             media.pictures = await self._pictures(asked, media)
             if family is not None:
-                anchor = asked.tokens.token_id(asked.forms.anchor)
+                anchor = asked.tokens.token_id(family.anchor)
                 assert anchor is not None, "a family's anchor is a token of its vocabulary"
-                placed = [_placed(each, family, asked.tokens) for each in media.pictures]
+                place = partial(placed_media, media.pictures, family, asked.tokens)
+                # The prompts of clips are texts, of which a long one has hundreds.
+                clips = family.modality == "video"
+                placed = await self._in_thread(place) if clips else place()
                 media.ids, media.ranges = expand(ids, anchor, placed)
                 largest = max(each.tokens for each in media.ranges)
                 _check_workers(asked, model, "", tokens_max=largest)
@@ -243,13 +255,20 @@ class MediaIntake:
     ) -> PlannedPicture:
         if data is None or asked.family is None:
             return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
-        workshop = self._workshop
+        workshop, family = self._workshop, asked.family
         began_s = workshop.monotonic_s()
-        planned = await self._in_thread(
-            partial(self._plan, part, data, asked.family, asked.options)
-        )
+        if family.modality == "image":
+            planned = await self._in_thread(partial(self._plan, part, data, family, asked.options))
+        else:
+            planned = await self._planned_clip(part, data, family)
         workshop.meters.took("plan", workshop.monotonic_s() - began_s)
         return planned
+
+    async def _planned_clip(
+        self, part: MediaPart, data: bytes, family: "ClipFamily"
+    ) -> PlannedPicture:
+        made = await self._workshop.clips().planned(part, data, family)
+        return PlannedPicture(part, SentPicture(self._source, data, None), made.plan, made.digest)
 
     def _plan(
         self, part: MediaPart, data: bytes, family: Family, options: MediaOptions
@@ -278,6 +297,17 @@ def _forms(family: Family | None, rules: PictureRules) -> MediaForms | None:
         return None
     order = "as_sent" if family is None else family.order
     return MediaForms(anchor, order, kinds, clips=rules.clips)
+
+
+def _are_clips(parts: Sequence[MediaPart], options: MediaOptions) -> bool:
+    """Whether all parts are files of videos that this node may look into: no list of frames, none for the engine."""
+    engines = options.clip_urls == "handed_on"
+    return all(
+        part.kind == "video"
+        and part.source[: len(FRAMES)].lower() != FRAMES
+        and not (engines and _is_fetched(part))
+        for part in parts
+    )
 
 
 def _is_unknown_picture(parts: Sequence[MediaPart], forms: MediaForms, rules: PictureRules) -> bool:
@@ -320,30 +350,10 @@ def _check_workers(
         reasons.append(found)
     # Where workers differ, the best of them is told of.
     told = next((each for each in reasons if "at most" in each.why), reasons[0])
-    more = f" ({why})" if why and told.kind == "image" and "at most" not in told.why else ""
+    kinds = ("image", "video")
+    more = f" ({why})" if why and told.kind in kinds and "at most" not in told.why else ""
     at = next((part for part in asked.parts if part.kind == told.kind), asked.parts[0])
     raise unsupported(f"the model {model!r} {told.why}{more}", at.where)
-
-
-def _check_places(ids: TokenIds, asked: AskedMedia) -> None:
-    """Raise INVALID_REQUEST where the prompt has more or fewer places than media of a kind, before any is fetched."""
-    for kind in asked.forms.kinds:
-        anchor = asked.tokens.token_id(asked.forms.anchor_of(kind))
-        parts = [part for part in asked.parts if part.kind == kind]
-        found = 0 if anchor is None else ids.count(anchor)
-        if anchor is not None and found != len(parts):
-            one, many = NOUNS[kind]
-            raise invalid(
-                f"the prompt has {found} places for {len(parts)} {many}: a text must not contain what stands for a"
-                f" {one}, and the chat template has to show each",
-                (parts or asked.parts)[0].where,
-            )
-
-
-def _placed(each: PlannedPicture, family: Family, tokens: TokenTexts) -> PlacedPicture:
-    assert each.plan is not None, "it was planned with the family"
-    layout = family.layout(each.plan, tokens)
-    return PlacedPicture(layout, each.plan.tokens, each.digest, each.part.where)
 
 
 def _is_fetched(part: MediaPart) -> bool:
@@ -358,10 +368,10 @@ def _is_got(part: MediaPart, asked: AskedMedia) -> bool:
     """Whether this node needs the file of a part; others are handed on as they were sent.
 
     These are URLs that the engine is to fetch where it alone knows the family, and videos and sound in the request
-    itself, which nobody here looks into.
+    itself that this node makes no tensors of.
     """
     if part.kind in CLIPS and not _is_fetched(part):
-        return False
+        return asked.family is not None
     return not (asked.options.hands_on(part.kind) and asked.family is None and _is_fetched(part))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.served_model import ServedModel
@@ -17,6 +17,9 @@ from smg_node.pipeline.media.picture_files import Fetches, PictureFiles
 from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.telemetry.metrics.cells import Cells
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.media.clip_works import ClipWorks
 
 _TRIM_S: Final = IDLE_S + 1.0
 
@@ -48,8 +51,10 @@ class MediaService:
         self._trim: asyncio.TimerHandle | None = None
         self._works = PictureWorks(self._threads, self._kept, meters, self._rested)
         workshop = MediaWorkshop(
-            self._threads, self._works, self._budget, meters, self._arenas, monotonic_s
+            self._threads, self._works, self._budget, meters, self._arenas, monotonic_s, self._clips
         )
+        self._meters = meters
+        self._clip_works: ClipWorks | None = None
         files = PictureFiles(self._now, fetcher, self._threads)
         self.intake: Final = MediaIntake(self._now, cards, files, workshop)
 
@@ -66,8 +71,9 @@ class MediaService:
 
     @property
     def under_way(self) -> int:
-        """Pictures that are being made."""
-        return len(self._works)
+        """Pictures and videos that are being made."""
+        clips = 0 if self._clip_works is None else len(self._clip_works.works)
+        return len(self._works) + clips
 
     @property
     def inflight_bytes(self) -> int:
@@ -83,7 +89,17 @@ class MediaService:
         """Let go of the threads; what they are at ends by itself."""
         if self._trim is not None:
             self._trim.cancel()
+        if self._clip_works is not None:
+            self._clip_works.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _clips(self) -> "ClipWorks":
+        if self._clip_works is None:
+            # With the first video that this node makes tensors of.
+            from smg_node.pipeline.media.clip_works import ClipWorks
+
+            self._clip_works = ClipWorks(self._now, self._kept, self._meters, self._monotonic_s)
+        return self._clip_works
 
     def _now(self) -> MediaOptions:
         return self._options

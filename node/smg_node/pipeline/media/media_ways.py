@@ -7,7 +7,7 @@ the files of the media: as data URLs that it reads itself, or as bytes.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -17,13 +17,16 @@ from smg_node.media.family import Family
 from smg_node.pipeline.media.media_options import Where
 from smg_node.prompts.media_forms import NOUNS
 
+if TYPE_CHECKING:
+    from smg_node.media.video.clip_family import ClipFamily
+
+    Maker: TypeAlias = Family | ClipFamily
+
 Way: TypeAlias = Literal["tensors", "references", "encoded"]
 
 Known: TypeAlias = Literal["no", "yes", "unproven"]
 """Whether this node knows how a prompt's media are made; `unproven`: yes, but no engine was seen to take the tensors."""
 
-MADE: Final[frozenset[MediaKind]] = frozenset({"image"})
-"""The kinds that this node makes tensors of, for models whose family it knows."""
 CLIPS: Final[tuple[MediaKind, ...]] = ("video", "audio")
 WHO_TAKES_CLIPS: Final = "vLLM takes them by reference (with SMG_VLLM_MM_PROCESSOR=inprocess), HTTP workers and vendors as they are sent"
 _IMAGE: Final[tuple[MediaKind, ...]] = ("image",)
@@ -37,10 +40,15 @@ class Unfit(msgspec.Struct, frozen=True):
     kind: MediaKind
 
 
-def known(family: Family | None, kinds: Iterable[MediaKind] = _IMAGE) -> Known:
-    """Return whether this node knows how media of these kinds are made, by the family that it found for their model."""
-    if family is None or not MADE.issuperset(kinds):
+def known(family: "Maker | None", kinds: Iterable[MediaKind] = _IMAGE) -> Known:
+    """Return whether this node knows how media of these kinds are made, by the family that it found for their model.
+
+    A family makes tensors of one kind, and engines are sent those of one kind in a request.
+    """
+    if family is None or any(kind != family.modality for kind in kinds):
         return "no"
+    if family.modality == "video":
+        return "yes"
     # The registry was loaded to find it.
     from smg_node.media.families.registry import BY_REFERENCE
 

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from smg_node.media.engine_media import (
 )
 from smg_node.media.family import Family, FinishedFor, PicturePlan
 from smg_node.media.pixels.arena import Arenas, owned
+from smg_node.media.video.clip import ClipPlan
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
@@ -35,6 +36,8 @@ from smg_node.pipeline.media.picture_works import PictureWork, PictureWorks
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
+    from smg_node.pipeline.media.clip_works import ClipMaking, ClipWorks
+    from smg_node.pipeline.media.media_ways import Maker
 
 _CHANNELS = 3
 
@@ -47,7 +50,7 @@ class PlannedPicture(msgspec.Struct, frozen=True):
 
     part: MediaPart
     sent: SentPicture
-    plan: PicturePlan | None
+    plan: PicturePlan | ClipPlan | None
     digest: str
 
 
@@ -69,6 +72,8 @@ class MediaWorkshop:
     meters: MediaMeters
     arenas: Arenas
     monotonic_s: Callable[[], float]
+    clips: "Callable[[], ClipWorks]"
+    """What works on videos, made with the first one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +86,7 @@ class PromptMedia:
     """
 
     workshop: MediaWorkshop
-    family: Family | None
+    family: "Maker | None"
     pictures: Sequence[PlannedPicture]
     ids: TokenIds
     plain_ids: TokenIds
@@ -94,7 +99,7 @@ class PromptMedia:
     way: Way | None = None
     """How the last engine was handed them; None before."""
     _works: list[PictureWork] = field(default_factory=list)
-    _makings: list["Making"] = field(default_factory=list)
+    _makings: "list[Making | ClipMaking]" = field(default_factory=list)
     _taken: int = 0
     _scratch: int = 0
     """What of it only the work needs, until it is over."""
@@ -142,7 +147,7 @@ class PromptMedia:
                 self._begin()
 
     def _begin(self) -> None:
-        works, fresh = self.workshop.works, {}
+        works, fresh = self._all_works(), {}
         for each in self.pictures:
             if not works.known(each.digest):
                 fresh[each.digest] = each
@@ -182,11 +187,20 @@ class PromptMedia:
         self.workshop.budget.take(size, self._taken)
         self._taken += size
 
-    def _making(self, each: PlannedPicture) -> "Making":
+    def _all_works(self) -> PictureWorks:
+        assert self.family is not None, "tensors are made by a family"
+        return (
+            self.workshop.works if self.family.modality == "image" else self.workshop.clips().works
+        )
+
+    def _making(self, each: PlannedPicture) -> "Making | ClipMaking":
         family, plan = self.family, each.plan
         assert family is not None, "tensors are made by a family"
-        assert plan is not None, "which has planned them"
-        return Making(family, plan, each.sent, self.workshop)
+        if family.modality == "image":
+            assert isinstance(plan, PicturePlan), "which has planned them"
+            return Making(family, plan, each.sent, self.workshop)
+        assert isinstance(plan, ClipPlan), "which has planned them"
+        return self.workshop.clips().making(each.sent.data, plan, family)
 
     # ── For one engine ───────────────────────────────────────────────────────
 
@@ -284,7 +298,8 @@ class PromptMedia:
             return self._finished[wanted]
 
     async def _finish(self, wanted: FinishedFor) -> TensorBatch | None:
-        family, plans, patches = self.family, [], []
+        plans: list[Any] = []
+        family, patches = self.family, []
         assert family is not None, "tensors are made by a family"
         for work, each in zip(self._works, self.pictures, strict=True):
             assert each.plan is not None, "it was planned with the family"
@@ -353,6 +368,10 @@ def _scratch_bytes(each: PlannedPicture) -> int:
     """
     plan = each.plan
     assert plan is not None, "it was planned with the family"
+    if isinstance(plan, ClipPlan):
+        from smg_node.pipeline.media.clip_works import scratch_bytes  # it comes with the first clip
+
+        return scratch_bytes(each.sent.data, plan)
     resized = _CHANNELS * plan.columns * plan.rows
     cut_away = max(resized - _patch_bytes(each), 0)
     return len(each.sent.data) + _CHANNELS * plan.width * plan.height + cut_away

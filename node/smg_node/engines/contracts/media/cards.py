@@ -51,11 +51,11 @@ def tokenspeed_media(about: Metadata, scheduler: Mapping[str, object]) -> MediaC
     sees = common_pb2.IMAGE in modalities if modalities else about.supports_vision
     if not sees:
         return None
-    video = not modalities or common_pb2.VIDEO in modalities
     return MediaCard(
         ways=frozenset({"tensors"}),
         dtype=float_dtype(about.multimodal_encoder_dtype, about.model_dtype),
-        items_max={} if video else {"video": 0},
+        # No such engine was seen to take tensors of videos yet.
+        items_max={"video": 0},
         shared_memory=str(scheduler.get("shm_namespace_id") or "")[:_TEXT_MAX],
     )
 

@@ -21,7 +21,14 @@ from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import card
-from support.media.plain_pictures import PLACE, Kept, PlainFamily, PlainSource, refusal
+from support.media.plain_pictures import (
+    PLACE,
+    Kept,
+    PlainFamily,
+    PlainSource,
+    no_clips,
+    refusal,
+)
 
 FLOATS = card(media=MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"data"})))
 HALVES = card(media=MediaCard(frozenset({"tensors"}), dtype="bfloat16"))
@@ -78,7 +85,13 @@ async def _world(most: int = 100_000) -> AsyncIterator[_World]:
         meters = MediaMeters(kept.cells)
         works = PictureWorks(threads, kept.cache, meters)
         workshop = MediaWorkshop(
-            threads, works, ByteBudget(most), meters, Arenas(), SystemClock().monotonic_s
+            threads,
+            works,
+            ByteBudget(most),
+            meters,
+            Arenas(),
+            SystemClock().monotonic_s,
+            no_clips,
         )
         yield _World(PlainSource({}), PlainFamily(), workshop)
         assert workshop.budget.taken == 0, "all memory comes back"
