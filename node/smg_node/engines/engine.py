@@ -72,11 +72,11 @@ _FILES_ONLY: Final = frozenset({"encoded"})
 
 
 class MediaCard(msgspec.Struct, frozen=True):
-    """An engine's description of the pictures it takes, by its metadata.
+    """An engine's description of the media it takes, by its metadata.
 
     `ways` are the forms it takes: "tensors", "references", "encoded". `device_normalizes`: 8-bit values are to be sent
     as they are, because it normalises them itself. `dtype` is that of the main tensor otherwise. `items_max` by
-    modality ("image", "video"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
+    modality ("image", "video", "audio"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
     `shared_memory` is the namespace in which it can open tensors by name, "" for none. `schemes` of references.
     """
 

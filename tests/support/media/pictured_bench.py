@@ -20,6 +20,7 @@ from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.prompts.analysis.template_selection import TemplateTexts
+from smg_node.prompts.clip_marks import ClipMark
 from smg_node.prompts.renderer import Renderer, RenderOptions
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import FakeEngine, Script
@@ -30,10 +31,13 @@ TEMPLATE = (
     "{%- for message in messages -%}{{ message.role }}:"
     "{%- if message.content is string -%}{{ message.content }}{%- else -%}"
     "{%- for part in message.content -%}"
-    "{%- if part.type == 'image' -%}{{ '\\x07' }}{%- else -%}{{ part.text }}{%- endif -%}"
+    "{%- if part.type == 'image' -%}{{ '\\x07' }}{%- elif part.type == 'video' -%}{{ '\\x08' }}"
+    "{%- else -%}{{ part.text }}{%- endif -%}"
     "{%- endfor -%}{%- endif -%};{%- endfor -%}"
 )
-"""Writes the byte 7 for a picture."""
+"""Writes the byte 7 for a picture, 8 for a video; it knows no sound."""
+VIDEOS = ClipMark("video", "\x08", "\x08")
+SOUNDS = ClipMark("audio", "\x0b", "\x0b")
 LEVELS = MediaCard(frozenset({"tensors"}), device_normalizes=True)
 
 
@@ -76,9 +80,13 @@ async def pictured(
     engines: Mapping[str, FakeEngine] | None = None,
     *,
     options: MediaOptions | None = None,
+    clips: tuple[ClipMark, ...] = (),
     **more: Any,
 ) -> AsyncIterator[Pictured]:
-    """Run a generator over engines of a model that sees; `files` are what is found under each URL."""
+    """Run a generator over engines of a model that sees; `files` are what is found under each URL.
+
+    `clips` is how the model takes videos and sound, none by default.
+    """
     source = PlainSource({url: said.encode() for url, said in files.items()})
     family, kept, chosen = PlainFamily(), Kept(), options or MediaOptions()
     meters = MediaMeters(kept.cells)
@@ -92,7 +100,7 @@ async def pictured(
         def intake(fleet: Fleet) -> MediaIntake:
             model = fleet.models.find("tiny")
             assert model is not None
-            model.pictures = cast("PictureRules", _Rules(family))
+            model.pictures = cast("PictureRules", _Rules(family, clips))
             return MediaIntake(
                 lambda: chosen,
                 lambda it: [worker.card for worker in fleet.serving(it) if worker.card],
@@ -111,10 +119,12 @@ class _Rules:
     """Rules of a model whose pictures are plain."""
 
     why_not = ""
+    sees = True
 
-    def __init__(self, family: PlainFamily) -> None:
+    def __init__(self, family: PlainFamily, clips: tuple[ClipMark, ...]) -> None:
         self._family = family
         self.anchor = family.anchor
+        self.clips = clips
 
     def family(self, tokenizer: object) -> PlainFamily:
         return self._family

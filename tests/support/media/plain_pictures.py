@@ -30,6 +30,8 @@ class PlainSource:
     def __init__(self, files: dict[str, bytes]) -> None:
         self.held = files
         self.got: list[str] = []
+        self.looked: list[str] = []
+        """What was only looked at, to be handed on."""
         self.decodes = 0
         self.gate = threading.Event()
         self.gate.set()
@@ -47,6 +49,18 @@ class PlainSource:
             charge(len(data))
             found.append(data)
         return found
+
+    async def check_clip(self, part: MediaPart) -> int:
+        self.looked.append(part.source)
+        if part.source.endswith("!"):
+            raise invalid("it is broken", part.where)
+        return len(part.source)
+
+    async def check_handed_on(self, parts: Sequence[MediaPart]) -> None:
+        for part in parts:
+            self.looked.append(part.source)
+            if "private" in part.source:
+                raise invalid("its host is private", part.where, code="media_forbidden")
 
     def header(self, data: bytes, where: str) -> PictureHeader:
         try:

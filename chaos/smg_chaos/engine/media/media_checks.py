@@ -7,10 +7,10 @@ to be as trusting.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from smg_chaos.engine.media.media_inputs import SentMedia
+from smg_chaos.engine.media.media_inputs import KINDS, SentMedia
 from smg_chaos.engine.media.vision_models import VisionModel
 
 
@@ -37,7 +37,10 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What the engine takes. `placeholder` is the id of a picture's anchor; `normalizes`: 8-bit values only."""
+    """What the engine takes. `placeholder` is the id of a picture's anchor; `normalizes`: 8-bit values only.
+
+    `clips` are the ids of the anchors of videos and sound, by modality. `item_bytes_max` bounds what a data URL holds.
+    """
 
     model: VisionModel
     placeholder: int
@@ -46,8 +49,11 @@ class Takes:
     tokens_max: int
     hashes: bool
     schemes: frozenset[str]
+    clips: Mapping[str, int] = field(default_factory=dict)
+    item_bytes_max: int = 33_554_432
 
 
+_CLIPS = ("video", "audio")
 _JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -71,15 +77,34 @@ def mistakes(
             told += sum(_within(ids, one, takes.placeholder) for one in media.ranges)
         else:
             yield from _files(media, takes)
-            told += len(media.urls) + len(media.files)
+            told += media.kinds.count("image") + len(media.files)
     if anchors != told:
         yield Mistake(
             Trusted.OTHER_ANSWER, f"{anchors} placeholders in the prompt, the pictures have {told}"
         )
-    count = sum(max(len(one.ranges), len(one.urls) + len(one.files)) for one in batches)
+    made = {KINDS.get(one.modality) for one in batches if one.ranges}
+    referred = [kind for one in batches for kind in one.kinds]
+    yield from _clips(referred, ids, takes, [kind for kind in _CLIPS if kind not in made])
+    count = sum(max(len(one.ranges), one.kinds.count("image") + len(one.files)) for one in batches)
     most = takes.items_max.get("image")
     if most is not None and count > most:
         yield Mistake(Trusted.SAME_ANSWER, f"{count} pictures, at most {most}")
+
+
+def _clips(
+    referred: Sequence[str], ids: Sequence[int], takes: Takes, kinds: Sequence[str]
+) -> Iterator[Mistake]:
+    """Yield what is wrong with videos and sound by reference: how many there are, and their places."""
+    for kind in kinds:
+        count, anchor = referred.count(kind), takes.clips.get(kind)
+        most = takes.items_max.get(kind, 999) if anchor is not None else 0
+        if count > most:
+            why = f"media_refs carries {count} {kind} items, above this worker's limit of {most}"
+            yield Mistake(Trusted.INTERNAL, why)
+        places = 0 if anchor is None else list(ids).count(anchor)
+        if places != count:
+            why = f"{places} placeholders of {kind} in the prompt for {count} items"
+            yield Mistake(Trusted.INTERNAL, why)
 
 
 def _within(ids: Sequence[int], place: tuple[int, int], placeholder: int) -> int:
@@ -91,6 +116,13 @@ def _files(media: SentMedia, takes: Takes) -> Iterator[Mistake]:
     for url in media.urls:
         if url.partition(":")[0].lower() not in takes.schemes:
             yield Mistake(Trusted.INTERNAL, "url scheme is not accepted by this worker")
+        head, _, data = url.partition(",")
+        if head[:5].lower() == "data:":
+            if head.rpartition(";")[2] != "base64":
+                yield Mistake(Trusted.INTERNAL, "Only base64 data URLs are supported for now.")
+            if len(data) * 3 // 4 > takes.item_bytes_max:
+                why = f"inline payload is {len(data) * 3 // 4} bytes, above the {takes.item_bytes_max}-byte cap"
+                yield Mistake(Trusted.INTERNAL, why)
     for content in media.files:
         if not content.startswith((_JPEG, _PNG)):
             yield Mistake(Trusted.INTERNAL, "a file that is neither JPEG nor PNG")

@@ -1,4 +1,4 @@
-"""Media knobs: where pictures come from, how large they may be, and what may be kept and worked on."""
+"""Media knobs: where pictures, videos and sound come from, how large they may be, what may be kept and worked on."""
 
 from typing import Literal
 
@@ -10,11 +10,11 @@ from smg_node.config.schema.json_object import check_json_object
 
 
 class Media(Section):
-    """Pictures in requests, for models that see."""
+    """Pictures, videos and sound in requests, for models that see and hear."""
 
     fetch: Literal["public", "none", "hosts"] = choice(
         "public",
-        "Which http and https URLs of pictures are fetched: those of hosts with public addresses only, none, or"
+        "Which http and https URLs of media are fetched, or handed to engines: those of hosts with public addresses only, none, or"
         " those of fetch_hosts.",
     )
     fetch_hosts: tuple[str, ...] = words(
@@ -37,7 +37,13 @@ class Media(Section):
     where: Literal["auto", "node", "engine"] = choice(
         "auto",
         "Who makes tensors of pictures: this node if it knows the model's family and else the engine, always the"
-        " node, or always the engine.",
+        " node, or always the engine. Videos and sound are always the engine's work.",
+    )
+    clip_urls: Literal["fetched", "handed_on"] = choice(
+        "fetched",
+        "What becomes of http and https URLs of videos and sound: `fetched` by this node and handed to the engine as"
+        " data, or `handed_on` for the engine to fetch, after a look at the addresses of their hosts. Where `where` is"
+        " `engine`, all are handed on.",
     )
     image_bytes_max: int = number(
         33_554_432,
@@ -45,6 +51,21 @@ class Media(Section):
         low=1_024,
         high=268_435_456,
         why="a file is held in memory whole; engines that fetch by themselves take 32 MiB",
+    )
+    video_bytes_max: int = number(
+        134_217_728,
+        "Bytes of one video as it is sent or fetched by this node, at most.",
+        low=1_024,
+        high=1_073_741_824,
+        why="it is held in memory whole, and a third longer as base64; engines have limits of their own (vLLM: 32 MiB"
+        " of data unless SMG_VLLM_MM_MAX_ITEM_BYTES says more)",
+    )
+    audio_bytes_max: int = number(
+        26_214_400,
+        "Bytes of one sound as it is sent or fetched by this node, at most.",
+        low=1_024,
+        high=1_073_741_824,
+        why="25 MiB is what vLLM takes by itself (VLLM_MAX_AUDIO_CLIP_FILESIZE_MB)",
     )
     image_pixels_max: int = number(
         40_000_000,
@@ -76,7 +97,7 @@ class Media(Section):
     )
     inflight_bytes: int = number(
         536_870_912,
-        "Bytes of pictures that are fetched and worked on at a time; beyond it requests are told to come back later.",
+        "Bytes of media that are fetched and worked on at a time; beyond it requests are told to come back later.",
         low=1_048_576,
         high=68_719_476_736,
         why="a picture of 12 MP takes 50 MB meanwhile",

@@ -43,6 +43,8 @@ class PictureRules:
         """What the template writes for a picture: the family's, or what config.json names; "" where nothing is known."""
         self.clips: tuple[ClipMark, ...] = ()
         """What stands for videos and sound, of the kinds that the model takes."""
+        self.sees = True
+        """Whether its files say that it sees pictures, whatever else is known."""
 
     def family(self, tokenizer: Tokenizer) -> "Family | None":
         """Return whose rules the model's pictures follow, None where this node does not know them.
@@ -59,7 +61,7 @@ class PictureRules:
         from smg_node.prompts.clip_marks import clip_marks, token_named
 
         config = _decoded(self._files.get(CONFIG, b""))
-        self.clips = clip_marks(config, tokens)
+        self.clips, self.sees = clip_marks(config, tokens), sees(config)
         found = family_of(self._files, overrides=self._overrides, tokens=tokens)
         if found is None:
             self.why_not = "its files describe no pictures"

@@ -1,4 +1,4 @@
-"""Byte budget: how much memory the pictures of all requests under way may take together. Pure."""
+"""Byte budget: how much memory the media of all requests under way may take together. Pure."""
 
 from typing import Final
 
@@ -26,14 +26,14 @@ class ByteBudget:
         if already + size > self.most:
             raise SmgError(
                 ErrorKind.TOO_LARGE,
-                f"the pictures of this request take {already + size} bytes while they are worked on; at most"
+                f"the media of this request take {already + size} bytes while they are worked on; at most"
                 f" {self.most} are allowed ({KNOB})",
                 code="media_too_large",
             )
         if self.taken + size > self.most:
             raise SmgError(
                 ErrorKind.RATE_LIMITED,
-                f"the pictures of other requests take the {self.most} bytes that are allowed ({KNOB}); try again",
+                f"the media of other requests take the {self.most} bytes that are allowed ({KNOB}); try again",
                 code="media_busy",
                 retry_after_s=RETRY_AFTER_S,
             )

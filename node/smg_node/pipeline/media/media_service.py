@@ -32,15 +32,19 @@ class MediaService:
         *,
         cells: Cells,
         monotonic_s: Callable[[], float],
+        budget: ByteBudget | None = None,
     ) -> None:
-        """`cards` are those of the workers that serve a model now; `fetcher` is asked for with the first URL."""
+        """`cards` are those of the workers that serve a model now; `fetcher` is asked for with the first URL.
+
+        `budget` is one that others take of as well; without it there is one of its own.
+        """
         self._options = options
         self._monotonic_s = monotonic_s
         self._threads = ThreadPoolExecutor(options.threads, thread_name_prefix="pictures")
         meters = MediaMeters(cells)
         self._arenas = Arenas()
         self._kept = PatchCache(options.cache_bytes)
-        self._budget = ByteBudget(options.inflight_bytes)
+        self._budget = ByteBudget(options.inflight_bytes) if budget is None else budget
         self._trim: asyncio.TimerHandle | None = None
         self._works = PictureWorks(self._threads, self._kept, meters, self._rested)
         workshop = MediaWorkshop(

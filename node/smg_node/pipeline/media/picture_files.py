@@ -1,4 +1,4 @@
-"""Picture files: data URLs and fetched files of pictures, and what is read from them; see `picture_source`."""
+"""Picture files: data URLs and fetched files of media, and what is read from them; see `picture_source`."""
 
 import asyncio
 import time
@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.generation.request import MediaPart
+from smg_node.media.clips import check_clip
 from smg_node.media.picture import Picture, PictureHeader
 from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
 from smg_node.media.pixels.identity import picture_digest
@@ -25,9 +26,13 @@ class Fetches(Protocol):
         """Return the files of parts in their order."""
         ...
 
+    async def check(self, parts: Sequence[MediaPart]) -> None:
+        """Return if the URLs of parts might be fetched now."""
+        ...
+
 
 class PictureFiles:
-    """The files of pictures as they come from clients: inside the request, or by a URL that this node fetches."""
+    """The files of media as they come from clients: inside the request, or by a URL that this node fetches."""
 
     def __init__(
         self,
@@ -44,8 +49,8 @@ class PictureFiles:
         self, parts: Sequence[MediaPart], charge: Callable[[int], None]
     ) -> Sequence[bytes]:
         """See `PictureSource`; all addresses are looked at before anything is fetched."""
-        bytes_max = self._options().image_bytes_max
-        sources = [source_of(part, bytes_max=bytes_max) for part in parts]
+        options = self._options()
+        sources = [source_of(part, bytes_max=options.bytes_max(part.kind)) for part in parts]
         found: dict[int, bytes] = {}
         remote = []
         for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
@@ -61,6 +66,19 @@ class PictureFiles:
             fetched = await self._fetcher().fetch([part for _, part in remote], charge)
             found.update(zip([at for at, _ in remote], fetched, strict=True))
         return [found[at] for at in range(len(parts))]
+
+    async def check_clip(self, part: MediaPart) -> int:
+        """See `PictureSource`; looked at in a thread."""
+        check = partial(
+            check_clip, part, bytes_max=self._options().bytes_max(part.kind), rest=_REST
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, check)
+
+    async def check_handed_on(self, parts: Sequence[MediaPart]) -> None:
+        """See `PictureSource`."""
+        for part in parts:
+            source_of(part, bytes_max=self._options().bytes_max(part.kind))
+        await self._fetcher().check(parts)
 
     def header(self, data: bytes, where: str) -> PictureHeader:
         """See `PictureSource`."""

@@ -1,4 +1,4 @@
-"""Prompt media: the pictures of one prompt, from their plans to what the chosen engine is handed.
+"""Prompt media: pictures, videos and sound of one prompt, from their plans to what the chosen engine is handed.
 
 Belongs to one generation, which begins the work, waits for it before a worker is chosen, has the result finished for
 each worker that is called, and closes it in the end: then its work stops and its memory is given back.
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from smg_node.core.errors import unsupported
-from smg_node.core.generation.request import MediaPart, TokenIds
+from smg_node.core.generation.request import MediaKind, MediaPart, TokenIds
 from smg_node.engines.engine import ModelCard
+from smg_node.media.clips import plain_url
 from smg_node.media.engine_media import (
     EncodedBatch,
     EngineMedia,
@@ -39,9 +40,9 @@ _CHANNELS = 3
 
 
 class PlannedPicture(msgspec.Struct, frozen=True):
-    """A picture of a prompt: its part, its file, and what becomes of it.
+    """A picture, video or sound of a prompt: its part, its file, and what becomes of it.
 
-    `plan` is None and `digest` "" where the node does not know the model's family.
+    `plan` is None and `digest` "" where the node does not make its tensors.
     """
 
     part: MediaPart
@@ -51,7 +52,7 @@ class PlannedPicture(msgspec.Struct, frozen=True):
 
 
 class Handed(msgspec.Struct, frozen=True):
-    """What an engine is handed for a prompt with pictures: ids as it wants them, and the pictures."""
+    """What an engine is handed for a prompt with media: ids as it wants them, and the media."""
 
     ids: TokenIds
     media: EngineMedia
@@ -60,7 +61,7 @@ class Handed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MediaWorkshop:
-    """What all prompts with pictures share: the threads, the works in them, and the memory they may take."""
+    """What all prompts with media share: the threads, the works in them, and the memory they may take."""
 
     threads: Executor
     works: PictureWorks
@@ -72,10 +73,11 @@ class MediaWorkshop:
 
 @dataclass(slots=True, eq=False)
 class PromptMedia:
-    """The pictures of one prompt. Used on the loop.
+    """The media of one prompt, `pictures` of all kinds. Used on the loop.
 
     `ids` are the prompt's with the places of pictures in it, `plain_ids` those before: one id a picture. Without a
-    `family` both are the same, and only the engine knows how many places a picture has.
+    `family`, as for prompts with media that this node makes no tensors of, both are the same, and only the engine
+    knows how many places each has.
     """
 
     workshop: MediaWorkshop
@@ -87,6 +89,8 @@ class PromptMedia:
     where: Where
     makes: bool = True
     """Whether tensors are made before a worker is chosen, because some worker is handed those."""
+    handed_on: frozenset[MediaKind] = frozenset()
+    """The kinds whose URLs an engine is handed as they were sent."""
     way: Way | None = None
     """How the last engine was handed them; None before."""
     _works: list[PictureWork] = field(default_factory=list)
@@ -95,6 +99,7 @@ class PromptMedia:
     _scratch: int = 0
     """What of it only the work needs, until it is over."""
     _finished: dict[FinishedFor, TensorBatch | None] = field(default_factory=dict)
+    _referred: dict[frozenset[str], ReferenceBatch] = field(default_factory=dict)
     _finishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _closed: bool = False
 
@@ -108,13 +113,18 @@ class PromptMedia:
         """How many places of features all pictures have in the prompt; 0 where that is not known."""
         return sum([each.tokens for each in self.ranges])
 
+    @property
+    def counts(self) -> dict[MediaKind, int]:
+        """How many there are of each kind, in the order in which they first come."""
+        return count_kinds([each.part for each in self.pictures])
+
     def why_not(self, card: ModelCard) -> str:
         """Return why an engine of that card cannot be handed them, "" if it can."""
         return takes(
             card,
-            family=known(self.family),
+            family=known(self.family, self.counts),
             where=self.where,
-            items=len(self.pictures),
+            counts=self.counts,
             tokens_max=max([each.tokens for each in self.ranges], default=0),
         )
 
@@ -187,7 +197,9 @@ class PromptMedia:
         """
         assert not self._closed, "nobody calls an engine afterwards"
         assert card.media is not None, "engines that take none are not chosen"
-        for way in ways_of(card.media, family=known(self.family), where=self.where):
+        counts = self.counts
+        family = known(self.family, counts)
+        for way in ways_of(card.media, family=family, where=self.where, kinds=counts):
             media = await self._as(way, card)
             if media is not None:
                 self.way = way
@@ -199,7 +211,7 @@ class PromptMedia:
 
     def sent(self, handed: Handed) -> None:
         """Count what an engine is sent now."""
-        self.workshop.meters.handed(handed.way, len(self.pictures))
+        self.workshop.meters.handed(handed.way, self.counts)
 
     async def _as(self, way: Way, card: ModelCard) -> EngineMedia | None:
         if way == "tensors":
@@ -207,26 +219,53 @@ class PromptMedia:
         if way == "encoded":
             return EncodedBatch(tuple([each.sent.data for each in self.pictures]))
         assert card.media is not None, "see `handed`"
-        as_sent = card.media.schemes if self.where == "engine" else frozenset()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.workshop.threads, self._references, as_sent)
+        schemes = card.media.schemes
+        # Answers of one request are called for at the same time.
+        async with self._finishing:
+            if schemes not in self._referred:
+                loop = asyncio.get_running_loop()
+                batch = await loop.run_in_executor(self.workshop.threads, self._references, schemes)
+                self._referred[schemes] = batch
+                self._hold_texts(batch)
+            return self._referred[schemes]
 
-    def _references(self, as_sent: frozenset[str]) -> ReferenceBatch:
-        """Return the pictures for an engine that reads them itself, URLs of some schemes as they were sent.
+    def _references(self, schemes: frozenset[str]) -> ReferenceBatch:
+        """Return the media for an engine that reads them itself, and takes URLs of these schemes.
 
         In a thread, as files become texts. INVALID_REQUEST for one whose file only the engine could have got.
         """
         found = []
         for each in self.pictures:
             part = each.part
-            if part.source.partition(":")[0].lower() in as_sent:
-                url = part.source
+            assert part.kind != "file", "what files are was found before"
+            if self._goes_as_sent(each, schemes):
+                url = plain_url(part.source)
             elif each.sent.data:
-                url = each.sent.url()
+                url = each.sent.url(part.kind)
             else:
                 raise unsupported("the engines of this model fetch no URL of that kind", part.where)
-            found.append(MediaReference("image", url, part.where))
+            found.append(MediaReference(part.kind, url, part.where))
         return ReferenceBatch(tuple(found))
+
+    def _goes_as_sent(self, each: PlannedPicture, schemes: frozenset[str]) -> bool:
+        part = each.part
+        scheme = part.source.partition(":")[0].lower()
+        if self.where == "engine" or part.kind in self.handed_on:
+            return scheme in schemes
+        return scheme == "data" and scheme in schemes and not each.sent.data
+
+    def _hold_texts(self, batch: ReferenceBatch) -> None:
+        """Hold the memory of files that became texts; the prompt cannot be refused any more, but others can."""
+        made = sum(
+            [
+                len(item.url)
+                for item, each in zip(batch.items, self.pictures, strict=True)
+                if each.sent.data
+            ]
+        )
+        if not self._closed:
+            self._taken += made
+            self.workshop.budget.add(made)
 
     def _plain(self, ids: TokenIds, done: int) -> TokenIds:
         """Return the ids of a call for an engine that finds places for pictures itself."""
@@ -270,8 +309,17 @@ class PromptMedia:
             work.leave()
         self._works.clear()
         self._finished.clear()
+        self._referred.clear()
         self.workshop.budget.give(self._taken)
         self._taken = self._scratch = 0
+
+
+def count_kinds(parts: Sequence[MediaPart]) -> dict[MediaKind, int]:
+    """Return how many parts there are of each kind, in the order in which they first come."""
+    counts: dict[MediaKind, int] = {}
+    for part in parts:
+        counts[part.kind] = counts.get(part.kind, 0) + 1
+    return counts
 
 
 class Making(msgspec.Struct):

@@ -16,7 +16,7 @@ Metadata: TypeAlias = Any
 """A protobuf message of GetModelInfo or GetServerInfo."""
 
 FLOATS: Final = frozenset({"float32", "float16", "bfloat16"})
-MODALITIES: Final = frozenset({"image", "video"})
+MODALITIES: Final = frozenset({"image", "video", "audio"})
 _TEXT_MAX: Final = 256
 
 
