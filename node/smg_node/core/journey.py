@@ -210,7 +210,7 @@ class Ran(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A picture of the prompt: its size in pixels, its tokens, its digest, and how its first worker was handed it.
+    """A picture, video or sound of the prompt: its size in pixels, tokens, digest, and how its first worker got it.
 
     `family` is whose rules made it, "" where only the engine knows them; then sizes, tokens and digest are not known.
     """
@@ -222,6 +222,7 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     digest: str
     way: str
     worker: str
+    modality: str = "image"
 
 
 class Journey(msgspec.Struct, array_like=True):

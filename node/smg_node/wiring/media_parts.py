@@ -8,6 +8,7 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.served_model import ServedModel
+from smg_node.pipeline.prompt.preparation import PrepareLimits, Preparer
 from smg_node.telemetry.metrics.declared import media as declared
 from smg_node.wiring.base import Base
 
@@ -147,6 +148,17 @@ class LazyPictures:
 
             self._pictures = ToolPictures(self._media.model, self._media)
         return await self._pictures.shown(model, content, beside)
+
+
+def prompt_parts(
+    settings: Settings, base: Base, fleet: Fleet, limits: PrepareLimits
+) -> tuple[LazyMedia, Preparer]:
+    """Return what takes media in, and what prepares prompts, with and without such."""
+    media = LazyMedia(settings, base, fleet)
+    preparer = Preparer(
+        clock=base.clock, threads=base.threads, limits=limits, media=media, files=media.files
+    )
+    return media, preparer
 
 
 def media_options(settings: Settings) -> "MediaOptions":

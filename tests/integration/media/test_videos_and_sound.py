@@ -93,16 +93,13 @@ def refused(node: RunningNode, *parts: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-def test_a_chat_with_a_video_and_sound_by_the_official_client(
-    node: RunningNode, engines: Simulated
-) -> None:
+def test_a_chat_with_a_video_and_sound_by_the_official_client(node: RunningNode) -> None:
     before = node.metric("smg_node_media_items_total", modality="video", way="references")
     film, song = named("video", FILM_URL), named("audio", SONG_URL)
     assert said(node, video(FILM_URL, uuid="mine"), sound()) == f"I see 2: {film}, {song}."
     answer = chat(node, picture_part(data_url(A)), video(FILM_URL))
     assert str(answer.choices[0].message.content).startswith("I see 2: ")
     assert film in str(answer.choices[0].message.content)
-    assert engines.tally()["media_mistakes"] == 0
     counted = node.metric("smg_node_media_items_total", modality="video", way="references")
     assert counted == before + 2
     assert node.metric("smg_node_media_bytes_total", modality="audio", source="data") >= len(SONG)
@@ -196,19 +193,18 @@ def test_what_cannot_be_shown_is_refused_with_its_path(node: RunningNode, films:
     ):
         error = refused(node, part)
         assert (error["param"], error["code"]) == (f"{where}.{path}", code), error
-    with pytest.raises(anthropic.BadRequestError, match=r"content\[0\].source.*PDF|reads a PDF"):
-        maker = anthropic.Anthropic(base_url=node.url, api_key="none", max_retries=0, timeout=60)
-        source: Any = {"type": "url", "url": films.url("/b")}
-        content: Any = [{"type": "document", "source": source}]
-        maker.messages.create(
-            model="eyes", max_tokens=4, messages=[{"role": "user", "content": content}]
-        )
+    maker = anthropic.Anthropic(base_url=node.url, api_key="none", max_retries=0, timeout=60)
+    source: Any = {"type": "url", "url": films.url("/b")}
+    content: Any = [{"type": "document", "source": source}]
+    messages: Any = [{"role": "user", "content": content}]
+    with pytest.raises(anthropic.BadRequestError, match="no model here reads a PDF"):
+        maker.messages.create(model="eyes", max_tokens=4, messages=messages)
 
 
 def test_urls_may_be_handed_on_after_a_look_at_their_hosts(
     tmp_path: Path, engines: Simulated, films: Origin
 ) -> None:
-    flags = ("--media.clip-urls", "handed_on", "--media.video-bytes-max", "1024")
+    flags: Sequence[str] = ("--media.clip-urls", "handed_on", "--media.video-bytes-max", "1024")
     worker = f"grpc://{engines.address}"
     with running_node(tmp_path, workers=[worker], flags=flags) as node:
         assert refused(node, video(films.url("/a.mp4")))["code"] == "media_forbidden"

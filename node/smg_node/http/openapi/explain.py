@@ -69,6 +69,7 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         digest=_TEXT,
         way={"enum": ["tensors", "references", "encoded"]},
         worker=_TEXT,
+        modality={"enum": ["image", "video", "audio"]},
     ),
     "ToolRun": _object(
         at_ms=_COUNT,

@@ -41,6 +41,7 @@ async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey
                 each.digest,
                 handed.way,
                 hold.worker.id,
+                each.part.kind,
             )
             for each in media.pictures[:VIEWED_MAX]
         ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -288,10 +289,12 @@ async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None
         unknown = Viewed("", 0, 0, 0, "", "references", "w\x1b[31m")
         journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
         journey.add(chosen())
-        journey.pictures = (seen, unknown)
+        film = Viewed("", 0, 0, 0, "", "references", "w-2", "video")
+        journey.pictures = (seen, unknown, film)
         served.journal.end(journey, outcome(), BEGAN_MS + 2410)
         code, out, _ = await admin(run, served, "explain", "req_1")
     assert code == 0
     assert "640 x 480, 300 tokens by the rules of qwen3_vl, abababababab…, as tensors to w-1" in out
     assert "as references to" in out
+    assert re.search(r"video +as references to w-2, which knows how it is made", out)
     assert "\x1b" not in out

@@ -344,55 +344,6 @@ async def test_what_is_no_name_of_a_host_has_no_address(host: str) -> None:
     await fetcher.close()
 
 
-@pytest.mark.parametrize(
-    ("url", "code", "words"),
-    [
-        ("http://10.0.0.1/", "media_forbidden", "not on the public network"),
-        ("http://inside.test/", "media_forbidden", "not on the public network"),
-        ("http://both.test/", "media_forbidden", "not on the public network"),
-        ("http://nobody.test/", "media_unavailable", "its host has no address"),
-        ("http://outside.test:22/", "media_forbidden", "port 22"),
-        ("http://a@outside.test/", "media_forbidden", "a user or a password"),
-        ("ftp://outside.test/", "media_forbidden", "only http and https"),
-        ("http://slow.test/", "media_unavailable", "could not be looked up in time"),
-    ],
-)
-async def test_what_an_engine_is_to_fetch_is_held_to_the_same_rules(
-    url: str, code: str, words: str
-) -> None:
-    names = {
-        "inside.test": ["127.0.0.1"],
-        "both.test": [PUBLIC, "10.0.0.1"],
-        "outside.test": [PUBLIC],
-    }
-
-    async def lookup(host: str, port: int) -> list[str]:
-        if host == "slow.test":
-            await asyncio.sleep(60)
-        if host not in names and not host[0].isdigit():
-            raise OSError("no such host")
-        return names.get(host, [host])
-
-    rules = FetchRules("public", (), ())
-    fetcher = Fetcher(lambda: rules, lambda: SHORT, lookup=lookup, trust=untrusting)
-    good = MediaPart("video", "https://outside.test/a.mp4", "messages[0].content[0]")
-    await fetcher.check([good])
-    assert words in await refused(
-        fetcher.check([good, MediaPart("video", url, "messages[0].content[1]")]), code, at=1
-    )
-    await fetcher.close()
-
-
-async def test_a_clip_may_have_as_many_bytes_as_its_kind(origin: OddOrigin, fetch: Fetch) -> None:
-    limits = FetchLimits(
-        bytes_max=10, picture_s=30.0, video_bytes_max=100_000, audio_bytes_max=len(PICTURE) - 1
-    )
-    assert await fetch(origin.url("picture"), kind="video", limits=limits) == [PICTURE]
-    for kind, knob in (("audio", "media.audio_bytes_max"), ("image", "media.image_bytes_max")):
-        fetching = fetch(origin.url("picture"), kind=kind, limits=limits)
-        assert knob in await refused(fetching, "media_too_large")
-
-
 async def test_settings_become_rules_and_limits() -> None:
     media = Media(fetch="hosts", fetch_hosts=("pics.test",), image_bytes_max=5_000)
     assert fetch_limits(media) == FetchLimits(

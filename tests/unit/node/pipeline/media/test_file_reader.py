@@ -84,7 +84,7 @@ async def refusal(
     return raised.value
 
 
-def data(content: bytes, media_type: str = "application/octet-stream") -> str:
+def data_url(content: bytes, media_type: str = "application/octet-stream") -> str:
     return f"data:{media_type};base64,{base64.b64encode(content).decode()}"
 
 
@@ -95,7 +95,7 @@ def file(source: str, name: str = "") -> MediaPart:
 async def test_text_becomes_a_document_on_lines_of_its_own() -> None:
     found = await read(
         TextPart("Read"),
-        file(data("héllo\n".encode()), 'a "b"\n c.txt'),
+        file(data_url("héllo\n".encode()), 'a "b"\n c.txt'),
         file(base64.b64encode(b"bare").decode()),
         TextPart("What?"),
         TextPart("Now"),
@@ -122,7 +122,7 @@ async def test_text_becomes_a_document_on_lines_of_its_own() -> None:
 async def test_a_medium_is_known_by_its_content_and_keeps_its_source(
     content: bytes, declared: str, kind: str
 ) -> None:
-    source = data(content, declared)
+    source = data_url(content, declared)
     (found,) = await read(file(source, "n"))
     assert found == MediaPart(kind, source, WHERE, name="n")  # type: ignore[arg-type]  # a kind
 
@@ -133,16 +133,16 @@ async def test_files_elsewhere_are_fetched_and_become_what_they_are() -> None:
         TextPart("<document>\nwords\n</document>"),
     )
     (found,) = await read(file(url), files={url: MP4})
-    assert found == MediaPart("video", data(MP4, "video/mp4"), WHERE)
+    assert found == MediaPart("video", data_url(MP4, "video/mp4"), WHERE)
 
 
 @pytest.mark.parametrize(
     ("source", "code", "words"),
     [
-        (data(b"%PDF-1.7\nx"), "unsupported_media", "no model here reads a PDF"),
-        (data(b"PK\x03\x04docx"), "unsupported_media", "it is application/zip"),
-        (data(b"\x80\x81"), "unsupported_media", "of no kind that is known"),
-        (data(b"a\0b"), "unsupported_media", "of no kind that is known"),
+        (data_url(b"%PDF-1.7\nx"), "unsupported_media", "no model here reads a PDF"),
+        (data_url(b"PK\x03\x04docx"), "unsupported_media", "it is application/zip"),
+        (data_url(b"\x80\x81"), "unsupported_media", "of no kind that is known"),
+        (data_url(b"a\0b"), "unsupported_media", "of no kind that is known"),
         ("data:text/plain;base64,AAA", "invalid_value", "no multiple of 4"),
         ("data:text/plain,words", "invalid_value", "must be base64: data:text/plain;base64,…"),
         ("not base64!", "invalid_value", "is not base64"),
@@ -159,11 +159,11 @@ async def test_what_no_model_can_be_shown_is_refused(source: str, code: str, wor
 
 async def test_each_kind_has_its_own_limit() -> None:
     options = MediaOptions(image_bytes_max=8, video_bytes_max=700, audio_bytes_max=9)
-    error = await refusal(file(data(b"nine chars")), options=options)
+    error = await refusal(file(data_url(b"nine chars")), options=options)
     assert error.code == "media_too_large"
     assert "media.image_bytes_max" in error.message
     async with reading(options=options) as it:
-        (found,) = await it(file(data(MP4)))
+        (found,) = await it(file(data_url(MP4)))
         assert found.kind == "video"
     url = "https://x.test/a"
     error = await refusal(file(url), {url: b"fLaC" + bytes(20)}, options)
@@ -184,5 +184,5 @@ async def test_a_conversation_without_files_stays_and_documents_are_shown_with_t
         reader = FileReader(MediaOptions, lambda: Origin({}), ByteBudget(1), threads)
         turns = (Turn("user", "a"), Turn("user", (TextPart("b"), MediaPart("image", "u", "w"))))
         assert (await reader.read(ChatPrompt(turns))).turns == turns
-        with_file = ChatPrompt((Turn("user", (file(data(b"x")),)),), handed=handed)
+        with_file = ChatPrompt((Turn("user", (file(data_url(b"x")),)),), handed=handed)
         assert (await reader.read(with_file)).handed is None

@@ -34,7 +34,7 @@ def clip(kind: MediaKind, url: str, at: int = 1) -> MediaPart:
     return MediaPart(kind, url, f"messages[0].content[{at}]")
 
 
-def as_data(kind: str, content: str) -> str:
+def data_url(kind: str, content: str) -> str:
     return f"data:{kind}/octet-stream;base64,{b64encode(content.encode()).decode()}"
 
 
@@ -56,8 +56,8 @@ async def test_a_video_goes_by_reference_with_the_pictures_and_sound_beside_it(
         where = "messages[0].content"
         assert referred(request) == (
             MediaReference("video", INLINE, f"{where}[1]"),
-            MediaReference("image", as_data("image", FILES[A]), f"{where}[2]"),
-            MediaReference("audio", as_data("audio", FILES[SONG]), f"{where}[3]"),
+            MediaReference("image", data_url("image", FILES[A]), f"{where}[2]"),
+            MediaReference("audio", data_url("audio", FILES[SONG]), f"{where}[3]"),
         )
         assert it.source.looked == [INLINE]
         assert it.source.decodes == 0
@@ -75,7 +75,7 @@ async def test_pictures_alone_are_made_here_as_before(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "url", "got", "looked"),
     [
-        (MediaOptions(), as_data("video", "moving"), [FILM], []),
+        (MediaOptions(), data_url("video", "moving"), [FILM], []),
         (HANDING_ON, FILM, [], [FILM]),
         (MediaOptions(where="engine"), FILM, [], [FILM]),
     ],
@@ -95,7 +95,7 @@ async def test_pictures_are_got_where_only_clips_are_handed_on(tmp_path: Path) -
     async with pictured(tmp_path, FILES, {"one": engine}, clips=ALL, options=HANDING_ON) as it:
         await it.bench.answer(SHORT, prompts=chat("look", clip("video", FILM), picture(A, 2)))
         urls = [each.url for each in referred(engine.requests[0])]
-        assert urls == [FILM, as_data("image", FILES[A])]
+        assert urls == [FILM, data_url("image", FILES[A])]
         assert it.source.got == [A]
 
 
@@ -180,7 +180,7 @@ async def test_an_answer_goes_on_elsewhere_with_the_same_references(tmp_path: Pa
         assert went_on
         for request in went_on:
             assert list(request.ids) == [*b"user:look", 8, *b";he"]
-            assert referred(request)[0].url == as_data("video", "moving")
+            assert referred(request)[0].url == data_url("video", "moving")
 
 
 async def test_what_clips_take_is_counted_while_they_are_under_way(tmp_path: Path) -> None:
