@@ -78,6 +78,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     as they are, because it normalises them itself. `dtype` is that of the main tensor otherwise. `items_max` by
     modality ("image", "video", "audio"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
     `shared_memory` is the namespace in which it can open tensors by name, "" for none. `schemes` of references.
+    `video_tensors`: engines of its contract were seen to take tensors of videos as well as those of pictures.
     """
 
     ways: frozenset[str]
@@ -87,6 +88,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     tokens_max: int | None = None
     shared_memory: str = ""
     schemes: frozenset[str] = frozenset()
+    video_tensors: bool = False
 
     @property
     def told(self) -> tuple[object, ...]:

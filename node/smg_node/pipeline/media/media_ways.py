@@ -6,7 +6,7 @@ engine does nothing itself. An engine that takes none gets
 the files of the media: as data URLs that it reads itself, or as bytes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -40,7 +40,7 @@ class Unfit(msgspec.Struct, frozen=True):
     kind: MediaKind
 
 
-def known(family: "Maker | None", kinds: Iterable[MediaKind] = _IMAGE) -> Known:
+def known(family: "Maker | None", kinds: Collection[MediaKind] = _IMAGE) -> Known:
     """Return whether this node knows how media of these kinds are made, by the family that it found for their model.
 
     A family makes tensors of one kind, and engines are sent those of one kind in a request.
@@ -56,13 +56,14 @@ def known(family: "Maker | None", kinds: Iterable[MediaKind] = _IMAGE) -> Known:
 
 
 def ways_of(
-    card: MediaCard | None, *, family: Known, where: Where, kinds: Iterable[MediaKind] = _IMAGE
+    card: MediaCard | None, *, family: Known, where: Where, kinds: Collection[MediaKind] = _IMAGE
 ) -> tuple[Way, ...]:
     """Return the ways for an engine of that card, the best first; none where it cannot be handed media of these kinds."""
     if card is None:
         return ()
     by_engine = _untouched(card, where, kinds)
-    made: tuple[Way, ...] = ("tensors",) if family != "no" and "tensors" in card.ways else ()
+    takes_tensors = "tensors" in card.ways and (card.video_tensors or "video" not in kinds)
+    made: tuple[Way, ...] = ("tensors",) if family != "no" and takes_tensors else ()
     if where == "node":
         # An engine that never takes tensors is not meant by this.
         return made or (() if "tensors" in card.ways else by_engine)
@@ -71,7 +72,7 @@ def ways_of(
     return (*made, *by_engine)
 
 
-def _untouched(card: MediaCard, where: Where, kinds: Iterable[MediaKind]) -> tuple[Way, ...]:
+def _untouched(card: MediaCard, where: Where, kinds: Collection[MediaKind]) -> tuple[Way, ...]:
     """Return the ways that leave the work to the engine."""
     found = [way for way in _BY_ENGINE if way in card.ways]
     if where != "engine" and "data" not in card.schemes and "references" in found:
@@ -107,7 +108,8 @@ def unfit(
         if most is not None and count > most:
             return Unfit(f"takes at most {most} {_several(kind)} a request", kind)
     if media.tokens_max is not None and tokens_max > media.tokens_max:
-        return Unfit(f"takes at most {media.tokens_max} tokens a picture", "image")
+        made: MediaKind = "video" if clip == "video" else "image"
+        return Unfit(f"takes at most {media.tokens_max} tokens a {NOUNS[made][0]}", made)
     return None
 
 

@@ -30,6 +30,7 @@ def vllm_media(process: Metadata) -> MediaCard:
         items_max=item_limits(process.mm_item_limits),
         tokens_max=process.mm_encoder_budget if process.mm_encoder_budget > 0 else None,
         shared_memory=process.shm_namespace_id[:_TEXT_MAX],
+        video_tensors=True,
         schemes=frozenset(_words(process.mm_media_ref_schemes))
         if process.mm_processor
         else frozenset(),
@@ -51,11 +52,11 @@ def tokenspeed_media(about: Metadata, scheduler: Mapping[str, object]) -> MediaC
     sees = common_pb2.IMAGE in modalities if modalities else about.supports_vision
     if not sees:
         return None
+    video = not modalities or common_pb2.VIDEO in modalities
     return MediaCard(
         ways=frozenset({"tensors"}),
         dtype=float_dtype(about.multimodal_encoder_dtype, about.model_dtype),
-        # No such engine was seen to take tensors of videos yet.
-        items_max={"video": 0},
+        items_max={} if video else {"video": 0},
         shared_memory=str(scheduler.get("shm_namespace_id") or "")[:_TEXT_MAX],
     )
 

@@ -1,5 +1,8 @@
 """How an engine is handed pictures, by what its card says and who is to work on them."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from smg_node.core.generation.request import MediaKind
@@ -127,6 +130,31 @@ def test_what_is_in_the_way_of_videos_and_sound_is_told_with_who_takes_them(
     free: dict[MediaKind, int] = {"image": 3, "video": 2, "audio": 9}
     told = card(media=VLLM)
     assert unfit(told, family="no", where="auto", counts=free, tokens_max=0) is None
+
+
+def test_videos_are_made_for_engines_that_were_seen_to_take_their_tensors() -> None:
+    proven = MediaCard(VLLM.ways, schemes=VLLM.schemes, video_tensors=True)
+    for engine, where, ways in (
+        (proven, "auto", ("tensors", "references")),
+        (proven, "node", ("tensors",)),
+        (proven, "engine", ("references", "tensors")),
+        (VLLM, "auto", ("references",)),
+        (SGLANG, "auto", ()),
+    ):
+        chosen: Where = cast("Where", where)
+        assert ways_of(engine, family="yes", where=chosen, kinds=("video",)) == ways
+    small = card(media=MediaCard(VLLM.ways, tokens_max=10, video_tensors=True))
+    found = unfit(small, family="yes", where="auto", counts={"video": 1}, tokens_max=11)
+    assert found is not None
+    assert (found.kind, found.why) == ("video", "takes at most 10 tokens a video")
+
+
+def test_a_family_makes_tensors_of_its_own_kind_only() -> None:
+    clips = cast("Any", SimpleNamespace(name="qwen3_vl", modality="video"))
+    assert known(clips, ("video",)) == "yes"
+    assert known(clips, ("image", "video")) == "no"
+    assert known(family("qwen3_vl"), ("image", "video")) == "no"
+    assert known(family("qwen3_vl"), ("video",)) == "no"
 
 
 @pytest.mark.parametrize(
