@@ -16,6 +16,8 @@ VLLM = MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"http"
 NO_DATA = MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"https"}))
 SGLANG = MediaCard(frozenset({"tensors"}))
 TRTLLM = MediaCard(frozenset({"encoded"}))
+VIDEO: tuple[MediaKind, ...] = ("video",)
+BOTH: tuple[MediaKind, ...] = ("image", "video")
 
 
 @pytest.mark.parametrize(
@@ -142,7 +144,7 @@ def test_videos_are_made_for_engines_that_were_seen_to_take_their_tensors() -> N
         (SGLANG, "auto", ()),
     ):
         chosen: Where = cast("Where", where)
-        assert ways_of(engine, family="yes", where=chosen, kinds=("video",)) == ways
+        assert ways_of(engine, family="yes", where=chosen, kinds=VIDEO) == ways
     small = card(media=MediaCard(VLLM.ways, tokens_max=10, video_tensors=True))
     found = unfit(small, family="yes", where="auto", counts={"video": 1}, tokens_max=11)
     assert found is not None
@@ -151,10 +153,10 @@ def test_videos_are_made_for_engines_that_were_seen_to_take_their_tensors() -> N
 
 def test_a_family_makes_tensors_of_its_own_kind_only() -> None:
     clips = cast("Any", SimpleNamespace(name="qwen3_vl", modality="video"))
-    assert known(clips, ("video",)) == "yes"
-    assert known(clips, ("image", "video")) == "no"
-    assert known(family("qwen3_vl"), ("image", "video")) == "no"
-    assert known(family("qwen3_vl"), ("video",)) == "no"
+    assert known(clips, VIDEO) == "yes"
+    assert known(clips, BOTH) == "no"
+    assert known(family("qwen3_vl"), BOTH) == "no"
+    assert known(family("qwen3_vl"), VIDEO) == "no"
 
 
 @pytest.mark.parametrize(
