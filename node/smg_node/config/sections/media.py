@@ -36,8 +36,10 @@ class Media(Section):
     )
     where: Literal["auto", "node", "engine"] = choice(
         "auto",
-        "Who makes tensors of pictures: this node if it knows the model's family and else the engine, always the"
-        " node, or always the engine. Videos and sound are always the engine's work.",
+        "Who makes tensors of pictures and videos: this node if it knows the model's family and else the engine, always the"
+        " node, or always the engine. Sound, and videos with pictures beside"
+        " them, are always the engine's work; videos by themselves take the extra `video`, and an engine that takes"
+        " their tensors (vLLM).",
     )
     clip_urls: Literal["fetched", "handed_on"] = choice(
         "fetched",
@@ -150,7 +152,7 @@ class ModelMedia(Section):
 
     processor: str | None = text(
         None,
-        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}.',
+        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}; those of its video processor are an object `video_processor` among them.',
         most=4_096,
         metavar="JSON",
         shown="from its files",

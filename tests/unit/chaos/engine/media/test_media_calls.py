@@ -234,6 +234,7 @@ async def test_the_card_is_what_the_flags_say() -> None:
                 items_max={"image": 3, "video": 0},
                 tokens_max=77,
                 shared_memory=f"{boot}:{device}",
+                video_tensors=True,
             )
             bundle = await side.engine.tokenizer(20)
             assert "preprocessor_config.json" in bundle.files

@@ -153,6 +153,14 @@ async def test_engines_that_take_none_are_named_before_anything_is_fetched(
         assert it.source.got == it.source.looked == []
 
 
+async def test_why_this_node_makes_no_tensors_of_videos_is_told(tmp_path: Path) -> None:
+    workers, options = {"one": seeing(READING)}, MediaOptions(where="node")
+    async with pictured(tmp_path, FILES, workers, clips=ALL, options=options) as it:
+        error = await it.bench.error(SHORT, prompts=chat("look", clip("video", FILM)))
+        assert error.message.endswith("no tensors of videos (videos are not known here)")
+        assert it.source.got == []
+
+
 async def test_a_model_that_hears_nothing_says_so(tmp_path: Path) -> None:
     async with pictured(tmp_path, FILES, {"one": seeing(READING)}, clips=(VIDEOS,)) as it:
         error = await it.bench.error(SHORT, prompts=chat("look", clip("audio", SONG)))
