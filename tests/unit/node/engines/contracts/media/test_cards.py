@@ -56,7 +56,7 @@ def test_an_older_vllm_gets_floats_in_the_message() -> None:
     found = card(Contract.VLLM, {"supports_vision": True}, {"model_dtype": "torch.bfloat16"})
     assert found == MediaCard(ways=frozenset({"tensors"}), dtype="bfloat16", video_tensors=True)
     bare = card(Contract.VLLM, {"supports_vision": True}, {})
-    assert bare == MediaCard(ways=frozenset({"tensors"}), dtype="float32")
+    assert bare == MediaCard(ways=frozenset({"tensors"}), dtype="float32", video_tensors=True)
 
 
 @pytest.mark.parametrize("contract", [Contract.VLLM, Contract.SGLANG, Contract.TOKENSPEED])
