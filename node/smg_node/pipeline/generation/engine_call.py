@@ -68,16 +68,18 @@ class Call(msgspec.Struct, eq=False):
         """
         ground, hold, story = self._ground, self.hold, self._story
         leg, alone, telling = self._leg, story.alone, ground.telling
-        handed = None
+        handed, take = None, self._take
         if leg.media is not None:
             handed = await leg.media.handed(hold.seeing, leg.ids, leg.done)
             leg.media.sent(handed)
+            if handed.way != "tensors":
+                take = self._take_counted
         stream = hold.call(self._request(trace_headers, handed))
         if story.plain is not None and telling.cuts:
             self._cuts_from = stream
         try:
             while True:
-                over = await stream.pour(self._take)
+                over = await stream.pour(take)
                 cut = self._cut
                 if self._behind or (cut is not None and cut.behind):
                     if cut is not None:
@@ -136,6 +138,15 @@ class Call(msgspec.Struct, eq=False):
         return replace(request, ids=handed.ids, packed=packed, media=handed.media)
 
     # ── Within a wake-up ─────────────────────────────────────────────────────
+
+    def _take_counted(self, chunks: Sequence[Chunk]) -> bool:
+        """As `_take`, of an engine that alone knows how long its prompt is with the media that it reads itself."""
+        story = self._story
+        told = max([chunk.prompt_tokens for chunk in chunks], default=-1) - self._leg.done
+        # What a client was told stays.
+        if told > story.begin.prompt_tokens and (not story.begun or story.whole is not None):
+            story.begin = replace(story.begin, prompt_tokens=told)
+        return self._take(chunks)
 
     def _take(self, chunks: Sequence[Chunk]) -> bool:
         """Process the chunks of one wake-up; whether more is wanted at once."""

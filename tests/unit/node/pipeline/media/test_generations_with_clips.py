@@ -65,6 +65,23 @@ async def test_a_video_goes_by_reference_with_the_pictures_and_sound_beside_it(
         assert [each.way for each in journey.pictures] == ["references"] * 3
 
 
+@pytest.mark.parametrize("said", [(60, -1, -1), (60, 60, 60)])
+async def test_the_prompt_is_as_long_as_the_engine_says(
+    tmp_path: Path, said: tuple[int, ...]
+) -> None:
+    async def script(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        for text, count in zip((b"he", b"llo"), said, strict=False):
+            yield [Chunk(0, tuple(text), prompt_tokens=count, cached_tokens=40)]
+        yield [Chunk(0, (), finish="stop", prompt_tokens=said[2])]
+
+    async with pictured(tmp_path, FILES, {"one": seeing(READING, script)}, clips=ALL) as it:
+        answer = await it.bench.answer(SHORT, prompts=chat("look", clip("video", INLINE)))
+        assert answer.choices[0].text() == "hello"
+        assert (answer.usage.prompt_tokens, answer.usage.cached_tokens) == (60, 40)
+        alone = await it.bench.answer(SHORT, prompts=chat("look", picture(A)))
+        assert alone.usage.prompt_tokens < 20, "what this node expands it counts itself"
+
+
 async def test_pictures_alone_are_made_here_as_before(tmp_path: Path) -> None:
     engine = seeing(READING)
     async with pictured(tmp_path, FILES, {"one": engine}, clips=ALL) as it:
