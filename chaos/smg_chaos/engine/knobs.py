@@ -190,7 +190,7 @@ KNOBS: Final = (
     Knob(
         "vision",
         Vision,
-        "see pictures, as this family does; the built-in tokenizer gets its tokens and files",
+        "see pictures and videos, and hear, as this family does; the built-in tokenizer gets its tokens and files",
         _MEDIA,
     ),
     Knob(
@@ -219,7 +219,19 @@ KNOBS: Final = (
         _MEDIA,
         minimum=0,
     ),
-    Knob("media-references", bool, "fetch pictures itself that it is given by URL (vLLM)", _MEDIA),
+    Knob(
+        "media-references",
+        bool,
+        "fetch pictures, videos and sound itself that it is given by URL (vLLM)",
+        _MEDIA,
+    ),
+    Knob(
+        "media-item-bytes-max",
+        int,
+        "most bytes of a data URL among them, as vLLM's SMG_VLLM_MM_MAX_ITEM_BYTES",
+        _MEDIA,
+        minimum=1,
+    ),
     Knob("shared-memory", bool, "read tensors in this machine's /dev/shm", _MEDIA),
     Knob("events", Events, "KV events", _ODD),
     Knob("loads", Loads, "what it says of its load", _ODD),

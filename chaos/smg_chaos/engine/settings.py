@@ -87,9 +87,10 @@ class EngineSettings:
     media_trusting: bool = False
     media_normalizes: bool = True
     media_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
-    media_items: str = "image=999,video=0"
+    media_items: str = "image=999,video=999"
     media_tokens_max: int = 16384
     media_references: bool = False
+    media_item_bytes_max: int = 33_554_432
     shared_memory: bool = False
 
     def __post_init__(self) -> None:

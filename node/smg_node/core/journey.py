@@ -210,7 +210,7 @@ class Ran(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A picture of the prompt: its size in pixels, its tokens, its digest, and how its first worker was handed it.
+    """A picture, video or sound of the prompt: its size in pixels, tokens, digest, and how its first worker got it.
 
     `family` is whose rules made it, "" where only the engine knows them; then sizes, tokens and digest are not known.
     `maker` is who made its patches: "node" for this request, "kept" or "shared" for another one, earlier or at the same
@@ -227,6 +227,7 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     maker: str = ""
     transport: str = ""
     """How tensors went to it: in the message, or in shared memory; "" of what is no tensor."""
+    modality: str = "image"
 
 
 class Journey(msgspec.Struct, array_like=True):

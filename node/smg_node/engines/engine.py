@@ -72,13 +72,14 @@ _FILES_ONLY: Final = frozenset({"encoded"})
 
 
 class MediaCard(msgspec.Struct, frozen=True):
-    """An engine's description of the pictures it takes, by its metadata.
+    """An engine's description of the media it takes, by its metadata.
 
     `ways` are the forms it takes: "tensors", "references", "encoded". `device_normalizes`: 8-bit values are to be sent
     as they are, because it normalises them itself. `dtype` is that of the main tensor otherwise. `items_max` by
-    modality ("image", "video"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
+    modality ("image", "video", "audio"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
     `shared_memory` is the namespace in which it can open tensors by name, "" for none. `schemes` of references.
     `rules` stands for the files of its image processor, "" where nothing is known of any: the fleet notes it.
+    `video_tensors`: engines of its contract were seen to take tensors of videos as well as those of pictures.
     """
 
     ways: frozenset[str]
@@ -89,6 +90,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     shared_memory: str = ""
     schemes: frozenset[str] = frozenset()
     rules: str = ""
+    video_tensors: bool = False
 
     @property
     def told(self) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Engine media: the pictures of one prompt in the form that an engine is sent, independent of its contract; pure.
+"""Engine media: pictures, videos and sounds of one prompt, in the form that an engine of any contract is sent; pure.
 
 There are three ways to hand pictures over: finished tensors, references that the engine fetches itself, and encoded
 files that it decodes itself. Which one is taken is decided by what the chosen worker's card says. Types only: nothing
@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 Dtype: TypeAlias = Literal["uint8", "float32", "float16", "bfloat16", "int64", "uint32"]
-Modality: TypeAlias = Literal["image", "video"]
+Modality: TypeAlias = Literal["image", "video", "audio"]
 
 WIDTHS: Final[Mapping[Dtype, int]] = MappingProxyType(
     {"uint8": 1, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "uint32": 4}
@@ -75,7 +75,7 @@ class TensorBatch(msgspec.Struct, frozen=True):
 
 
 class MediaReference(msgspec.Struct, frozen=True):
-    """A picture that the engine fetches and processes itself: an `http`, `https` or `data` URL."""
+    """A picture, video or sound that the engine fetches and processes itself: an `http`, `https` or `data` URL."""
 
     modality: Modality
     url: str
@@ -83,7 +83,7 @@ class MediaReference(msgspec.Struct, frozen=True):
 
 
 class ReferenceBatch(msgspec.Struct, frozen=True):
-    """Pictures by reference, in the order of their placeholders; the prompt's ids are not expanded."""
+    """Media by reference, in the order of their placeholders; the prompt's ids are not expanded."""
 
     items: tuple[MediaReference, ...]
 

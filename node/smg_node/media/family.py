@@ -72,6 +72,8 @@ class TokenLookup(Protocol):
 class Family(Protocol):
     """The image processor of one checkpoint."""
 
+    modality: Literal["image"]
+    """What it makes tensors of; videos have `media.video.clip_family`."""
     name: str
     """The family, as logs and `explain` show it, such as "qwen3_vl"."""
     anchor: str

@@ -22,6 +22,12 @@ _DATA: Final = "data:"
 _HEAD_CHARACTERS_MAX: Final = 256
 """Characters of a data URL before its comma."""
 _ELSEWHERE: Final = ("http://", "https://")
+_EXAMPLES: Final = {
+    "image": "image/png",
+    "video": "video/mp4",
+    "audio": "audio/wav",
+    "file": "text/plain",
+}
 _NOUNS: Final = {"image": "picture", "video": "video", "audio": "sound", "file": "file"}
 
 
@@ -89,8 +95,9 @@ def decoded(source: InlineSource, part: MediaPart, rest: Callable[[], None] | No
 def too_large(part: MediaPart, size: int, bytes_max: int) -> SmgError:
     """Return the error for one file of more bytes than one may have; a `size` of 0 is one that nobody knows."""
     has = f", and has {size}" if size else ""
+    knob = part.kind if part.kind in ("video", "audio") else "image"
     return invalid(
-        f"a {_NOUNS[part.kind]} may have at most {bytes_max} bytes{has} (media.image_bytes_max)",
+        f"a {_NOUNS[part.kind]} may have at most {bytes_max} bytes{has} (media.{knob}_bytes_max)",
         part.where,
         "media_too_large",
     )
@@ -100,7 +107,7 @@ def _inline(part: MediaPart, bytes_max: int) -> InlineSource:
     address = part.source
     comma = address.find(",", 0, _HEAD_CHARACTERS_MAX)
     if comma < 0 or not address[:comma].lower().endswith(";base64"):
-        raise _broken(part, "must be base64: data:image/png;base64,…")
+        raise _broken(part, f"must be base64: data:{_EXAMPLES[part.kind]};base64,…")
     start = comma + 1
     characters = len(address) - start
     if not characters:

@@ -22,6 +22,9 @@ cdef extern from "pixel_loops.h" nogil:
     void smg_merged(
         const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t
     )
+    void smg_merged_frames(
+        const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t
+    )
     void smg_wide2(const uint8_t *, const uint16_t *, uint8_t *, Py_ssize_t, Py_ssize_t)
     void smg_wide4(const uint8_t *, const uint32_t *, uint8_t *, Py_ssize_t, Py_ssize_t)
 
@@ -94,6 +97,21 @@ def merged(
         raise ValueError("the patches are not those of the picture")
     with nogil:
         smg_merged(&source[0, 0, 0], &made[0], height, width, rows, columns, merge, copies)
+
+
+def merged_frames(
+    const uint8_t[:, :, :, ::1] source, uint8_t[::1] made, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t merge,
+):
+    """Fill `made` with the patches of frames, each [3, frames, rows, columns], in blocks of merge by merge."""
+    cdef Py_ssize_t steps = source.shape[0], height = source.shape[1], width = source.shape[2]
+    if source.shape[3] != 3 or not 0 < rows <= height or not 0 < columns <= width or not 0 < merge <= height:
+        raise ValueError("the frames are not made of such blocks")
+    if height % (rows * merge) or width % (columns * merge):
+        raise ValueError("the frames are not made of such blocks")
+    if steps < 1 or made.shape[0] != 3 * steps * height * width:
+        raise ValueError("the patches are not those of the frames")
+    with nogil:
+        smg_merged_frames(&source[0, 0, 0, 0], &made[0], steps, height, width, rows, columns, merge)
 
 
 def widened(const uint8_t[::1] levels, const uint8_t[:, ::1] table, uint8_t[::1] made, Py_ssize_t run):

@@ -221,6 +221,30 @@ static void smg_merged(
             }
 }
 
+/* Patches of `steps` frames that stand one behind the other, as channel, frame, y, x: the order of smg_merged. */
+static void smg_merged_frames(
+    const uint8_t *source, uint8_t *made, ptrdiff_t steps, ptrdiff_t height, ptrdiff_t width, ptrdiff_t rows,
+    ptrdiff_t columns, ptrdiff_t merge
+) {
+    const ptrdiff_t plane = rows * columns, frame = 3 * height * width;
+    for (ptrdiff_t top = 0; top < height; top += rows * merge)
+        for (ptrdiff_t left = 0; left < width; left += columns * merge)
+            for (ptrdiff_t inner = 0; inner < merge * merge; inner++, made += 3 * steps * plane) {
+                const ptrdiff_t row = top + inner / merge * rows, column = left + inner % merge * columns;
+                for (ptrdiff_t step = 0; step < steps; step++)
+                    for (ptrdiff_t y = 0; y < rows; y++) {
+                        const uint8_t *sample = source + step * frame + 3 * ((row + y) * width + column);
+                        uint8_t *red = made + step * plane + y * columns;
+                        uint8_t *green = red + steps * plane, *blue = green + steps * plane;
+                        for (ptrdiff_t x = 0; x < columns; x++) {
+                            red[x] = sample[3 * x];
+                            green[x] = sample[3 * x + 1];
+                            blue[x] = sample[3 * x + 2];
+                        }
+                    }
+            }
+}
+
 /* How many levels of a run must be looked up: half, where the other half is the same again, as copies of a still are. */
 static inline ptrdiff_t smg_new_part(const uint8_t *levels, ptrdiff_t run) {
     const ptrdiff_t half = run / 2;

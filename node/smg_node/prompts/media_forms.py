@@ -1,7 +1,8 @@
 """Media forms: pictures and clips among the texts of a turn, in the form that a template and its model want. Pure.
 
-A template that goes through the parts of a turn is given a part for each picture and writes the model's anchor itself.
-For one that concatenates strings the anchor is written here, between the texts or before them.
+A template that goes through the parts of a turn is given a part for each medium and writes the model's anchor itself.
+For one that concatenates strings, or knows no part of that kind, the anchor is written here, between the texts or
+before them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,17 +20,21 @@ from smg_node.core.generation.request import (
     Turn,
     media_of,
 )
-from smg_node.prompts.analysis.template_facts import ContentForm, PicturePart
+from smg_node.prompts.analysis.media_parts import PicturePart, clip_part
+from smg_node.prompts.analysis.template_facts import ContentForm
 from smg_node.prompts.call_order import in_call_order
+from smg_node.prompts.clip_marks import ClipMark
 
 ContentOrder: TypeAlias = Literal["as_sent", "media_first"]
 
-_NAMES: Final[Mapping[MediaKind, str]] = {
-    "image": "pictures",
-    "video": "videos",
-    "audio": "sound",
-    "file": "files",
+NOUNS: Final[Mapping[MediaKind, tuple[str, str]]] = {
+    "image": ("picture", "pictures"),
+    "video": ("video", "videos"),
+    "audio": ("sound", "sound"),
+    "file": ("file", "files"),
 }
+"""What one and several of a kind are called in messages."""
+_ANCHORED: Final[tuple[MediaKind, ...]] = ("image", "video", "audio")
 _LINE_END: Final = "\n"
 
 
@@ -39,18 +44,32 @@ class MediaForms(msgspec.Struct, frozen=True, gc=False):
     `anchor` is the token text that stands once for each picture in the finished prompt. `literal` is what is written
     for a picture where the template only concatenates: it holds the anchor once, and is the anchor alone where empty.
     `order` is where it is written then: where the picture was sent, or before all texts of its turn. `kinds` are the
-    media that this model sees at all; of those only pictures can be written for a template that concatenates.
+    media that this model sees at all; `clips` are the marks of videos and sound, without which such cannot be written
+    for a template that concatenates.
     """
 
     anchor: str
     order: ContentOrder = "as_sent"
     kinds: tuple[MediaKind, ...] = ("image",)
     literal: str = ""
+    clips: tuple[ClipMark, ...] = ()
 
     @property
     def written(self) -> str:
         """Return what is written for a picture among strings."""
         return self.literal or self.anchor
+
+    def anchor_of(self, kind: MediaKind) -> str:
+        """Return the token text that stands once for each medium of that kind, "" where it is not known."""
+        if kind == "image":
+            return self.anchor
+        return next((mark.anchor for mark in self.clips if mark.kind == kind), "")
+
+    def literal_of(self, kind: MediaKind) -> str:
+        """Return what is written for a medium of that kind among strings, "" where it is not known."""
+        if kind == "image":
+            return self.written
+        return next((mark.literal for mark in self.clips if mark.kind == kind), "")
 
 
 def ordered_media(turns: Sequence[Turn]) -> list[MediaPart]:
@@ -77,21 +96,34 @@ def check_kinds(media: Iterable[MediaPart], forms: MediaForms | None, model: str
 
 def not_seen(part: MediaPart, model: str = "") -> SmgError:
     """Return the error for a part of a kind that the model does not see."""
-    return unsupported(f"{_who(model)} takes no {_NAMES[part.kind]}", part.where)
+    return unsupported(f"{_who(model)} takes no {NOUNS[part.kind][1]}", part.where)
+
+
+class MediaNames(msgspec.Struct, frozen=True, gc=False):
+    """The parts that a template knows: what it calls that of a picture, "" for none, and those of other kinds."""
+
+    picture: PicturePart = ""
+    clips: tuple[MediaKind, ...] = ()
+
+    def know(self, part: Part) -> bool:
+        """Whether the template prints something for a part of this kind, other than text."""
+        if isinstance(part, TextPart):
+            return False
+        return bool(self.picture) if part.kind == "image" else part.kind in self.clips
 
 
 def content_with_media(
-    parts: Sequence[Part], form: ContentForm, picture: PicturePart, forms: MediaForms | None
+    parts: Sequence[Part], form: ContentForm, names: MediaNames, forms: MediaForms | None
 ) -> Any:
     """Return the content of a turn with media, as its template takes it.
 
-    `form` is how the template wants texts, `picture` what it calls the part that is a picture, "" where it knows none.
+    `form` is how the template wants texts, `names` are the parts it knows.
     INVALID_REQUEST (`unsupported_parameter`) at a part that the model does not see, or that its template cannot show.
     """
     check_kinds((part for part in parts if isinstance(part, MediaPart)), forms)
     assert forms is not None, "a model that sees no media has been refused"
-    if picture:
-        return [_part(part, picture, forms) for part in parts]
+    if any(names.know(part) for part in parts):
+        return [_part(part, names, forms) for part in parts]
     if forms.order == "media_first":
         parts = sorted(parts, key=_is_text)
     texts = [part.text if isinstance(part, TextPart) else _literal(part, forms) for part in parts]
@@ -112,36 +144,43 @@ class PicturedPrompt:
         check_kinds(media, forms, model)
         assert forms is not None, "a model that sees no media has been refused"
         self._prompt = prompt
-        self._forms = forms
         self._who = _who(model)
-        self._pictures = [part for part in media if part.kind == "image"]
-        if any(forms.anchor in text for turn in prompt.turns for text in _texts(turn)):
-            raise self._typed()
+        self._media = media
+        self._anchors = {kind: anchor for kind in _ANCHORED if (anchor := forms.anchor_of(kind))}
+        for kind, anchor in self._anchors.items():
+            if any(anchor in text for turn in prompt.turns for text in _texts(turn)):
+                raise self._typed(kind)
         self.mendable = not any(
             turn.role in ("system", "developer") and media_of([turn]) for turn in prompt.turns
         )
 
     def check(self, text: str) -> None:
-        """Raise INVALID_REQUEST unless the anchor stands in the prompt's `text` once for each picture.
+        """Raise INVALID_REQUEST unless the anchor of each kind stands in the prompt's `text` once for each medium of it.
 
-        There are too few where the template leaves pictures of some turns out, too many where a text of the
-        conversation holds the anchor: an engine would take that for the place of a picture.
+        There are too few where the template leaves media of some turns out, too many where a text of the
+        conversation holds the anchor: an engine would take that for the place of one.
         """
-        found, wanted = text.count(self._forms.anchor), len(self._pictures)
-        if found < wanted:
-            raise unsupported(
-                f"the chat template of {self._who} shows only {found} of the {wanted} pictures",
-                self._pictures[0].where,
-            )
-        if found > wanted:
-            raise self._typed()
+        for kind, anchor in self._anchors.items():
+            sent = [part for part in self._media if part.kind == kind]
+            found, wanted = text.count(anchor), len(sent)
+            if found < wanted:
+                raise unsupported(
+                    f"the chat template of {self._who} shows only {found} of the {wanted} {NOUNS[kind][1]}",
+                    sent[0].where,
+                )
+            if found > wanted:
+                raise self._typed(kind)
 
-    def _typed(self) -> SmgError:
+    def _typed(self, kind: MediaKind) -> SmgError:
+        one, many = NOUNS[kind]
         return invalid(
-            f"the text {self._forms.anchor!r} stands for a picture in the prompts of {self._who};"
-            " it cannot be said in a conversation with pictures",
+            f"the text {self._anchors[kind]!r} stands for a {one} in the prompts of {self._who};"
+            f" it cannot be said in a conversation with {many if self._sends(kind) else 'media'}",
             self._prompt.where,
         )
+
+    def _sends(self, kind: MediaKind) -> bool:
+        return any(part.kind == kind for part in self._media)
 
 
 def _texts(turn: Turn) -> Sequence[str]:
@@ -169,20 +208,24 @@ def _is_text(part: Part) -> bool:
     return isinstance(part, TextPart)
 
 
-def _part(part: Part, picture: PicturePart, forms: MediaForms) -> dict[str, Any]:
+def _part(part: Part, names: MediaNames, forms: MediaForms) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if part.kind == "image":
-        # Templates that print the value of the part, rather than a word of their own, print the anchor.
-        if picture == "image_url":
-            return {"type": "image_url", "image_url": {"url": forms.written}}
-        return {"type": "image", "image": forms.written}
-    return {"type": part.kind, part.kind: part.kind}
+    if not names.know(part):
+        return {"type": "text", "text": _literal(part, forms)}
+    # Templates that print the value of the part, rather than a word of their own, print the anchor.
+    written = forms.literal_of(part.kind)
+    if part.kind != "image":
+        return clip_part(part.kind, written or part.kind)
+    if names.picture == "image_url":
+        return {"type": "image_url", "image_url": {"url": written}}
+    return {"type": "image", "image": written}
 
 
 def _literal(part: MediaPart, forms: MediaForms) -> str:
-    if part.kind != "image":
+    written = forms.literal_of(part.kind)
+    if not written:
         raise unsupported(
-            f"the chat template of this model cannot show {_NAMES[part.kind]}", part.where
+            f"the chat template of this model cannot show {NOUNS[part.kind][1]}", part.where
         )
-    return forms.written
+    return written

@@ -161,10 +161,14 @@ def _content(
         return content if form == "string" else [{"type": "text", "text": content}]
     texts = [part.text for part in content if isinstance(part, TextPart)]
     if len(texts) < len(content):
-        from smg_node.prompts.media_forms import content_with_media
+        from smg_node.prompts.media_forms import MediaNames, content_with_media
 
-        picture = facts.tool_picture_part if result else facts.picture_part
-        return content_with_media(content, form, picture, media)
+        names = (
+            MediaNames(facts.tool_picture_part, facts.tool_clip_parts)
+            if result
+            else MediaNames(facts.picture_part, facts.clip_parts)
+        )
+        return content_with_media(content, form, names, media)
     if form == "string":
         return "\n".join(texts)
     return [{"type": "text", "text": text} for text in texts]

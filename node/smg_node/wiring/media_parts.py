@@ -8,12 +8,15 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.served_model import ServedModel
+from smg_node.pipeline.prompt.preparation import PrepareLimits, Preparer
 from smg_node.telemetry.metrics.declared import media as declared
 from smg_node.wiring.base import Base
 
 if TYPE_CHECKING:
     from smg_node.media.fetch.fetch_rules import FetchRules
     from smg_node.media.fetch.fetcher import Fetcher
+    from smg_node.pipeline.media.byte_budget import ByteBudget
+    from smg_node.pipeline.media.file_reader import FileReader
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.media_options import MediaOptions
     from smg_node.pipeline.media.media_service import MediaService
@@ -30,6 +33,8 @@ class LazyMedia:
         self._service: MediaService | None = None
         self._fetcher: Fetcher | None = None
         self._rules: FetchRules | None = None
+        self._files: FileReader | None = None
+        self._budget: ByteBudget | None = None
 
     def __call__(self) -> "MediaIntake":
         """Return it; SmgError that says what to install where what works on pictures is missing."""
@@ -40,12 +45,27 @@ class LazyMedia:
             self._service = self._built()
         return self._service.intake
 
+    def files(self) -> "FileReader":
+        """Return what reads files in conversations; it needs nothing that works on pictures."""
+        if self._files is None:
+            from smg_node.pipeline.media.file_reader import FileReader
+
+            self._files = FileReader(
+                lambda: media_options(self._settings),
+                self._fetching,
+                self._shared_budget(),
+                self._base.threads,
+            )
+        return self._files
+
     def retune(self, settings: Settings) -> None:
         """Go by these settings from now on."""
         self._settings = settings
         self._rules = None
         if self._service is not None:
             self._service.retune(media_options(settings))
+        elif self._budget is not None:
+            self._budget.most = media_options(settings).inflight_bytes
         if self._fetcher is not None:
             self._fetcher.trim()
 
@@ -58,6 +78,7 @@ class LazyMedia:
             self._cards,
             self._fetching,
             cells=base.meters.cells,
+            budget=self._shared_budget(),
             monotonic_s=base.clock.monotonic_s,
             ready=self._ready,
         )
@@ -66,6 +87,13 @@ class LazyMedia:
         base.meters.watch(declared.MEDIA_INFLIGHT_BYTES, lambda: {(): service.inflight_bytes})
         base.meters.watch(declared.MEDIA_CACHE_BYTES, lambda: {(): service.kept_bytes})
         return service
+
+    def _shared_budget(self) -> "ByteBudget":
+        if self._budget is None:
+            from smg_node.pipeline.media.byte_budget import ByteBudget
+
+            self._budget = ByteBudget(media_options(self._settings).inflight_bytes)
+        return self._budget
 
     def _cards(self, model: ServedModel) -> Sequence[ModelCard]:
         """Return what the workers of a model say of themselves, as far as they have."""
@@ -133,6 +161,17 @@ class LazyPictures:
         return await self._pictures.shown(model, content, beside, tenant)
 
 
+def prompt_parts(
+    settings: Settings, base: Base, fleet: Fleet, limits: PrepareLimits
+) -> tuple[LazyMedia, Preparer]:
+    """Return what takes media in, and what prepares prompts, with and without such."""
+    media = LazyMedia(settings, base, fleet)
+    preparer = Preparer(
+        clock=base.clock, threads=base.threads, limits=limits, media=media, files=media.files
+    )
+    return media, preparer
+
+
 def media_options(settings: Settings) -> "MediaOptions":
     """Return the bounds of pictures in one process that the settings name for the node."""
     from smg_node.pipeline.media.media_options import MediaOptions
@@ -140,7 +179,10 @@ def media_options(settings: Settings) -> "MediaOptions":
     knobs, processes = settings.media, max(1, settings.processes)
     return MediaOptions(
         where=knobs.where,
+        clip_urls=knobs.clip_urls,
         image_bytes_max=knobs.image_bytes_max,
+        video_bytes_max=knobs.video_bytes_max,
+        audio_bytes_max=knobs.audio_bytes_max,
         image_pixels_max=knobs.image_pixels_max,
         low_pixels=knobs.low_pixels,
         inflight_bytes=knobs.inflight_bytes // processes,
@@ -149,6 +191,10 @@ def media_options(settings: Settings) -> "MediaOptions":
         tenants_apart=knobs.tenants_apart,
         processes=processes,
         shared_folder=_shared_folder() if settings.processes > 1 else "",
+        video_pixels_max=knobs.video_pixels_max,
+        video_seconds_max=knobs.video_seconds_max,
+        video_memory_bytes=knobs.video_memory_bytes,
+        video_processes=max(1, knobs.video_processes // processes),
     )
 
 

@@ -50,7 +50,6 @@ from smg_node.pipeline.observability.placement_metrics import (
 )
 from smg_node.pipeline.placement.policy_settings import build_policies
 from smg_node.pipeline.placement.prefix_caches import Prefixes
-from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.chat_generation import AnyGenerations
 from smg_node.pipeline.relay.relay_context import OwnCall, RelayParts, TargetAsked
 from smg_node.pipeline.relay.relays import Relays
@@ -74,7 +73,7 @@ from smg_node.wiring.live_updates import (
     prepare_limits,
 )
 from smg_node.wiring.mcp_parts import offered_servers
-from smg_node.wiring.media_parts import LazyMedia
+from smg_node.wiring.media_parts import prompt_parts
 from smg_node.wiring.placement_parts import build_placer
 from smg_node.wiring.tool_loops import Pool, loop_parts
 
@@ -332,9 +331,7 @@ def _build_pipeline(
         retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
     )
     watch_placing(base.meters, placer, retries)
-    media = LazyMedia(settings, base, fleet)
-    limits = prepare_limits(settings)
-    preparer = Preparer(clock=base.clock, threads=base.threads, limits=limits, media=media)
+    media, preparer = prompt_parts(settings, base, fleet, prepare_limits(settings))
     engines = GenerationParts(
         placer=placer,
         preparer=preparer,

@@ -134,6 +134,23 @@ def test_a_body_for_a_worker_that_speaks_http_stays_as_it_is(
     assert pictures.asked == []
 
 
+def test_videos_sound_and_files_for_such_a_worker_stay_as_they_are(
+    node: RunningNode, worker: RawWorker, pictures: Origin
+) -> None:
+    body = (
+        '{"model":"raw", "messages" : [{"role":"user","content":['
+        f'{{ "type":"video_url","video_url":{{"url":"{pictures.url("/a.mp4")}"}}, "uuid":"v" }},'
+        ' {"type":"video_url","video_url":{"url":"data:video/jpeg;base64,AAAA,AAAA"}},'
+        ' {"type":"audio_url","audio_url":{"url":"http://10.0.0.1:22/x.wav"}},'
+        ' {"type":"input_audio",  "input_audio":{"data":"not base64!","format":"wav"}},'
+        ' {"type":"file","file":{"file_data":"data:application/pdf;base64,JVBERi0=","filename":"a"}},'
+        ' {"type":"text","text":"\\u00e9"} ]}], "x_own": 1.50}'
+    ).encode()
+    assert post(node, "/v1/chat/completions", body)["choices"] == ANSWER["choices"]
+    assert worker.bodies[-1] == body
+    assert pictures.asked == []
+
+
 @pytest.mark.parametrize("model", ["apple", "blind"])
 @pytest.mark.parametrize(
     ("path", "body", "where"),

@@ -20,20 +20,24 @@ from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.prompts.analysis.template_selection import TemplateTexts
+from smg_node.prompts.clip_marks import ClipMark
 from smg_node.prompts.renderer import Renderer, RenderOptions
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import FakeEngine, Script
 from support.engines.generation_bench import Bench, bench_of
-from support.media.plain_pictures import Kept, PlainFamily, PlainSource
+from support.media.plain_pictures import Kept, PlainFamily, PlainSource, no_clips
 
 TEMPLATE = (
     "{%- for message in messages -%}{{ message.role }}:"
     "{%- if message.content is string -%}{{ message.content }}{%- else -%}"
     "{%- for part in message.content -%}"
-    "{%- if part.type == 'image' -%}{{ '\\x07' }}{%- else -%}{{ part.text }}{%- endif -%}"
+    "{%- if part.type == 'image' -%}{{ '\\x07' }}{%- elif part.type == 'video' -%}{{ '\\x08' }}"
+    "{%- else -%}{{ part.text }}{%- endif -%}"
     "{%- endfor -%}{%- endif -%};{%- endfor -%}"
 )
-"""Writes the byte 7 for a picture."""
+"""Writes the byte 7 for a picture, 8 for a video; it knows no sound."""
+VIDEOS = ClipMark("video", "\x08", "\x08")
+SOUNDS = ClipMark("audio", "\x0b", "\x0b")
 LEVELS = MediaCard(frozenset({"tensors"}), device_normalizes=True)
 
 
@@ -80,11 +84,13 @@ async def pictured(
     *,
     options: MediaOptions | None = None,
     families: Mapping[str, PlainFamily] | None = None,
+    clips: tuple[ClipMark, ...] = (),
     **more: Any,
 ) -> AsyncIterator[Pictured]:
     """Run a generator over engines of a model that sees; `files` are what is found under each URL.
 
-    `families` are those of engines whose files say something else than others', by their names.
+    `families` are those of engines whose files say something else than others', by their names. `clips` is how the model
+    takes videos and sound, none by default.
     """
     source = PlainSource({url: said.encode() for url, said in files.items()})
     used = dict(engines or {"one": seeing()})
@@ -94,7 +100,7 @@ async def pictured(
         works = PictureWorks(threads, kept.cache, meters)
         budget = ByteBudget(chosen.inflight_bytes)
         workshop = MediaWorkshop(
-            threads, works, budget, meters, Arenas(), SystemClock().monotonic_s
+            threads, works, budget, meters, Arenas(), SystemClock().monotonic_s, no_clips
         )
 
         def intake(fleet: Fleet) -> MediaIntake:
@@ -104,7 +110,7 @@ async def pictured(
             for name, engine in used.items():
                 rules = picture_rules(engine.bundle)
                 digest = "" if rules is None else rules.digest
-                own = _Rules((families or {}).get(name, family), digest)
+                own = _Rules((families or {}).get(name, family), digest, clips)
                 model.pictures = book.keep(cast("PictureRules", own))
             return MediaIntake(
                 lambda: chosen,
@@ -122,15 +128,21 @@ class _Rules:
     """Rules of a model whose pictures are plain."""
 
     why_not = ""
+    why_no_clips = "videos are not known here"
+    sees = True
     known = True
 
-    def __init__(self, family: PlainFamily, digest: str) -> None:
+    def __init__(self, family: PlainFamily, digest: str, clips: tuple[ClipMark, ...]) -> None:
         self.digest = digest
         self._family = family
         self.anchor = family.anchor
+        self.clips = clips
 
     def family(self, tokenizer: object) -> PlainFamily:
         return self._family
+
+    def clip_family(self, tokenizer: object) -> None:
+        return None
 
 
 def _renderer(*_: object) -> Renderer:

@@ -7,7 +7,7 @@ in `!` cannot be decoded.
 import threading
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
 from smg_node.media.family import ContentOrder, FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.picture import Picture, PictureHeader
 from smg_node.media.pixels.patch_cache import PatchCache
+from smg_node.pipeline.media.clip_works import ClipWorks
 from smg_node.telemetry.metrics.cells import Cells
 from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 
@@ -30,6 +31,8 @@ class PlainSource:
     def __init__(self, files: dict[str, bytes]) -> None:
         self.held = files
         self.got: list[str] = []
+        self.looked: list[str] = []
+        """What was only looked at, to be handed on."""
         self.decodes = 0
         self.gate = threading.Event()
         self.gate.set()
@@ -51,6 +54,18 @@ class PlainSource:
             charge(len(data))
             found.append(data)
         return found
+
+    async def check_clip(self, part: MediaPart) -> int:
+        self.looked.append(part.source)
+        if part.source.endswith("!"):
+            raise invalid("it is broken", part.where)
+        return len(part.source)
+
+    async def check_handed_on(self, parts: Sequence[MediaPart]) -> None:
+        for part in parts:
+            self.looked.append(part.source)
+            if "private" in part.source:
+                raise invalid("its host is private", part.where, code="media_forbidden")
 
     def header(self, data: bytes, where: str) -> PictureHeader:
         try:
@@ -82,6 +97,7 @@ class PlainSource:
 class PlainFamily:
     """A place for each ten (or other) `pixels` of width; pictures of several heights cannot be one tensor."""
 
+    modality: Literal["image"] = "image"
     name = "plain"
     anchor = chr(PLACE)
     placeholder = PLACE
@@ -129,6 +145,11 @@ class Kept:
     def __init__(self) -> None:
         self.cache = PatchCache(1 << 20)
         self.cells = Cells(MEDIA_METRICS, before=lambda: None)
+
+
+def no_clips() -> ClipWorks:
+    """Fail: nobody works on videos here."""
+    raise AssertionError("no video was to be made into tensors")
 
 
 def refusal(error: SmgError) -> tuple[int, str, str | None]:

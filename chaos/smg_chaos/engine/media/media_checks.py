@@ -7,10 +7,10 @@ to be as trusting.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from smg_chaos.engine.media.media_inputs import SentMedia
+from smg_chaos.engine.media.media_inputs import KINDS, SentMedia
 from smg_chaos.engine.media.vision_models import VisionModel
 
 
@@ -37,7 +37,11 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Takes:
-    """What the engine takes. `placeholder` is the id of a picture's anchor; `normalizes`: 8-bit values only."""
+    """What the engine takes. `placeholder` is the id of a picture's anchor; `normalizes`: 8-bit values only.
+
+    `clips` are the ids of the anchors of videos and sound, by modality. `item_bytes_max` bounds what a data URL holds.
+    `opens` and `closes` are the ids around the features of a step of a video, for models that have such.
+    """
 
     model: VisionModel
     placeholder: int
@@ -46,8 +50,17 @@ class Takes:
     tokens_max: int
     hashes: bool
     schemes: frozenset[str]
+    clips: Mapping[str, int] = field(default_factory=dict)
+    item_bytes_max: int = 33_554_432
+    opens: int | None = None
+    closes: int | None = None
+
+    def anchor(self, media: SentMedia) -> int | None:
+        """Return the id that stands for a feature of what a batch of tensors holds, None where it takes no such."""
+        return self.clips.get("video") if media.is_video else self.placeholder
 
 
+_CLIPS = ("video", "audio")
 _JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -63,23 +76,97 @@ def mistakes(
     told = 0
     for media in batches:
         if media.pixels is not None or media.ranges:
+            anchor = takes.anchor(media)
+            if anchor is None:
+                yield Mistake(Trusted.INTERNAL, "tensors of videos for a model that sees none")
+                continue
             if media.pixels is not None:
                 yield from _tensors(media, takes)
             elif not handed:
                 yield Mistake(Trusted.INTERNAL, "grids without pixels and without a KV transfer")
-            yield from _ranges(media, ids, takes)
+            yield from _ranges(media, ids, takes, anchor)
+            if media.is_video:
+                yield from _steps(media, ids, takes, anchor)
+                continue
             told += sum(_within(ids, one, takes.placeholder) for one in media.ranges)
         else:
             yield from _files(media, takes)
-            told += len(media.urls) + len(media.files)
+            told += media.kinds.count("image") + len(media.files)
     if anchors != told:
         yield Mistake(
             Trusted.OTHER_ANSWER, f"{anchors} placeholders in the prompt, the pictures have {told}"
         )
-    count = sum(max(len(one.ranges), len(one.urls) + len(one.files)) for one in batches)
+    made = {KINDS.get(one.modality) for one in batches if one.ranges}
+    referred = [kind for one in batches for kind in one.kinds]
+    yield from _clips(referred, ids, takes, [kind for kind in _CLIPS if kind not in made])
+    yield from _places(batches, ids, takes)
+    pictures = [one for one in batches if not one.is_video]
+    count = sum(max(len(one.ranges), one.kinds.count("image") + len(one.files)) for one in pictures)
     most = takes.items_max.get("image")
     if most is not None and count > most:
         yield Mistake(Trusted.SAME_ANSWER, f"{count} pictures, at most {most}")
+
+
+def _places(batches: Sequence[SentMedia], ids: Sequence[int], takes: Takes) -> Iterator[Mistake]:
+    """Yield what is wrong with all tensors of videos together: how many there are, and ids outside of their ranges."""
+    made = [one for one in batches if one.is_video and one.ranges]
+    anchor = takes.clips.get("video")
+    if not made or anchor is None:
+        return
+    inside = sum(_within(ids, place, anchor) for one in made for place in one.ranges)
+    there = list(ids).count(anchor)
+    if there != inside:
+        yield Mistake(
+            Trusted.OTHER_ANSWER, f"{there} placeholders in the prompt, the videos have {inside}"
+        )
+    count, most = sum(len(one.ranges) for one in made), takes.items_max.get("video")
+    if most is not None and count > most:
+        yield Mistake(Trusted.SAME_ANSWER, f"{count} videos, at most {most}")
+
+
+def _steps(media: SentMedia, ids: Sequence[int], takes: Takes, anchor: int) -> Iterator[Mistake]:
+    """Yield what is wrong with videos beside what pictures have as well: names, times, and steps in the prompt."""
+    grid = media.grid()
+    if "video_grid_thw" not in media.sides or "image_grid_thw" in media.sides:
+        yield Mistake(Trusted.STOPS, "videos without grids of videos")
+        return
+    if not takes.model.timed:
+        seconds = media.sides.get("second_per_grid_ts")
+        told = () if seconds is None else seconds.singles()
+        if len(told) != len(grid) or not all(0 < each < math.inf for each in told):
+            yield Mistake(Trusted.OTHER_ANSWER, f"seconds between steps are {list(told)}")
+        return
+    for (steps, rows, columns), (offset, length) in zip(grid, media.ranges, strict=False):
+        at, end = offset, offset + length
+        for _ in range(min(steps, length)):
+            opens, closes = (_next(ids, token, at, end) for token in (takes.opens, takes.closes))
+            if opens is None or closes is None:
+                yield Mistake(Trusted.STOPS, f"a range of less than {steps} steps")
+                break
+            found = list(ids[opens:closes]).count(anchor)
+            if found != rows * columns // takes.model.merge**2:
+                yield Mistake(Trusted.OTHER_ANSWER, f"a step of {found} placeholders")
+            at = closes + 1
+
+
+def _next(ids: Sequence[int], token: int | None, start: int, end: int) -> int | None:
+    return next((at for at in range(start, min(end, len(ids))) if ids[at] == token), None)
+
+
+def _clips(
+    referred: Sequence[str], ids: Sequence[int], takes: Takes, kinds: Sequence[str]
+) -> Iterator[Mistake]:
+    """Yield what is wrong with videos and sound by reference: how many there are, and their places."""
+    for kind in kinds:
+        count, anchor = referred.count(kind), takes.clips.get(kind)
+        most = takes.items_max.get(kind, 999) if anchor is not None else 0
+        if count > most:
+            why = f"media_refs carries {count} {kind} items, above this worker's limit of {most}"
+            yield Mistake(Trusted.INTERNAL, why)
+        places = 0 if anchor is None else list(ids).count(anchor)
+        if places != count:
+            why = f"{places} placeholders of {kind} in the prompt for {count} items"
+            yield Mistake(Trusted.INTERNAL, why)
 
 
 def _within(ids: Sequence[int], place: tuple[int, int], placeholder: int) -> int:
@@ -91,6 +178,13 @@ def _files(media: SentMedia, takes: Takes) -> Iterator[Mistake]:
     for url in media.urls:
         if url.partition(":")[0].lower() not in takes.schemes:
             yield Mistake(Trusted.INTERNAL, "url scheme is not accepted by this worker")
+        head, _, data = url.partition(",")
+        if head[:5].lower() == "data:":
+            if head.rpartition(";")[2] != "base64":
+                yield Mistake(Trusted.INTERNAL, "Only base64 data URLs are supported for now.")
+            if len(data) * 3 // 4 > takes.item_bytes_max:
+                why = f"inline payload is {len(data) * 3 // 4} bytes, above the {takes.item_bytes_max}-byte cap"
+                yield Mistake(Trusted.INTERNAL, why)
     for content in media.files:
         if not content.startswith((_JPEG, _PNG)):
             yield Mistake(Trusted.INTERNAL, "a file that is neither JPEG nor PNG")
@@ -132,20 +226,20 @@ def _patches(media: SentMedia, takes: Takes) -> Iterator[Mistake]:
         yield Mistake(Trusted.STOPS, f"lengths {media.rows()}, grids say {rows}")
 
 
-def _ranges(media: SentMedia, ids: Sequence[int], takes: Takes) -> Iterator[Mistake]:
+def _ranges(media: SentMedia, ids: Sequence[int], takes: Takes, anchor: int) -> Iterator[Mistake]:
     items = len(media.contents()) if media.pixels is not None else len(media.grid())
     if takes.hashes and not media.hashes:
         yield Mistake(Trusted.INTERNAL, "no hashes")
     elif takes.hashes and len(media.hashes) != items:
         yield Mistake(Trusted.SAME_ANSWER, f"{len(media.hashes)} hashes of {items} pictures")
-    if media.placeholder != takes.placeholder:
+    if media.placeholder != anchor:
         yield Mistake(Trusted.OTHER_ANSWER, f"{media.placeholder} is no placeholder")
     if len(media.ranges) != items:
         yield Mistake(Trusted.OTHER_ANSWER, f"{len(media.ranges)} ranges for {items} pictures")
     end = 0
     for place, count in zip(media.ranges, _tokens(media, takes), strict=False):
         offset, length = place
-        found = _within(ids, place, takes.placeholder)
+        found = _within(ids, place, anchor)
         if offset < end or offset + length > len(ids):
             yield Mistake(Trusted.OTHER_ANSWER, f"a range at {offset} of {length} ids")
         if found != count:

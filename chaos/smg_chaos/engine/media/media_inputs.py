@@ -16,6 +16,8 @@ WIDTHS: Final[Mapping[str, int]] = {
     "uint32": 4,
 }
 """Types that servicers know, and the bytes of one value."""
+KINDS: Final = {1: "image", 2: "audio", 3: "video"}
+"""Modalities by their numbers."""
 OpenShared: TypeAlias = Callable[[str, int, int], bytes]
 """Reads and removes a file of shared memory: its name, where to begin, how many bytes. OSError if it cannot."""
 
@@ -37,6 +39,12 @@ class SentTensor:
         """Return the values of whole numbers."""
         return struct.unpack(f"<{len(self.data) // 8}q", self.data) if self.dtype == "int64" else ()
 
+    def singles(self) -> tuple[float, ...]:
+        """Return the values of single-precision numbers."""
+        if self.dtype != "float32":
+            return ()
+        return struct.unpack(f"<{len(self.data) // 4}f", self.data)
+
     @property
     def size(self) -> int:
         """The bytes that its shape calls for."""
@@ -57,13 +65,25 @@ class SentMedia:
     ranges: Sequence[tuple[int, int]] = ()
     hashes: Sequence[str] = ()
     urls: Sequence[str] = ()
+    kinds: Sequence[str] = ()
+    """What each of the URLs is: image, video or audio."""
     files: Sequence[bytes] = ()
 
+    @property
+    def is_video(self) -> bool:
+        """Whether these are tensors of videos."""
+        return KINDS.get(self.modality) == "video"
+
     def contents(self) -> list[str]:
-        """Return a digest of what each picture is, whatever it is called: of its values, its URL or its file."""
+        """Return a digest of what each picture is, whatever it is called: of its values, its URL or its file.
+
+        Those of videos and sound begin with what they are.
+        """
         if self.pixels is None:
-            return [_digest(one.encode()) for one in self.urls] + [
-                _digest(one) for one in self.files
+            urls = zip(self.urls, self.kinds, strict=True)
+            return [
+                *[_said(kind) + _digest(url.encode()) for url, kind in urls],
+                *[_digest(one) for one in self.files],
             ]
         rows = self.rows()
         step = len(self.pixels.data) // max(1, sum(rows))
@@ -116,13 +136,24 @@ def read_media(fields: Mapping[str, Any], open_shared: OpenShared | None) -> lis
     if "media_refs" in fields:
         if found:
             raise MediaError("a request has media_refs and preprocessed multimodal inputs")
-        urls = [one.url for one in fields["media_refs"].items]
-        if not urls:
-            raise MediaError("media_refs is set but carries no items")
-        found.append(SentMedia(urls=urls))
+        found.append(_references(fields["media_refs"].items))
     if "multimodal_input" in fields:
         found.append(SentMedia(files=list(fields["multimodal_input"].image_data)))
     return found
+
+
+def _references(items: Sequence[Any]) -> SentMedia:
+    kinds = []
+    for at, one in enumerate(items):
+        kind = KINDS.get(one.modality)
+        if kind is None:
+            raise MediaError(f"media_refs[{at}]: unsupported modality {one.modality}")
+        if not one.url:
+            raise MediaError(f"media_refs[{at}]: empty url")
+        kinds.append(kind)
+    if not kinds:
+        raise MediaError("media_refs is set but carries no items")
+    return SentMedia(urls=[one.url for one in items], kinds=kinds)
 
 
 def _batch(inputs: Any, open_shared: OpenShared | None) -> SentMedia:
@@ -194,6 +225,10 @@ def _shared(handle: Any, open_shared: OpenShared | None) -> bytes:
     if len(content) != handle.nbytes:
         raise MediaError(f"TensorData.shm byte length mismatch for name={handle.name!r}")
     return content
+
+
+def _said(kind: str) -> str:
+    return "" if kind == "image" else f"{kind} "
 
 
 def _digest(content: bytes) -> str:

@@ -92,13 +92,28 @@ class Bundle:
         return frozenset((*self.eos_ids, *self.further_eos_ids))
 
     @cached_property
+    def placeholders(self) -> dict[str, int]:
+        """The ids that stand for features in prompts, by modality: image, video, audio."""
+        inner = self.model_config.get("thinker_config")
+        places = (self.model_config, inner if isinstance(inner, dict) else {})
+        found: dict[str, int] = {}
+        for kind in ("image", "video", "audio"):
+            for place in places:
+                for name in (f"{kind}_token_id", f"{kind}_token_index"):
+                    value = place.get(name)
+                    if isinstance(value, int):
+                        found.setdefault(kind, value)
+        return found
+
+    @property
     def placeholder(self) -> int | None:
         """The id that stands for a feature of a picture in prompts."""
-        for name in ("image_token_id", "image_token_index"):
-            value = self.model_config.get(name)
-            if isinstance(value, int):
-                return value
-        return None
+        return self.placeholders.get("image")
+
+    def named_id(self, name: str) -> int | None:
+        """Return the token id that config.json has under a name, None for none."""
+        value = self.model_config.get(name)
+        return value if isinstance(value, int) else None
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens around it."""

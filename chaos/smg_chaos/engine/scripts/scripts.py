@@ -144,7 +144,10 @@ class Random:
 
 
 class Pictures:
-    """The number of pictures, and eight digits of what each of them is: it tells whether the right ones came."""
+    """The number of pictures, and eight digits of what each of them is: it tells whether the right ones came.
+
+    Videos and sound count as well, and are called so.
+    """
 
     def __init__(self, bundle: Bundle, eos: int) -> None:
         self._bundle = bundle
@@ -158,9 +161,14 @@ class Pictures:
         """Return the script of a request with these pictures, by their digests."""
         text = "I see no picture."
         if pictures:
-            named = ", ".join(one[:8] for one in pictures)
+            named = ", ".join(map(_shown, pictures))
             text = f"I see {len(pictures)}: {named}."
         return Fixed(self._bundle.encode(text), self._eos)
+
+
+def _shown(picture: str) -> str:
+    kind, space, digest = picture.rpartition(" ")
+    return f"{kind}{space}{digest[:8]}"
 
 
 def answer_to(script: Script, asked: Asked) -> Script:

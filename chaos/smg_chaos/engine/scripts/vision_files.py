@@ -11,31 +11,41 @@ from smg_chaos.engine.media.vision_models import MODELS, VisionModel
 
 _CLIP_MEAN: Final = [0.48145466, 0.4578275, 0.40821073]
 _CLIP_STD: Final = [0.26862954, 0.26130258, 0.27577711]
-_VIDEO: Final = "<|video_pad|>"
 _TEXT_PART: Final = "{%- if part.text -%}"
 _PICTURE_PART: Final = (
-    "{%- if part.type in ('image', 'image_url') or 'image' in part -%}{{ '%s' }}"
-    "{%%- elif part.text -%%}"
+    "{%- if part.type in ('image', 'image_url') or 'image' in part -%}{{ 'IMAGE' }}CLIPS"
+    "{%- elif part.text -%}"
 )
+_CLIP_PART: Final = "{%- elif part.type == 'KIND' or 'KIND' in part -%}{{ 'MARK' }}"
 
 
 def vision_tokens(vision: str) -> tuple[str, ...]:
-    """Return the special tokens of pictures; none for a model of text."""
+    """Return the special tokens of pictures, videos and sound; none for a model of text."""
     if not vision:
         return ()
     model = MODELS[vision]
-    named = (model.opens, model.closes, model.anchor, _VIDEO if model.patch else "")
-    return tuple(one for one in named if one)
+    named = (model.opens, model.closes, *model.anchors().values())
+    return tuple(one for one in (*named, model.sound_opens, model.sound_closes) if one)
 
 
 def vision_template(template: str, vision: str) -> str:
-    """Return a chat template that writes an anchor for each picture, in the order of the parts."""
+    """Return a chat template that writes an anchor for each picture, video and sound, in the order of the parts."""
     if not vision:
         return template
     model = MODELS[vision]
     assert _TEXT_PART in template, "the template of the corpus"
     written = f"{model.opens}{model.anchor}{model.closes}"
-    return template.replace(_TEXT_PART, _PICTURE_PART.replace("%s", written).replace("%%", "%"))
+    marks = {
+        "video": f"{model.opens}{model.video}{model.closes}" if model.video else "",
+        "audio": f"{model.sound_opens}{model.sound}{model.sound_closes}",
+    }
+    clips = [
+        _CLIP_PART.replace("KIND", kind).replace("MARK", mark)
+        for kind, mark in marks.items()
+        if mark
+    ]
+    part = _PICTURE_PART.replace("IMAGE", written).replace("CLIPS", "".join(clips))
+    return template.replace(_TEXT_PART, part)
 
 
 def vision_config(vision: str, ids: Mapping[str, int]) -> dict[str, Any]:
@@ -54,9 +64,19 @@ def vision_config(vision: str, ids: Mapping[str, int]) -> dict[str, Any]:
             },
             "vision_feature_select_strategy": "default",
         }
+    if model.hears:
+        return fields | {
+            "thinker_config": {
+                "image_token_index": ids[model.anchor],
+                "video_token_index": ids[model.video],
+                "audio_token_index": ids[model.sound],
+                "vision_config": {"model_type": f"{model.name}_vision_encoder"},
+                "audio_config": {"model_type": f"{model.name}_audio_encoder"},
+            }
+        }
     return fields | {
         "image_token_id": ids[model.anchor],
-        "video_token_id": ids[_VIDEO],
+        "video_token_id": ids[model.video],
         "vision_start_token_id": ids[model.opens],
         "vision_end_token_id": ids[model.closes],
         "vision_config": {
@@ -74,6 +94,8 @@ def processor_files(vision: str) -> dict[str, dict[str, Any]]:
     if not vision:
         return {}
     model = MODELS[vision]
+    if model.hears:
+        return {"preprocessor_config.json": _omni(model)}
     if not model.patch:
         return {"preprocessor_config.json": _llava(), "processor_config.json": _llava_processor()}
     old = vision == "qwen2_5_vl"
@@ -82,22 +104,40 @@ def processor_files(vision: str) -> dict[str, dict[str, Any]]:
         if old
         else {"size": {"shortest_edge": 65536, "longest_edge": 16777216}}
     )
-    return {
-        "preprocessor_config.json": {
-            **bounds,
-            "patch_size": model.patch,
-            "temporal_patch_size": model.frames,
-            "merge_size": model.merge,
-            "image_mean": _CLIP_MEAN if old else [0.5, 0.5, 0.5],
-            "image_std": _CLIP_STD if old else [0.5, 0.5, 0.5],
-            "image_processor_type": _processor(model),
-            "processor_class": "Qwen2_5_VLProcessor" if old else "Qwen3VLProcessor",
-        }
+    common = {
+        "patch_size": model.patch,
+        "temporal_patch_size": model.frames,
+        "merge_size": model.merge,
+        "image_mean": _CLIP_MEAN if old else [0.5, 0.5, 0.5],
+        "image_std": _CLIP_STD if old else [0.5, 0.5, 0.5],
+        "processor_class": "Qwen2_5_VLProcessor" if old else "Qwen3VLProcessor",
     }
+    image = {**bounds, **common, "image_processor_type": _processor(model)}
+    if old:
+        return {"preprocessor_config.json": image}
+    video = {
+        "size": {"shortest_edge": 4096, "longest_edge": 25165824},
+        **common,
+        "video_processor_type": "Qwen3VLVideoProcessor",
+    }
+    return {"preprocessor_config.json": image, "video_preprocessor_config.json": video}
 
 
 def _processor(model: VisionModel) -> str:
     return "Qwen2VLImageProcessor" if model.name == "qwen2_5_vl" else "Qwen2VLImageProcessorFast"
+
+
+def _omni(model: VisionModel) -> dict[str, Any]:
+    return {
+        "image_processor_type": "Qwen2VLImageProcessor",
+        "feature_extractor_type": "WhisperFeatureExtractor",
+        "processor_class": "Qwen2_5OmniProcessor",
+        "patch_size": model.patch,
+        "merge_size": model.merge,
+        "temporal_patch_size": model.frames,
+        "sampling_rate": 16_000,
+        "feature_size": 128,
+    }
 
 
 def _llava() -> dict[str, Any]:

@@ -331,4 +331,8 @@ def _takes(settings: EngineSettings, bundle: Bundle) -> Takes | None:
         tokens_max=settings.media_tokens_max,
         hashes=settings.contract in ("vllm", "tokenspeed"),
         schemes=frozenset({"http", "https", "data"} if settings.media_references else ()),
+        clips={kind: anchor for kind, anchor in bundle.placeholders.items() if kind != "image"},
+        item_bytes_max=settings.media_item_bytes_max,
+        opens=bundle.named_id("vision_start_token_id"),
+        closes=bundle.named_id("vision_end_token_id"),
     )

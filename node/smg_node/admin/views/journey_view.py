@@ -84,9 +84,14 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("tokens", _tokens(journey)),
         ("calls", _calls(journey)),
         *(("billed", _bill(one)) for one in journey.get("bills", ())),
-        *(("picture", _picture(one)) for one in journey.get("pictures", ())),
+        *((_modality(one), _picture(one)) for one in journey.get("pictures", ())),
         *_processor(journey.get("processor", ())),
     ]
+
+
+def _modality(seen: Mapping[str, Any]) -> str:
+    """Return what a medium is called; nodes that do not say it know pictures only."""
+    return {"video": "video", "audio": "sound"}.get(seen.get("modality", ""), "picture")
 
 
 _MAKERS: Final = {

@@ -1,4 +1,4 @@
-"""Media knobs: where pictures come from, how large they may be, and what may be kept and worked on."""
+"""Media knobs: where pictures, videos and sound come from, how large they may be, what may be kept and worked on."""
 
 from typing import Literal
 
@@ -10,11 +10,11 @@ from smg_node.config.schema.json_object import check_json_object
 
 
 class Media(Section):
-    """Pictures in requests, for models that see."""
+    """Pictures, videos and sound in requests, for models that see and hear."""
 
     fetch: Literal["public", "none", "hosts"] = choice(
         "public",
-        "Which http and https URLs of pictures are fetched: those of hosts with public addresses only, none, or"
+        "Which http and https URLs of media are fetched, or handed to engines: those of hosts with public addresses only, none, or"
         " those of fetch_hosts.",
     )
     fetch_hosts: tuple[str, ...] = words(
@@ -36,8 +36,16 @@ class Media(Section):
     )
     where: Literal["auto", "node", "engine"] = choice(
         "auto",
-        "Who makes tensors of pictures: this node if it knows the model's family and else the engine, always the"
-        " node, or always the engine.",
+        "Who makes tensors of pictures and videos: this node if it knows the model's family and else the engine, always the"
+        " node, or always the engine. Sound, and videos with pictures beside"
+        " them, are always the engine's work; videos by themselves take the extra `video`, and an engine that takes"
+        " their tensors (vLLM).",
+    )
+    clip_urls: Literal["fetched", "handed_on"] = choice(
+        "fetched",
+        "What becomes of http and https URLs of videos and sound: `fetched` by this node and handed to the engine as"
+        " data, or `handed_on` for the engine to fetch, after a look at the addresses of their hosts. Where `where` is"
+        " `engine`, all are handed on.",
     )
     image_bytes_max: int = number(
         33_554_432,
@@ -45,6 +53,21 @@ class Media(Section):
         low=1_024,
         high=268_435_456,
         why="a file is held in memory whole; engines that fetch by themselves take 32 MiB",
+    )
+    video_bytes_max: int = number(
+        134_217_728,
+        "Bytes of one video as it is sent or fetched by this node, at most.",
+        low=1_024,
+        high=1_073_741_824,
+        why="it is held in memory whole, and a third longer as base64; engines have limits of their own (vLLM: 32 MiB"
+        " of data unless SMG_VLLM_MM_MAX_ITEM_BYTES says more)",
+    )
+    audio_bytes_max: int = number(
+        26_214_400,
+        "Bytes of one sound as it is sent or fetched by this node, at most.",
+        low=1_024,
+        high=1_073_741_824,
+        why="25 MiB is what vLLM takes by itself (VLLM_MAX_AUDIO_CLIP_FILESIZE_MB)",
     )
     image_pixels_max: int = number(
         40_000_000,
@@ -88,10 +111,39 @@ class Media(Section):
     )
     inflight_bytes: int = number(
         536_870_912,
-        "Bytes of pictures that are fetched and worked on at a time; beyond it requests are told to come back later.",
+        "Bytes of media that are fetched and worked on at a time; beyond it requests are told to come back later.",
         low=1_048_576,
         high=68_719_476_736,
         why="a picture of 12 MP takes 50 MB meanwhile",
+    )
+
+    video_pixels_max: int = number(
+        8_000_000_000,
+        "Pixels of all frames of one video that this node decodes, at most; those that the model does not see count too.",
+        low=1_000_000,
+        high=1_000_000_000_000,
+        why="two minutes of 1080p at 30 frames a second; one core decodes some 150 million a second",
+    )
+    video_seconds_max: int = number(
+        60,
+        "Seconds that the process which decodes one video may work, and may take in all.",
+        low=1,
+        high=3_600,
+        why="whoever sends a video waits for it, and a damaged one may take any time",
+    )
+    video_memory_bytes: int = number(
+        1_073_741_824,
+        "Address space that the process which decodes one video may have, its file included.",
+        low=201_326_592,
+        high=68_719_476_736,
+        why="its code takes 120 MB; a 4K video of many reference frames some 300",
+    )
+    video_processes: int = number(
+        2,
+        "Processes that decode videos at a time in the whole node; more videos wait.",
+        low=1,
+        high=64,
+        why="each is busy with one core",
     )
 
     @field_validator("fetch_hosts")
@@ -112,7 +164,7 @@ class ModelMedia(Section):
 
     processor: str | None = text(
         None,
-        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}. Others than image processors read, and numbers that none can work with, are refused.',
+        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}; those of its video processor are an object `video_processor` among them. Others than such processors read, and numbers that none can work with, are refused.',
         most=4_096,
         metavar="JSON",
         shown="from its files",

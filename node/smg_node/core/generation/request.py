@@ -54,8 +54,9 @@ class TextPart(msgspec.Struct, frozen=True, gc=False):
 class MediaPart(msgspec.Struct, frozen=True, gc=False):
     """Something to look at or listen to; `source` is a URL or data URL. `where` is its JSON path.
 
-    `detail` is how closely the client wants a picture looked at, "" where it does not say. `uuid` is the client's own
-    name for it, which only ever narrows what counts as the same picture.
+    `kind` is its modality, "file" where only its content tells. `detail` is how closely the client wants a picture
+    looked at, "" where it does not say. `uuid` is the client's own name for it, which only ever narrows what counts as
+    the same one. `name` is that of a file, "" for none.
     """
 
     kind: MediaKind
@@ -63,6 +64,7 @@ class MediaPart(msgspec.Struct, frozen=True, gc=False):
     where: str
     detail: MediaDetail = ""
     uuid: str = ""
+    name: str = ""
 
 
 Part: TypeAlias = TextPart | MediaPart

@@ -18,10 +18,12 @@ _KINDS: Final = (
 )  # fmt: skip
 _UUID: Final = "uuid"
 _KEYS: Final = {
-    kind: frozenset({"type", kind, _UUID} if kind == "image_url" else {"type", kind})
+    kind: frozenset({"type", kind} if kind in ("text", "refusal") else {"type", kind, _UUID})
     for kind in _KINDS
 }
 _UUID_MAX: Final = 256
+_NAME: Final = "filename"
+_NAME_MAX: Final = 256
 _DETAIL: Final = "detail"
 _URL_KEYS: Final = frozenset({"url", "detail"})
 _AUDIO_KEYS: Final = frozenset({"format", "data"})
@@ -79,16 +81,17 @@ def _read_part(part: Cursor, role: str, shelf: PartCounter) -> Part | None:
 
 def _read_media(part: Cursor, kind: str, shelf: PartCounter) -> MediaPart | None:
     media: MediaKind
-    detail = uuid = ""
+    detail = name = ""
     if kind == "input_audio":
         media, source = "audio", _audio_source(part)
     elif kind == "file":
         media, source = "file", _file_source(part)
+        name = _file_name(part)
     else:
         media, source = _URL_KINDS[kind], _url_source(part, kind)
         if media == "image":
             detail = _detail(part)
-            uuid = part.text(_UUID, characters_max=_UUID_MAX) or ""
+    uuid = part.text(_UUID, characters_max=_UUID_MAX) or ""
     if source is None:
         return None
     shelf.media[media] = shelf.media.get(media, 0) + 1
@@ -96,9 +99,7 @@ def _read_media(part: Cursor, kind: str, shelf: PartCounter) -> MediaPart | None
     if shelf.media[media] > limit:
         part.problem("", f"a request may have at most {limit} parts of kind {media}")
         return None
-    if not detail and not uuid:
-        return MediaPart(media, source, part.path(kind))
-    return MediaPart(media, source, part.path(kind), cast(MediaDetail, detail), uuid)
+    return MediaPart(media, source, part.path(kind), cast(MediaDetail, detail), uuid, name)
 
 
 def _detail(part: Cursor) -> str:
@@ -149,6 +150,12 @@ def _file_source(part: Cursor) -> str | None:
             "file_id", "is not supported: this gateway stores no files; send file_data"
         )
         return None
-    if file.text("filename", characters_max=256) is not None:
-        file.ignore("filename")
+    file.text(_NAME, characters_max=_NAME_MAX)
     return file.text("file_data", required=True, characters_min=1)
+
+
+def _file_name(part: Cursor) -> str:
+    """Return the name of a file, "" for none; a wrong one has been noted."""
+    file = part.values.get("file")
+    name = file.get(_NAME) if type(file) is dict else None
+    return name if type(name) is str else ""

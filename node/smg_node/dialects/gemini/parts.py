@@ -63,7 +63,7 @@ def read_media(part: Cursor, kind: str, shelf: PartCounter) -> MediaPart | None:
     )
     if source is None or (inline and mime is None):
         return None
-    media = _KINDS.get((mime or "").partition("/")[0], "file")
+    media = _KINDS.get((mime or "").partition("/")[0].lower(), "file")
     shelf.media[media] = shelf.media.get(media, 0) + 1
     limit = shelf.limit(media)
     if shelf.media[media] > limit:

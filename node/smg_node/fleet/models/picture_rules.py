@@ -9,7 +9,7 @@ Kept of the files is only what says something about pictures, so that a model th
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,11 +21,17 @@ from smg_node.tokens.tokenizer import Tokenizer
 if TYPE_CHECKING:
     # Loaded with the first picture.
     from smg_node.media.family import Family
+    from smg_node.media.video.clip_family import ClipFamily
+    from smg_node.prompts.clip_marks import ClipMark
 
 _log = logging.getLogger("smg_node.fleet")
 
 CONFIG: Final = "config.json"
-PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
+PROCESSORS: Final = (
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
+)
 _IMAGE_TOKEN_KEYS: Final = ("image_token_id", "image_token_index")
 RULES_MAX: Final = 64
 """Different files of one model's workers that are kept; those asked for least recently go first."""
@@ -45,10 +51,17 @@ class PictureRules:
         """Stands for its files: equal ones have the same."""
         self._known = False
         self._family: Family | None = None
+        self._clip_family: ClipFamily | None = None
+        self.why_no_clips = ""
+        """Why there is no family of clips, in words; "" where there is one, or nobody has asked yet."""
         self.why_not = ""
         """Why there is no family, in words; "" where there is one, or nobody has asked yet."""
         self.anchor = ""
         """What the template writes for a picture: the family's, or what config.json names; "" where nothing is known."""
+        self.clips: tuple[ClipMark, ...] = ()
+        """What stands for videos and sound, of the kinds that the model takes."""
+        self.sees = True
+        """Whether its files say that it sees pictures, whatever else is known."""
 
     def family(self, tokenizer: Tokenizer) -> "Family | None":
         """Return whose rules the model's pictures follow, None where this node does not know them.
@@ -65,9 +78,37 @@ class PictureRules:
         """Whether `family` was worked out, so that asking for it again takes no time."""
         return self._known
 
+    def clip_family(self, tokenizer: Tokenizer) -> "ClipFamily | None":
+        """Return whose rules the model's videos follow, None where this node does not make tensors of them.
+
+        Takes a while at first, as `family` does.
+        """
+        if self._clip_family is None and not self.why_no_clips:
+            self._find_clips(TokenTexts(tokenizer))
+        return self._clip_family
+
+    def _find_clips(self, tokens: "TokenTexts") -> None:
+        from smg_node.media.video.libraries import WITHOUT, has_video_libraries
+        from smg_node.media.video.video_registry import UnknownClips, clip_family_of
+
+        found = clip_family_of(self._files, overrides=self._overrides, tokens=tokens)
+        if isinstance(found, UnknownClips):
+            self.why_no_clips = found.reason
+        elif not has_video_libraries():
+            self.why_no_clips = WITHOUT
+        else:
+            self._clip_family = found
+        if self.why_no_clips:
+            _log.info(
+                "model %s: this node makes no tensors of videos: %s", self._name, self.why_no_clips
+            )
+
     def _find(self, tokens: "TokenTexts") -> None:
         from smg_node.media.families.registry import UnknownFamily, family_of
+        from smg_node.prompts.clip_marks import clip_marks, token_named
 
+        config = _decoded(self._files.get(CONFIG, b""))
+        self.clips, self.sees = clip_marks(config, tokens), sees(config)
         found = family_of(self._files, overrides=self._overrides, tokens=tokens)
         if found is None:
             self.why_not = "its files describe no pictures"
@@ -82,17 +123,7 @@ class PictureRules:
         if self._family is not None:
             self.anchor = self._family.anchor
         else:
-            self.anchor = tokens.text(self._image_token()) or ""
-
-    def _image_token(self) -> int | None:
-        config = _decoded(self._files.get(CONFIG, b""))
-        for place in (config, config.get("text_config")):
-            if isinstance(place, dict):
-                for key in _IMAGE_TOKEN_KEYS:
-                    value = place.get(key)
-                    if isinstance(value, int) and not isinstance(value, bool):
-                        return value
-        return None
+            self.anchor = tokens.text(token_named(config, _IMAGE_TOKEN_KEYS)) or ""
 
 
 class RuleBook:
@@ -127,6 +158,10 @@ class TokenTexts:
         """Return the id of the token that is exactly this text; None if it takes several, or prints another."""
         ids = self._tokenizer.encode(text, add_special_tokens=False)
         return ids[0] if len(ids) == 1 and self._tokenizer.token_text(ids[0]) == text else None
+
+    def token_ids(self, text: str) -> Sequence[int]:
+        """Return the ids of a text that stands alone, without those that begin or end a prompt."""
+        return self._tokenizer.encode(text, add_special_tokens=False)
 
     def text(self, token_id: int | None) -> str | None:
         """Return the text of a token, None for one that the vocabulary has not."""

@@ -73,6 +73,7 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         worker=_TEXT,
         maker={"enum": ["node", "kept", "shared", "engine", ""]},
         transport={"enum": ["message", "shared memory", ""]},
+        modality={"enum": ["image", "video", "audio"]},
     ),
     "ToolRun": _object(
         at_ms=_COUNT,

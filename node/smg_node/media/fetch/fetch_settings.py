@@ -20,4 +20,9 @@ def fetch_rules(media: "Media") -> FetchRules:
 def fetch_limits(media: "Media", *, processes: int = 1) -> FetchLimits:
     """Return what a fetch may take by these settings in one of so many processes of a node."""
     kept = media.cache_bytes // (_CACHE_SHARE * processes) if media.url_cache else 0
-    return FetchLimits(bytes_max=media.image_bytes_max, cache_bytes=kept)
+    return FetchLimits(
+        bytes_max=media.image_bytes_max,
+        video_bytes_max=media.video_bytes_max,
+        audio_bytes_max=media.audio_bytes_max,
+        cache_bytes=kept,
+    )

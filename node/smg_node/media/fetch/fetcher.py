@@ -64,6 +64,7 @@ Enough: TypeAlias = Callable[[bytes], Awaitable[bool]]
 class FetchLimits(msgspec.Struct, frozen=True):
     """Limits of fetches: bytes of one answer, seconds by what it is, and fetches at a time within one request.
 
+    `bytes_max` bounds pictures and files, `video_bytes_max` and `audio_bytes_max` what they say; None is as pictures.
     `cache_bytes` are what files may take that are used again, 0 to keep none.
     """
 
@@ -73,10 +74,17 @@ class FetchLimits(msgspec.Struct, frozen=True):
     per_request: int = 16
     per_host: int = 4
     cache_bytes: int = 0
+    video_bytes_max: int | None = None
+    audio_bytes_max: int | None = None
 
     def seconds(self, part: MediaPart) -> float:
         """Return how long the fetch of a part may take, with all redirects."""
         return self.clip_s if part.kind in ("video", "audio") else self.picture_s
+
+    def bytes_of(self, part: MediaPart) -> int:
+        """Return how many bytes the file of a part may have."""
+        own = {"video": self.video_bytes_max, "audio": self.audio_bytes_max}.get(part.kind)
+        return self.bytes_max if own is None else own
 
 
 def trusted() -> ssl.SSLContext:
@@ -146,6 +154,26 @@ class Fetcher:
         if failures:
             raise failures[0]
         return [tasks[part.source].result() for part in parts]
+
+    async def check(self, parts: Sequence[MediaPart]) -> None:
+        """Return if the http and https URLs of parts might be fetched now: those that others are to fetch.
+
+        The rules are those of `fetch`, and so are the errors. A host is looked up, and all its addresses are checked;
+        who then fetches looks it up again, and may be led elsewhere.
+        """
+        rules, limits = self._rules(), self._limits()
+        for part in parts:
+            url = rules.checked(part.source, part.where)
+            host, port = url.raw_host or "", url.port or 0
+            try:
+                async with asyncio.timeout(limits.picture_s):
+                    await self._resolver.resolve(host, port)
+            except TimeoutError as error:
+                raise unavailable("its host could not be looked up in time", part.where) from error
+            except ForbiddenAddressError as error:
+                raise forbidden("its host is not on the public network", part.where) from error
+            except OSError as error:
+                raise unavailable("its host has no address", part.where) from error
 
     def trim(self) -> None:
         """Let go of kept files that the limits do not allow any more."""
@@ -241,7 +269,7 @@ class _Request:
     async def one(self, part: MediaPart, url: URL) -> bytes:
         """Return the file of a part; errors are as in `Fetcher.fetch`."""
         known = self._kept.find(part.source)
-        if known is not None:
+        if known is not None and len(known) <= self._limits.bytes_of(part):
             self._charge(len(known))
             return known
         host = self._hosts.setdefault(url.raw_host or "", Semaphore(self._limits.per_host))
@@ -282,7 +310,7 @@ class _Request:
         """Return what an origin sends, and whether it is all of that."""
         if response.status != 200:
             raise unavailable(f"its origin answers with status {response.status}", part.where)
-        limit = self._limits.bytes_max
+        limit = self._limits.bytes_of(part)
         size = response.content_length
         if size is not None and size > limit:
             raise too_large(part, size, limit)

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from smg_node.media.family import PicturePlan
     from smg_node.media.picture import Pixels
 
 ENTRY_OVERHEAD: Final = 1024
@@ -18,12 +17,13 @@ ENTRY_OVERHEAD: Final = 1024
 
 
 class CachedPatches(NamedTuple):
-    """A picture as `Family.patches` made it, and the plan it was made by; the array cannot be written to.
+    """A picture as `Family.patches` made it, or a clip as `ClipFamily.patches` did, and the plan it was made by; the array
+    cannot be written to.
 
     The plan is None of what another process has made.
     """
 
-    plan: "PicturePlan | None"
+    plan: object
     patches: "Pixels"
 
 
@@ -65,7 +65,7 @@ class PatchCache:
         with self._lock:
             return digest in self._kept
 
-    def put(self, digest: str, plan: "PicturePlan", patches: "Pixels") -> CachedPatches:
+    def put(self, digest: str, plan: object, patches: "Pixels") -> CachedPatches:
         """Keep the patches, if they alone are within the bound; return them as they are kept.
 
         The array is the cache's from here on: it is made read-only, and copied first where it is a part of another,

@@ -53,6 +53,29 @@ def merged_by_numpy(pixels: "Pixels", patch: int, merge: int, temporal: int) -> 
     return np.broadcast_to(ordered, shape).reshape(height // patch * (width // patch), -1)
 
 
+def merged_frames(frames: "Pixels", patch: int, merge: int, out: "Pixels") -> None:
+    """Fill `out` with the patches of consecutive frames, which are one step in time: [patches, 3 * frames * patch²].
+
+    `frames` has the shape [frames, height, width, 3]; the order is that of `merged_patches`, with a frame each where a
+    still picture has its copies. Both are contiguous; height and width are multiples of `patch * merge`.
+    """
+    if KERNELS is None:
+        out[:] = frames_by_numpy(frames, patch, merge)
+        return
+    KERNELS.merged_frames(frames, out.reshape(-1), patch, patch, merge)
+
+
+def frames_by_numpy(frames: "Pixels", patch: int, merge: int) -> "Pixels":
+    """Return the patches of frames as `merged_frames` does, without the compiled kernel."""
+    steps, height, width, _ = frames.shape
+    side = patch * merge
+    cut = frames.reshape(
+        steps, height // side, merge, patch, width // side, merge, patch, _CHANNELS
+    )
+    ordered = cut.transpose(1, 4, 2, 5, 7, 0, 3, 6)
+    return np.ascontiguousarray(ordered).reshape(height // patch * (width // patch), -1)
+
+
 def plain_patches(pixels: "Pixels", patch: int) -> "Pixels":
     """Return the patches of a picture row by row: [patches, 3, patch, patch], both sides multiples of `patch`."""
     height, width, _ = pixels.shape

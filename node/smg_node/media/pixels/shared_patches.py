@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Final
 from smg_node.media.pixels.patch_cache import ENTRY_OVERHEAD, CacheCounts, CachedPatches, held
 
 if TYPE_CHECKING:
-    from smg_node.media.family import PicturePlan
     from smg_node.media.picture import Pixels
 
 FOLDER: Final = Path("/dev/shm")
@@ -89,7 +88,7 @@ class SharedPatches:
         named = bool(self._bytes_max) and _NAME.fullmatch(digest) is not None
         return named and (self._folder / digest).exists()
 
-    def put(self, digest: str, plan: "PicturePlan", patches: "Pixels") -> CachedPatches:
+    def put(self, digest: str, plan: object, patches: "Pixels") -> CachedPatches:
         """Keep a copy of the patches, if there is room for it; return them as they came, not to be written to again."""
         patches = held(patches)
         size = _HEAD_BYTES + patches.nbytes

@@ -68,10 +68,11 @@ class Call(msgspec.Struct, eq=False):
         """
         ground, hold, story = self._ground, self.hold, self._story
         leg, alone, telling = self._leg, story.alone, ground.telling
-        handed = None
+        handed, take = None, self._take
         if leg.media is not None:
             handed = await leg.media.handed(hold.seeing, leg.ids, leg.done, leg.first)
             leg.media.sent(handed)
+            take = self._take if handed.way == "tensors" else self._take_counted
         stream = hold.call(self._request(trace_headers, handed))
         # What it was handed may be let go of before the answer is over.
         handed = None
@@ -79,7 +80,7 @@ class Call(msgspec.Struct, eq=False):
             self._cuts_from = stream
         try:
             while True:
-                over = await stream.pour(self._take)
+                over = await stream.pour(take)
                 cut = self._cut
                 if self._behind or (cut is not None and cut.behind):
                     if cut is not None:
@@ -97,10 +98,8 @@ class Call(msgspec.Struct, eq=False):
             # It knows us by what it calls: together they would stay until the collector comes.
             self._cuts_from = None
             await stream.aclose()
-            if leg.media is not None and ground.journey is not None:
-                from smg_node.pipeline.generation.picture_steps import went
-
-                went(ground.journey, hold.worker.id, shared=getattr(stream, "shared", False))
+            if leg.media is not None:
+                self._note_way(stream)
         if not (story.over(leg.first, leg.count) if alone is None else alone.over):
             # An engine may end a call without finishing it.
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
@@ -110,6 +109,14 @@ class Call(msgspec.Struct, eq=False):
             ids = story.choices[leg.first].ids
             ground.parts.placer.answered(hold, ids[leg.done :] if leg.done else ids, now_s)
         hold.release(now_s)
+
+    def _note_way(self, stream: ChunkStream) -> None:
+        """Note how the worker got the media of its prompt."""
+        journey = self._ground.journey
+        if journey is not None:
+            from smg_node.pipeline.generation.picture_steps import went
+
+            went(journey, self.hold.worker.id, shared=getattr(stream, "shared", False))
 
     def _request(
         self, trace_headers: Mapping[str, str] | None, handed: "Handed | None"
@@ -142,6 +149,15 @@ class Call(msgspec.Struct, eq=False):
         return replace(request, ids=handed.ids, packed=packed, media=handed.media)
 
     # ── Within a wake-up ─────────────────────────────────────────────────────
+
+    def _take_counted(self, chunks: Sequence[Chunk]) -> bool:
+        """As `_take`, of an engine that alone knows how long its prompt is with the media that it reads itself."""
+        story = self._story
+        told = max([chunk.prompt_tokens for chunk in chunks], default=-1) - self._leg.done
+        # What a client was told stays.
+        if told > story.begin.prompt_tokens and (not story.begun or story.whole is not None):
+            story.begin = replace(story.begin, prompt_tokens=told)
+        return self._take(chunks)
 
     def _take(self, chunks: Sequence[Chunk]) -> bool:
         """Process the chunks of one wake-up; whether more is wanted at once."""

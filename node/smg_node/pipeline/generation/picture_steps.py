@@ -87,7 +87,7 @@ async def finish(
     """
     handed = await media.handed(hold.seeing, legs[0].ids)
     media.calls([leg.first for leg in legs], until_s)
-    if handed.way == "tensors":
+    if handed.way == "tensors" and media.family is not None and media.family.modality == "image":
         # The family's own: a journal has thousands of journeys.
         journey.processor = tuple(values_of(media.family))
     journey.pictures = tuple(
@@ -101,6 +101,7 @@ async def finish(
                 handed.way,
                 hold.worker.id,
                 media.maker(each) if handed.way == "tensors" else "engine",
+                modality=each.part.kind,
             )
             for each in media.pictures[:VIEWED_MAX]
         ]

@@ -1,27 +1,34 @@
-"""Asked media: the pictures of a conversation, whose rules they follow, and whether workers can be handed them. Pure."""
+"""Asked media: the media of a conversation, whose rules they follow, and whether workers can be handed them. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from smg_node.core.errors import unsupported
-from smg_node.core.generation.request import MediaPart
+from smg_node.core.errors import SmgError, unsupported
+from smg_node.core.generation.request import MediaKind, MediaPart
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.media.family import Family
+from smg_node.media.clips import FRAMES
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.media_ways import known_to, takes, ways_of
+from smg_node.pipeline.media.media_ways import CLIPS, Unfit, count_kinds, known_to, unfit, ways_of
 from smg_node.pipeline.media.rule_groups import SAME, RuleGroup
 from smg_node.prompts.media_forms import MediaForms
 
+if TYPE_CHECKING:
+    from smg_node.pipeline.media.media_ways import Maker
+
 
 class AskedMedia(msgspec.Struct, frozen=True):
-    """The media of a conversation, whose model and workers take such; `forms` is how its template writes them."""
+    """The media of a conversation, whose model and workers take such; `forms` is how its template writes them.
+
+    `family` is None where this node does not make the tensors of all of them.
+    """
 
     parts: Sequence[MediaPart]
     forms: MediaForms
-    family: Family | None
+    family: "Maker | None"
     tokens: TokenTexts
     cards: Sequence[ModelCard]
     options: MediaOptions
@@ -31,33 +38,60 @@ class AskedMedia(msgspec.Struct, frozen=True):
     """Whose pictures and fetched files they are in caches, "" where all share them; None: nobody's, nothing is kept."""
 
 
-def forms_of(family: Family | None, anchor: str) -> MediaForms | None:
-    """Return how a template writes pictures of a family, or those that it writes `anchor` for; None if neither is known."""
-    if family is not None:
-        return MediaForms(family.anchor, family.order)
-    return MediaForms(anchor) if anchor else None
+def forms_of(group: RuleGroup) -> MediaForms | None:
+    """Return how the models of a group see media; None where nothing is known of it."""
+    family = group.family
+    anchor = group.anchor if family is None else family.anchor
+    pictures: tuple[MediaKind, ...] = ("image",) if anchor else ()
+    kinds = (*pictures, *[mark.kind for mark in group.clips])
+    if not kinds:
+        return None
+    order = "as_sent" if family is None else family.order
+    return MediaForms(anchor, order, kinds, clips=group.clips)
+
+
+def is_unknown_picture(parts: Sequence[MediaPart], forms: MediaForms, group: RuleGroup) -> bool:
+    """Whether the first part is a picture, of a model that sees such in a way that is not known."""
+    return parts[0].kind == "image" and not forms.anchor and group.sees
+
+
+def are_clips(parts: Sequence[MediaPart], options: MediaOptions) -> bool:
+    """Whether all parts are files of videos that this node may look into: no list of frames, none for the engine."""
+    engines = options.clip_urls == "handed_on"
+    return all(
+        part.kind == "video"
+        and part.source[: len(FRAMES)].lower() != FRAMES
+        and not (engines and is_fetched(part))
+        for part in parts
+    )
 
 
 def asked_of(
     parts: Sequence[MediaPart],
     forms: MediaForms,
     group: RuleGroup,
+    maker: "Maker | None",
     model: ServedModel,
     cards: Sequence[ModelCard],
     options: MediaOptions,
     tenant: str | None,
 ) -> AskedMedia:
-    """Return the pictures of a prompt of `tenant` (None: not known whose), by the rules of a group of workers."""
+    """Return the media of a prompt of `tenant` (None: not known whose), made by `maker` for a group of workers."""
     whose = tenant if options.tenants_apart else ""
     tokens = TokenTexts(model.tokenizer)
-    return AskedMedia(parts, forms, group.family, tokens, cards, options, group.files, whose)
+    return AskedMedia(parts, forms, maker, tokens, cards, options, group.files, whose)
 
 
 def makes_tensors(asked: AskedMedia) -> bool:
     """Whether some worker that may be chosen is handed tensors first."""
-    where = asked.options.where
+    counts, where = count_kinds(asked.parts), asked.options.where
     first = [
-        ways_of(card.media, family=known_to(card, asked.family, asked.files), where=where)[:1]
+        ways_of(
+            card.media,
+            family=known_to(card, asked.family, asked.files, counts),
+            where=where,
+            kinds=counts,
+        )[:1]
         for card in asked.cards
     ]
     return not any(first) or ("tensors",) in first
@@ -66,30 +100,88 @@ def makes_tensors(asked: AskedMedia) -> bool:
 def check_workers(
     asked: AskedMedia, model: str, why: str, *, tokens_max: int, beside: int = 0
 ) -> None:
-    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures, and others `beside`."""
+    """Raise INVALID_REQUEST at the first part where no worker that there is takes these media, and pictures `beside`."""
     if not asked.cards:
         # Who takes them is seen when one is there.
         return
-    items = beside + len(asked.parts)
-    reasons = [
-        why_not(card, asked.family, asked.files, asked.options, items, tokens_max)
-        for card in asked.cards
-    ]
-    if all(reasons):
-        # Where workers differ, the best of them is told of.
-        told = next((each for each in reasons if "at most" in each), reasons[0])
-        more = f" ({why})" if why and "at most" not in told else ""
-        raise unsupported(f"the model {model!r} {told}{more}", asked.parts[0].where)
+    counts = count_kinds(asked.parts)
+    if beside:
+        counts["image"] = beside + counts.get("image", 0)
+    reasons: list[Unfit] = []
+    for card in asked.cards:
+        found = _unfit(card, asked.family, asked.files, asked.options, counts, tokens_max)
+        if found is None:
+            return
+        reasons.append(found)
+    # Where workers differ, the best of them is told of.
+    told = next((each for each in reasons if "at most" in each.why), reasons[0])
+    kinds = ("image", "video")
+    more = f" ({why})" if why and told.kind in kinds and "at most" not in told.why else ""
+    at = next((part for part in asked.parts if part.kind == told.kind), asked.parts[0])
+    raise unsupported(f"the model {model!r} {told.why}{more}", at.where)
 
 
 def why_not(
     card: ModelCard,
-    family: Family | None,
+    family: "Maker | None",
     files: frozenset[str],
     options: MediaOptions,
-    items: int,
-    tokens_max: int = 0,
+    counts: Mapping[MediaKind, int],
 ) -> str:
-    """Return why an engine of that card cannot be handed so many pictures made for engines with `files`; "" if it can."""
-    of_card = known_to(card, family, files)
-    return takes(card, family=of_card, where=options.where, items=items, tokens_max=tokens_max)
+    """Return why an engine of that card cannot be handed so many media made for engines with `files`; "" if it can."""
+    found = _unfit(card, family, files, options, counts, 0)
+    return "" if found is None else found.why
+
+
+def _unfit(
+    card: ModelCard,
+    family: "Maker | None",
+    files: frozenset[str],
+    options: MediaOptions,
+    counts: Mapping[MediaKind, int],
+    tokens_max: int,
+) -> Unfit | None:
+    of_card = known_to(card, family, files, counts)
+    return unfit(card, family=of_card, where=options.where, counts=counts, tokens_max=tokens_max)
+
+
+def is_fetched(part: MediaPart) -> bool:
+    """Whether the source of a part is an address."""
+    return part.source[:5].lower() != "data:"
+
+
+def is_web(part: MediaPart) -> bool:
+    """Whether it is one of http or https."""
+    return part.source[:8].lower().startswith(("http://", "https://"))
+
+
+def is_got(part: MediaPart, asked: AskedMedia) -> bool:
+    """Whether this node needs the file of a part; others are handed on as they were sent.
+
+    These are URLs that the engine is to fetch where it alone knows the family, and videos and sound in the request
+    itself that this node makes no tensors of.
+    """
+    if part.kind in CLIPS and not is_fetched(part):
+        return asked.family is not None
+    return not (asked.options.hands_on(part.kind) and asked.family is None and is_fetched(part))
+
+
+def only_pictures(asked: AskedMedia) -> bool:
+    """Whether all parts are pictures, whose files say early how large they are."""
+    return all(part.kind == "image" for part in asked.parts)
+
+
+def turned_alike(asked: AskedMedia, width: int, height: int) -> bool:
+    """Whether a picture has as many tokens when it is turned; where nobody here knows its tokens it has one place."""
+    family = asked.family
+    if family is None or family.modality == "video":
+        return True
+    try:
+        return all(
+            family.plan(width, height, area_max=area).tokens
+            == family.plan(height, width, area_max=area).tokens
+            for area in (None, asked.options.low_pixels)
+        )
+    except SmgError:
+        # It is refused either way.
+        return True

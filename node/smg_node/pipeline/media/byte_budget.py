@@ -1,4 +1,4 @@
-"""Byte budget: how much memory the pictures of all requests under way may take together.
+"""Byte budget: how much memory the media of all requests under way may take together.
 
 Who comes while it is spent is told to come back. Who cannot be told so any more (tools have run for it, or half of its
 answer is out) waits in line, and goes before all who come later. Where all that is taken is held by those who wait,
@@ -57,7 +57,7 @@ class ByteBudget:
         if self.taken + size > self._most or (size and self._waiting):
             raise SmgError(
                 ErrorKind.RATE_LIMITED,
-                f"the pictures of other requests take the {self._most} bytes that are allowed ({KNOB}); try again",
+                f"the media of other requests take the {self._most} bytes that are allowed ({KNOB}); try again",
                 code="media_busy",
                 retry_after_s=RETRY_AFTER_S,
             )

@@ -1,7 +1,7 @@
-"""Media intake: a conversation's pictures, from what its client sent to plans and places in the prompt.
+"""Media intake: a conversation's pictures, videos and sound, from what was sent to plans and places in the prompt.
 
 What the model and its workers can take is checked before anything is fetched, and so is whether the prompt has a place
-for each picture. Then come the files, several at a time, and their sizes; the work on their pixels is begun by the
+for each of them. Then come the files, several at a time, and their sizes; the work on their pixels is begun by the
 generation that has them.
 """
 
@@ -9,38 +9,56 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
 
-from smg_node.core.errors import SmgError, invalid, unsupported
-from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds, token_ids
+from smg_node.core.errors import SmgError, unsupported
+from smg_node.core.generation.request import (
+    ChatPrompt,
+    MediaPart,
+    TokenIds,
+    token_ids,
+)
 from smg_node.engines.engine import ModelCard
-from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.media.expand import PlacedPicture, expand
+from smg_node.media.expand import expand
 from smg_node.media.family import Family
 from smg_node.pipeline.media.asked_media import (
     AskedMedia,
+    are_clips,
     asked_of,
     check_workers,
     forms_of,
+    is_fetched,
+    is_got,
+    is_unknown_picture,
+    is_web,
     makes_tensors,
+    only_pictures,
+    turned_alike,
     why_not,
 )
 from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.media_ways import count_kinds, known
 from smg_node.pipeline.media.picture_bytes import text_bytes
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
+from smg_node.pipeline.media.prompt_places import check_places, placed_media
 from smg_node.pipeline.media.rule_groups import (
     RuleGroup,
+    clip_makers,
     disagreement,
     group_for,
     groups_of,
     rules_of,
 )
 from smg_node.prompts.media_forms import check_kinds, not_seen, ordered_media
+
+if TYPE_CHECKING:
+    from smg_node.media.video.clip_family import ClipFamily
+    from smg_node.pipeline.media.media_ways import Maker
 
 T = TypeVar("T")
 
@@ -91,15 +109,22 @@ class MediaIntake:
         group = await self._group(model, cards, parts, options)
         if group is None:
             raise not_seen(parts[0], model.name)
-        forms = forms_of(group.family, group.anchor)
-        check_kinds(parts, forms, model.name)
-        if forms is None:
+        forms = forms_of(group)
+        if forms is None or is_unknown_picture(parts, forms, group):
             raise unsupported(
                 f"this node does not know how pictures are shown to {model.name!r}: {group.why_not}",
                 parts[0].where,
             )
-        asked = asked_of(parts, forms, group, model, cards, options, tenant)
-        check_workers(asked, model.name, group.why_not, tokens_max=0)
+        check_kinds(parts, forms, model.name)
+        maker: Maker | None = group.family
+        if are_clips(parts, options):
+            found = await self._in_thread(partial(clip_makers, group, model.tokenizer))
+            maker, group = found.maker, found.group
+        if known(maker, count_kinds(parts)) == "no":
+            maker = None
+        asked = asked_of(parts, forms, group, maker, model, cards, options, tenant)
+        why = group.why_no_clips if parts[0].kind == "video" else group.why_not
+        check_workers(asked, model.name, why, tokens_max=0)
         return asked
 
     async def _group(
@@ -120,14 +145,14 @@ class MediaIntake:
         if len(groups) == 1:
             return groups[0]
         self._tell(model.name, groups)
-        ready, items = self._ready(model), len(parts)
+        ready, counts = self._ready(model), count_kinds(parts)
 
         def weight(group: RuleGroup) -> int:
             own = [
                 card for card in ready if card.media is not None and card.media.rules in group.files
             ]
             return sum(
-                [not why_not(card, group.family, group.files, options, items) for card in own]
+                [not why_not(card, group.family, group.files, options, counts) for card in own]
             )
 
         return group_for(groups, parts, weight)
@@ -171,16 +196,18 @@ class MediaIntake:
     async def _fill(
         self, media: PromptMedia, asked: AskedMedia, model: str, *, counted: bool
     ) -> None:
-        """Get the pictures of a prompt and find their places; closes it where that fails."""
-        ids = media.ids
-        family, anchor = asked.family, asked.tokens.token_id(asked.forms.anchor)
-        if anchor is not None:
-            _check_places(ids, anchor, asked.parts)
+        """Get the media of a prompt and find their places; closes it where that fails."""
+        ids, family = media.ids, asked.family
+        check_places(ids, asked.parts, asked.forms, asked.tokens)
         try:
             media.pictures = await self._pictures(asked, media, counted=counted)
             if family is not None:
+                anchor = asked.tokens.token_id(family.anchor)
                 assert anchor is not None, "a family's anchor is a token of its vocabulary"
-                placed = [_placed(each, family, asked.tokens) for each in media.pictures]
+                place = partial(placed_media, media.pictures, family, asked.tokens)
+                # The prompts of clips are texts, of which a long one has hundreds.
+                clips = family.modality == "video"
+                placed = await self._in_thread(place) if clips else place()
                 media.ids, media.ranges = expand(ids, anchor, placed)
                 largest = max(each.tokens for each in media.ranges)
                 check_workers(asked, model, "", tokens_max=largest)
@@ -206,13 +233,13 @@ class MediaIntake:
             return []
         first = [MediaPart("image", urls[0], where)]
         group = await self._group(model, cards, first, options)
-        forms = None if group is None else forms_of(group.family, group.anchor)
+        forms = None if group is None else forms_of(group)
         if group is None or group.family is None or forms is None:
             return []
         found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
-            asked = asked_of(parts, forms, group, model, cards, options, tenant)
+            asked = asked_of(parts, forms, group, group.family, model, cards, options, tenant)
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
@@ -234,6 +261,8 @@ class MediaIntake:
 
     def _empty(self, asked: AskedMedia, ids: TokenIds) -> PromptMedia:
         """Return the media of a prompt of `ids` before their files are there."""
+        options = asked.options
+        handed_on = frozenset(part.kind for part in asked.parts if options.hands_on(part.kind))
         media = PromptMedia(
             self._workshop,
             asked.family,
@@ -241,8 +270,9 @@ class MediaIntake:
             ids,
             ids,
             (),
-            asked.options.where,
+            options.where,
             makes_tensors(asked),
+            handed_on,
             asked.cards,
         )
         media.files = asked.files
@@ -253,12 +283,13 @@ class MediaIntake:
     async def _pictures(
         self, asked: AskedMedia, media: PromptMedia, *, counted: bool = False
     ) -> list[PlannedPicture]:
-        """Return all pictures with their files and plans; those that are sent several times are got once."""
+        """Return all media with their files and plans; those that are sent several times are got once."""
         await media.hold_texts(text_bytes(asked.parts))
         firsts = _firsts(asked.parts)
         places = sorted(set(firsts))
-        wanted = [at for at in places if _is_got(asked.parts[at], asked)]
-        alike = partial(_alike, asked) if counted else None
+        wanted = [at for at in places if is_got(asked.parts[at], asked)]
+        await self._look_at([asked.parts[at] for at in places if at not in wanted], asked)
+        alike = partial(turned_alike, asked) if counted and only_pictures(asked) else None
         got = await self._files([asked.parts[at] for at in wanted], media, asked.tenant, alike)
         files = dict(zip(wanted, got, strict=True))
         planned: dict[int, asyncio.Task[PlannedPicture]] = {}
@@ -274,6 +305,18 @@ class MediaIntake:
             for first, part in zip(firsts, asked.parts, strict=True)
         ]
 
+    async def _look_at(self, parts: Sequence[MediaPart], asked: AskedMedia) -> None:
+        """Check media whose source is handed to the engine as it was sent."""
+        # What else an engine fetches, such as files, it was told to by its operator.
+        other = asked.options.where == "engine"
+        urls = [part for part in parts if is_fetched(part) and not (other and not is_web(part))]
+        if urls:
+            await self._source.check_handed_on(urls)
+        for part in parts:
+            if not is_fetched(part):
+                size = await self._source.check_clip(part)
+                self._workshop.meters.got(part.kind, fetched=False, size=size)
+
     async def _files(
         self,
         parts: Sequence[MediaPart],
@@ -284,11 +327,11 @@ class MediaIntake:
         workshop = self._workshop
         began_s = workshop.monotonic_s()
         files = await self._source.files(parts, media.hold, alike, tenant)
-        fetched = [_is_fetched(part) for part in parts]
+        fetched = [is_fetched(part) for part in parts]
         if any(fetched):
             workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
-        for elsewhere, data in zip(fetched, files, strict=True):
-            workshop.meters.got(fetched=elsewhere, size=len(data))
+        for part, elsewhere, data in zip(parts, fetched, files, strict=True):
+            workshop.meters.got(part.kind, fetched=elsewhere, size=len(data))
         return files
 
     async def _planned(
@@ -296,11 +339,20 @@ class MediaIntake:
     ) -> PlannedPicture:
         if data is None or asked.family is None:
             return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
-        workshop = self._workshop
+        workshop, family = self._workshop, asked.family
         began_s = workshop.monotonic_s()
-        planned = await self._in_thread(partial(self._plan, part, data, asked.family, asked))
+        if family.modality == "image":
+            planned = await self._in_thread(partial(self._plan, part, data, family, asked))
+        else:
+            planned = await self._planned_clip(part, data, family, asked)
         workshop.meters.took("plan", workshop.monotonic_s() - began_s)
         return planned
+
+    async def _planned_clip(
+        self, part: MediaPart, data: bytes, family: "ClipFamily", asked: AskedMedia
+    ) -> PlannedPicture:
+        made = await self._workshop.clips().planned(part, data, family, asked.tenant or "")
+        return PlannedPicture(part, SentPicture(self._source, data, None), made.plan, made.digest)
 
     def _plan(
         self, part: MediaPart, data: bytes, family: Family, asked: AskedMedia
@@ -320,55 +372,13 @@ class MediaIntake:
         return await asyncio.get_running_loop().run_in_executor(self._workshop.threads, work)
 
 
-def _alike(asked: AskedMedia, width: int, height: int) -> bool:
-    """Whether a picture has as many tokens when it is turned; where nobody here knows its tokens it has one place."""
-    family = asked.family
-    if family is None:
-        return True
-    try:
-        return all(
-            family.plan(width, height, area_max=area).tokens
-            == family.plan(height, width, area_max=area).tokens
-            for area in (None, asked.options.low_pixels)
-        )
-    except SmgError:
-        # It is refused either way.
-        return True
-
-
-def _check_places(ids: TokenIds, anchor: int, parts: Sequence[MediaPart]) -> None:
-    """Raise INVALID_REQUEST where the prompt has more or fewer places than pictures, before any is fetched."""
-    found = ids.count(anchor)
-    if found != len(parts):
-        raise invalid(
-            f"the prompt has {found} places for {len(parts)} pictures: a text must not contain what stands for a"
-            " picture, and the chat template has to show each",
-            parts[0].where,
-        )
-
-
-def _placed(each: PlannedPicture, family: Family, tokens: TokenTexts) -> PlacedPicture:
-    assert each.plan is not None, "it was planned with the family"
-    layout = family.layout(each.plan, tokens)
-    return PlacedPicture(layout, each.plan.tokens, each.digest, each.part.where)
-
-
-def _is_fetched(part: MediaPart) -> bool:
-    return part.source[:5].lower() != "data:"
-
-
-def _is_got(part: MediaPart, asked: AskedMedia) -> bool:
-    """Whether this node needs the file of a part: engines that are to fetch, and know the family alone, get the URL."""
-    return not (asked.options.where == "engine" and asked.family is None and _is_fetched(part))
-
-
 def _firsts(parts: Sequence[MediaPart]) -> list[int]:
-    """Return for each part the place of the first one that is the same picture: source, detail and the client's name."""
+    """Return for each part the place of the first one that is the same: kind, source, detail and the client's name."""
     alike: dict[tuple[object, ...], list[int]] = {}
     firsts = []
     for at, part in enumerate(parts):
         source = part.source
-        key = len(source), source[-_END_CHARACTERS:], part.detail, part.uuid
+        key = part.kind, len(source), source[-_END_CHARACTERS:], part.detail, part.uuid
         known = alike.setdefault(key, [])
         first = next((one for one in known if parts[one].source == source), at)
         if first == at:

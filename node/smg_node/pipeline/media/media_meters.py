@@ -1,10 +1,11 @@
-"""Media meters: what is counted of pictures, on the loop."""
+"""Media meters: what is counted of pictures, videos and sound, on the loop."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal, TypeAlias
 
 from smg_node.core.errors import SmgError
+from smg_node.core.generation.request import MediaKind
 from smg_node.pipeline.media.media_ways import Way
 from smg_node.telemetry.metrics.cells import Cells
 from smg_node.telemetry.metrics.declared import media as declared
@@ -19,9 +20,9 @@ class MediaMeters:
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
 
-    def got(self, *, fetched: bool, size: int) -> None:
-        """Count the file of a picture, of `size` bytes."""
-        self._cells.tally(declared.MEDIA_BYTES, "url" if fetched else "data").inc(size)
+    def got(self, kind: MediaKind, *, fetched: bool, size: int) -> None:
+        """Count the file of a medium, of `size` bytes."""
+        self._cells.tally(declared.MEDIA_BYTES, kind, "url" if fetched else "data").inc(size)
 
     def took(self, stage: Stage, seconds: float) -> None:
         """Observe how long a stage took."""
@@ -31,9 +32,10 @@ class MediaMeters:
         """Count a picture by whether its patches were kept."""
         self._cells.tally(declared.MEDIA_CACHE, outcome).inc()
 
-    def handed(self, way: Way, items: int) -> None:
-        """Count pictures that an engine is handed."""
-        self._cells.tally(declared.MEDIA_ITEMS, way).inc(items)
+    def handed(self, way: Way, counts: Mapping[MediaKind, int]) -> None:
+        """Count the media of each kind that an engine is handed."""
+        for kind, count in counts.items():
+            self._cells.tally(declared.MEDIA_ITEMS, kind, way).inc(count)
 
     @contextmanager
     def refusals(self) -> Iterator[None]:

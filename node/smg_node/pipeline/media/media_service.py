@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.served_model import ServedModel
@@ -19,6 +19,9 @@ from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import KeptPatches, PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.telemetry.metrics.cells import Cells
+
+if TYPE_CHECKING:
+    from smg_node.pipeline.media.clip_works import ClipWorks
 
 _log = logging.getLogger("smg_node.pipeline")
 
@@ -37,20 +40,26 @@ class MediaService:
         cells: Cells,
         monotonic_s: Callable[[], float],
         ready: Callable[[ServedModel], Sequence[ModelCard]] | None = None,
+        budget: ByteBudget | None = None,
     ) -> None:
-        """`cards` and `ready`: see `MediaIntake`; `fetcher` is asked for with the first URL."""
+        """`cards` and `ready`: see `MediaIntake`; `fetcher` is asked for with the first URL.
+
+        `budget` is one that others take of as well; without it there is one of its own.
+        """
         self._options = options
         self._monotonic_s = monotonic_s
         self._threads = PictureThreads(options.threads)
         meters = MediaMeters(cells)
         self._arenas = Arenas()
         self._kept = _kept(options)
-        self._budget = ByteBudget(options.inflight_bytes)
+        self._budget = ByteBudget(options.inflight_bytes) if budget is None else budget
         self._trim: asyncio.TimerHandle | None = None
         self._works = PictureWorks(self._threads, self._kept, meters, self._rested)
         workshop = MediaWorkshop(
-            self._threads, self._works, self._budget, meters, self._arenas, monotonic_s
+            self._threads, self._works, self._budget, meters, self._arenas, monotonic_s, self._clips
         )
+        self._meters = meters
+        self._clip_works: ClipWorks | None = None
         files = PictureFiles(self._now, fetcher, self._threads)
         self.intake: Final = MediaIntake(self._now, cards, files, workshop, ready)
 
@@ -74,8 +83,9 @@ class MediaService:
 
     @property
     def under_way(self) -> int:
-        """Pictures that are being made."""
-        return len(self._works)
+        """Pictures and videos that are being made."""
+        clips = 0 if self._clip_works is None else len(self._clip_works.works)
+        return len(self._works) + clips
 
     @property
     def inflight_bytes(self) -> int:
@@ -91,8 +101,18 @@ class MediaService:
         """Let go of the threads; what they are at ends by itself."""
         if self._trim is not None:
             self._trim.cancel()
+        if self._clip_works is not None:
+            self._clip_works.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._kept.close()
+
+    def _clips(self) -> "ClipWorks":
+        if self._clip_works is None:
+            # With the first video that this node makes tensors of.
+            from smg_node.pipeline.media.clip_works import ClipWorks
+
+            self._clip_works = ClipWorks(self._now, self._kept, self._meters, self._monotonic_s)
+        return self._clip_works
 
     def _now(self) -> MediaOptions:
         return self._options

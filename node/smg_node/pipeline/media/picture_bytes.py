@@ -8,7 +8,7 @@ tensors   the patches as an engine wants them  as long as the patches, where the
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.core.generation.request import MediaPart
 from smg_node.media.family import PicturePlan
@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 
 _CHANNELS: Final = 3
 _WIDTHS: Final = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+class Shaped(Protocol):
+    """What patches are made by."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of their axes."""
+        ...
 
 
 def text_bytes(parts: Iterable[MediaPart]) -> int:
@@ -45,7 +54,7 @@ def at_once(works: Iterable[int], threads: int) -> int:
     return sum(sorted(works, reverse=True)[:threads])
 
 
-def patch_bytes(plan: PicturePlan) -> int:
+def patch_bytes(plan: Shaped) -> int:
     """Return what the patches of a picture take, for as long as it may have to be handed to an engine."""
     patches = 1
     for length in plan.shape:
@@ -53,6 +62,6 @@ def patch_bytes(plan: PicturePlan) -> int:
     return patches
 
 
-def tensor_bytes(plans: Iterable[PicturePlan], dtype: "Dtype") -> int:
+def tensor_bytes(plans: Iterable[Shaped], dtype: "Dtype") -> int:
     """Return what the patches of pictures take as numbers of that kind."""
     return _WIDTHS.get(dtype, 1) * sum(map(patch_bytes, plans))

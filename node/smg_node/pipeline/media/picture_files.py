@@ -1,4 +1,4 @@
-"""Picture files: data URLs and fetched files of pictures, and what is read from them; see `picture_source`."""
+"""Picture files: data URLs and fetched files of media, and what is read from them; see `picture_source`."""
 
 import asyncio
 import time
@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.generation.request import MediaPart
+from smg_node.media.clips import check_clip
 from smg_node.media.picture import Picture, PictureHeader
 from smg_node.media.pixels.beginnings import size_is_known
 from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
@@ -34,9 +35,13 @@ class Fetches(Protocol):
         """
         ...
 
+    async def check(self, parts: Sequence[MediaPart]) -> None:
+        """Return if the URLs of parts might be fetched now."""
+        ...
+
 
 class PictureFiles:
-    """The files of pictures as they come from clients: inside the request, or by a URL that this node fetches."""
+    """The files of media as they come from clients: inside the request, or by a URL that this node fetches."""
 
     def __init__(
         self,
@@ -57,8 +62,8 @@ class PictureFiles:
         tenant: str | None = "",
     ) -> Sequence[bytes]:
         """See `PictureSource`; all addresses are looked at before anything is fetched."""
-        bytes_max = self._options().image_bytes_max
-        sources = [source_of(part, bytes_max=bytes_max) for part in parts]
+        options = self._options()
+        sources = [source_of(part, bytes_max=options.bytes_max(part.kind)) for part in parts]
         found: dict[int, bytes] = {}
         remote = []
         for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
@@ -81,6 +86,19 @@ class PictureFiles:
         """Whether the size of a picture is known by the first bytes of its file."""
         look = partial(size_is_known, data, alike)
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+
+    async def check_clip(self, part: MediaPart) -> int:
+        """See `PictureSource`; looked at in a thread."""
+        check = partial(
+            check_clip, part, bytes_max=self._options().bytes_max(part.kind), rest=_REST
+        )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, check)
+
+    async def check_handed_on(self, parts: Sequence[MediaPart]) -> None:
+        """See `PictureSource`."""
+        for part in parts:
+            source_of(part, bytes_max=self._options().bytes_max(part.kind))
+        await self._fetcher().check(parts)
 
     def header(self, data: bytes, where: str) -> PictureHeader:
         """See `PictureSource`."""

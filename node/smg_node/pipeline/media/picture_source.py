@@ -1,4 +1,4 @@
-"""Picture source: the files of pictures as clients sent or named them; what they are is read in threads."""
+"""Picture source: the files of media as clients sent or named them; what they are is read in threads."""
 
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from smg_node.core.generation.request import MediaPart
+from smg_node.core.generation.request import MediaKind, MediaPart
 from smg_node.media.picture import Picture, PictureHeader
 
 
@@ -28,6 +28,20 @@ class PictureSource(Protocol):
 
         `charge` is told of bytes before they are kept, and what it raises ends everything. SmgError with the path of
         a part that cannot be had.
+        """
+        ...
+
+    async def check_clip(self, part: MediaPart) -> int:
+        """Return the bytes of a video or sound that is in the request itself, which stays encoded as it is.
+
+        SmgError with its path for what is not base64, or too large.
+        """
+        ...
+
+    async def check_handed_on(self, parts: Sequence[MediaPart]) -> None:
+        """Return if the http and https URLs of some parts may be handed to engines, by the rules for fetches.
+
+        SmgError with the path of one that may not, or whose host has an address that no one may be sent to.
         """
         ...
 
@@ -55,7 +69,10 @@ class PictureSource(Protocol):
 
 
 class SentPicture(msgspec.Struct, frozen=True):
-    """The file of a picture; `header` is None where nobody here has to know what it is."""
+    """The file of a medium; `header` is None where nobody here has to know what it is.
+
+    `data` is empty where the engine is handed the source that the client sent.
+    """
 
     source: PictureSource
     data: bytes
@@ -66,7 +83,7 @@ class SentPicture(msgspec.Struct, frozen=True):
         assert self.header is not None, "what is decoded has been looked at"
         return self.source.decoded(self.data, self.header)
 
-    def url(self) -> str:
+    def url(self, kind: MediaKind = "image") -> str:
         """Return it as a data URL; takes milliseconds where it is large."""
-        kind = "octet-stream" if self.header is None else self.header.format.lower()
-        return f"data:image/{kind};base64,{b64encode(self.data).decode()}"
+        form = "octet-stream" if self.header is None else self.header.format.lower()
+        return f"data:{kind}/{form};base64,{b64encode(self.data).decode()}"

@@ -17,14 +17,19 @@ from smg_node.pipeline.media.media_meters import MediaMeters
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
+    from smg_node.media.video.clip import ClipPlan
 
 
 class Make(Protocol):
-    """The work on one picture, by the plan for it."""
+    """The work on one picture or clip, by the plan for it."""
 
     @property
-    def plan(self) -> PicturePlan:
-        """What becomes of the picture."""
+    def plan(self) -> "PicturePlan | ClipPlan":
+        """What becomes of it."""
+        ...
+
+    def stop(self) -> None:
+        """End what runs, if it can be ended: nobody wants it any more. From any thread, and harmless afterwards."""
         ...
 
     def __call__(self) -> "Pixels":
@@ -43,7 +48,7 @@ class KeptPatches(Protocol):
         """Whether patches are kept under the digest; looking does not count as use."""
         ...
 
-    def put(self, digest: str, plan: PicturePlan, patches: "Pixels") -> CachedPatches:
+    def put(self, digest: str, plan: object, patches: "Pixels") -> CachedPatches:
         """Keep patches if there is room for them, and return them as they are kept."""
         ...
 
@@ -108,7 +113,7 @@ class PictureWorks:
         self._kept = kept
         self._meters = meters
         self._under_way: dict[str, PictureWork] = {}
-        self._jobs: dict[str, Future[Pixels]] = {}
+        self._jobs: dict[str, tuple[Future[Pixels], Make]] = {}
 
     def __len__(self) -> int:
         """Return how many pictures are under way."""
@@ -144,10 +149,10 @@ class PictureWorks:
             made = asyncio.wrap_future(job)
             made.add_done_callback(_heard)
             work = self._under_way[digest] = PictureWork(
-                digest, made, partial(self._drop, digest, job)
+                digest, made, partial(self._drop, digest, job, make)
             )
-            made.add_done_callback(lambda _: self._drop(digest, job))
-            self._jobs[digest] = job
+            made.add_done_callback(lambda _: self._drop(digest, job, make))
+            self._jobs[digest] = job, make
         work.enter()
         return work
 
@@ -155,10 +160,17 @@ class PictureWorks:
         """Make the patches of a picture, in a thread."""
         return self._kept.put(digest, make.plan, make()).patches
 
-    def _drop(self, digest: str, job: "Future[Pixels]") -> None:
-        """Forget a work that is over, or that nobody wants: it does not begin any more."""
+    def stop(self) -> None:
+        """End all that is under way; what has begun and cannot be ended goes on."""
+        for job, make in self._jobs.values():
+            job.cancel()
+            make.stop()
+
+    def _drop(self, digest: str, job: "Future[Pixels]", make: Make) -> None:
+        """Forget a work that is over, or that nobody wants: it does not begin any more, and ends if it can."""
         job.cancel()
-        if self._jobs.get(digest) is job:
+        make.stop()
+        if self._jobs.get(digest) == (job, make):
             del self._jobs[digest], self._under_way[digest]
             if not self._jobs:
                 self._rested()

@@ -1,4 +1,4 @@
-"""Prompt media: the pictures of one prompt, from their plans to what the chosen engine is handed.
+"""Prompt media: pictures, videos and sound of one prompt, from their plans to what the chosen engine is handed.
 
 Belongs to one generation, which begins the work, waits for it before a worker is chosen, has the result finished for
 each worker that is called, and closes it in the end: then its work stops and its memory is given back.
@@ -12,13 +12,14 @@ taken it waits in line, as its answer cannot be refused any more.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from smg_node.core.errors import unsupported
-from smg_node.core.generation.request import MediaPart, TokenIds
+from smg_node.core.generation.request import MediaKind, MediaPart, TokenIds
 from smg_node.engines.engine import ModelCard
+from smg_node.media.clips import plain_url
 from smg_node.media.engine_media import (
     EncodedBatch,
     EngineMedia,
@@ -29,10 +30,11 @@ from smg_node.media.engine_media import (
 )
 from smg_node.media.family import Family, FinishedFor, PicturePlan
 from smg_node.media.pixels.arena import Arenas, owned
+from smg_node.media.video.clip import ClipPlan
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
-from smg_node.pipeline.media.media_ways import Way, known_to, takes, ways_of
+from smg_node.pipeline.media.media_ways import Way, count_kinds, known_to, takes, ways_of
 from smg_node.pipeline.media.picture_bytes import at_once, patch_bytes, tensor_bytes, work_bytes
 from smg_node.pipeline.media.picture_source import SentPicture
 from smg_node.pipeline.media.picture_threads import PictureThreads
@@ -41,25 +43,27 @@ from smg_node.pipeline.media.rule_groups import SAME
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
+    from smg_node.pipeline.media.clip_works import ClipMaking, ClipWorks
+    from smg_node.pipeline.media.media_ways import Maker
 
 PATIENCE_S: Final = 30.0
 """How long room is waited for at most: many times as long as any picture is worked on."""
 
 
 class PlannedPicture(msgspec.Struct, frozen=True):
-    """A picture of a prompt: its part, its file, and what becomes of it.
+    """A picture, video or sound of a prompt: its part, its file, and what becomes of it.
 
-    `plan` is None and `digest` "" where the node does not know the model's family.
+    `plan` is None and `digest` "" where the node does not make its tensors.
     """
 
     part: MediaPart
     sent: SentPicture
-    plan: PicturePlan | None
+    plan: PicturePlan | ClipPlan | None
     digest: str
 
 
 class Handed(msgspec.Struct, frozen=True):
-    """What an engine is handed for a prompt with pictures: ids as it wants them, and the pictures."""
+    """What an engine is handed for a prompt with media: ids as it wants them, and the media."""
 
     ids: TokenIds
     media: EngineMedia
@@ -68,7 +72,7 @@ class Handed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class MediaWorkshop:
-    """What all prompts with pictures share: the threads, the works in them, and the memory they may take."""
+    """What all prompts with media share: the threads, the works in them, and the memory they may take."""
 
     threads: PictureThreads
     works: PictureWorks
@@ -76,18 +80,21 @@ class MediaWorkshop:
     meters: MediaMeters
     arenas: Arenas
     monotonic_s: Callable[[], float]
+    clips: "Callable[[], ClipWorks]"
+    """What works on videos, made with the first one."""
 
 
 @dataclass(slots=True, eq=False)
 class PromptMedia:
-    """The pictures of one prompt. Used on the loop.
+    """The media of one prompt, `pictures` of all kinds. Used on the loop.
 
     `ids` are the prompt's with the places of pictures in it, `plain_ids` those before: one id a picture. Without a
-    `family` both are the same, and only the engine knows how many places a picture has.
+    `family`, as for prompts with media that this node makes no tensors of, both are the same, and only the engine
+    knows how many places each has.
     """
 
     workshop: MediaWorkshop
-    family: Family | None
+    family: "Maker | None"
     pictures: Sequence[PlannedPicture]
     ids: TokenIds
     plain_ids: TokenIds
@@ -95,6 +102,8 @@ class PromptMedia:
     where: Where
     makes: bool = True
     """Whether tensors are made before a worker is chosen, because some worker is handed those."""
+    handed_on: frozenset[MediaKind] = frozenset()
+    """The kinds whose URLs an engine is handed as they were sent."""
     cards: Sequence[ModelCard] = ()
     """Those of the workers that there were when it was taken in."""
     patient_until_s: float = 0.0
@@ -108,7 +117,7 @@ class PromptMedia:
     _unheard: set[int] = field(default_factory=set)
     """Calls that have not said anything yet, by the number of their first answer."""
     _works: list[PictureWork] = field(default_factory=list)
-    _makings: list["Making"] = field(default_factory=list)
+    _makings: "list[Making | ClipMaking]" = field(default_factory=list)
     _makers: dict[str, str] = field(default_factory=dict)
     """Who made patches first, by digest."""
     _taken: int = 0
@@ -117,6 +126,7 @@ class PromptMedia:
     _scratch: int = 0
     """What of it only the work needs, until it is over."""
     _finished: dict[FinishedFor, TensorBatch | None] = field(default_factory=dict)
+    _referred: dict[frozenset[str], ReferenceBatch] = field(default_factory=dict)
     _finishing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _closed: bool = False
 
@@ -131,16 +141,21 @@ class PromptMedia:
         return sum([each.tokens for each in self.ranges])
 
     def maker(self, each: PlannedPicture) -> str:
-        """Return who made the patches of a picture; see `Viewed`."""
+        """Return who made the patches of a medium; see `Viewed`."""
         return self._makers.get(each.digest, "")
+
+    @property
+    def counts(self) -> dict[MediaKind, int]:
+        """How many there are of each kind, in the order in which they first come."""
+        return count_kinds([each.part for each in self.pictures])
 
     def why_not(self, card: ModelCard) -> str:
         """Return why an engine of that card cannot be handed them, "" if it can."""
         return takes(
             card,
-            family=known_to(card, self.family, self.files),
+            family=known_to(card, self.family, self.files, self.counts),
             where=self.where,
-            items=len(self.pictures),
+            counts=self.counts,
             tokens_max=max([each.tokens for each in self.ranges], default=0),
         )
 
@@ -166,22 +181,24 @@ class PromptMedia:
             again = self._needed()
             self._add(max(sum(again) - scratch - patches, 0))
             self._scratch += max(again[0] - scratch, 0)
+        all_works = self._all_works()
         for each in self.pictures:
-            self._makers.setdefault(each.digest, self.workshop.works.state(each.digest))
+            self._makers.setdefault(each.digest, all_works.state(each.digest))
             making = self._making(each)
             self._makings.append(making)
-            self._works.append(self.workshop.works.begin(each.digest, making))
+            self._works.append(all_works.begin(each.digest, making))
 
     def _needed(self) -> tuple[int, int]:
         """Return what the work on those pictures takes that are neither kept nor under way, and what is left of it."""
-        known, works, patches = self.workshop.works.known, {}, 0
+        known, patches = self._all_works().known, 0
+        works: dict[str, int] = {}
         for each in self.pictures:
             if each.digest not in works and not known(each.digest):
-                plan, sent = _planned(each), each.sent
-                assert sent.header is not None, "what is planned has been looked at"
-                works[each.digest] = work_bytes(plan, sent.header, len(sent.data))
-                patches += patch_bytes(plan)
-        return at_once(works.values(), self.workshop.threads.count), patches
+                works[each.digest] = _work_bytes(each)
+                patches += patch_bytes(_planned(each))
+        pictures = self.family is not None and self.family.modality == "image"
+        together = self.workshop.threads.count if pictures else len(works)
+        return at_once(works.values(), together), patches
 
     async def worked(self) -> None:
         """Return when all pictures are made; SmgError with the path of one that cannot be."""
@@ -237,9 +254,20 @@ class PromptMedia:
             budget.take(size, self._taken)
         self._taken += size
 
-    def _making(self, each: PlannedPicture) -> "Making":
+    def _all_works(self) -> PictureWorks:
         assert self.family is not None, "tensors are made by a family"
-        return Making(self.family, _planned(each), each.sent, self.workshop)
+        return (
+            self.workshop.works if self.family.modality == "image" else self.workshop.clips().works
+        )
+
+    def _making(self, each: PlannedPicture) -> "Making | ClipMaking":
+        family, plan = self.family, each.plan
+        assert family is not None, "tensors are made by a family"
+        if family.modality == "image":
+            assert isinstance(plan, PicturePlan), "which has planned them"
+            return Making(family, plan, each.sent, self.workshop)
+        assert isinstance(plan, ClipPlan), "which has planned them"
+        return self.workshop.clips().making(each.sent.data, plan, family)
 
     # ── For one engine ───────────────────────────────────────────────────────
 
@@ -252,8 +280,9 @@ class PromptMedia:
         assert not self._closed, "nobody calls an engine afterwards"
         self._unheard.add(first)
         assert card.media is not None, "engines that take none are not chosen"
-        family = known_to(card, self.family, self.files)
-        for way in ways_of(card.media, family=family, where=self.where):
+        counts = self.counts
+        family = known_to(card, self.family, self.files, counts)
+        for way in ways_of(card.media, family=family, where=self.where, kinds=counts):
             media = await self._as(way, card)
             if media is not None:
                 self.way = way
@@ -270,7 +299,7 @@ class PromptMedia:
 
     def sent(self, handed: Handed) -> None:
         """Count what an engine is sent now."""
-        self.workshop.meters.handed(handed.way, len(self.pictures))
+        self.workshop.meters.handed(handed.way, self.counts)
 
     def heard(self, first: int) -> None:
         """Note that a call has said something; when all have, patches and tensors are let go of."""
@@ -284,26 +313,53 @@ class PromptMedia:
         if way == "encoded":
             return EncodedBatch(tuple([each.sent.data for each in self.pictures]))
         assert card.media is not None, "see `handed`"
-        as_sent = card.media.schemes if self.where == "engine" else frozenset()
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.workshop.threads, self._references, as_sent)
+        schemes = card.media.schemes
+        # Answers of one request are called for at the same time.
+        async with self._finishing:
+            if schemes not in self._referred:
+                loop = asyncio.get_running_loop()
+                batch = await loop.run_in_executor(self.workshop.threads, self._references, schemes)
+                self._referred[schemes] = batch
+                self._hold_texts(batch)
+            return self._referred[schemes]
 
-    def _references(self, as_sent: frozenset[str]) -> ReferenceBatch:
-        """Return the pictures for an engine that reads them itself, URLs of some schemes as they were sent.
+    def _references(self, schemes: frozenset[str]) -> ReferenceBatch:
+        """Return the media for an engine that reads them itself, and takes URLs of these schemes.
 
         In a thread, as files become texts. INVALID_REQUEST for one whose file only the engine could have got.
         """
         found = []
         for each in self.pictures:
             part = each.part
-            if part.source.partition(":")[0].lower() in as_sent:
-                url = part.source
+            assert part.kind != "file", "what files are was found before"
+            if self._goes_as_sent(each, schemes):
+                url = plain_url(part.source)
             elif each.sent.data:
-                url = each.sent.url()
+                url = each.sent.url(part.kind)
             else:
                 raise unsupported("the engines of this model fetch no URL of that kind", part.where)
-            found.append(MediaReference("image", url, part.where))
+            found.append(MediaReference(part.kind, url, part.where))
         return ReferenceBatch(tuple(found))
+
+    def _goes_as_sent(self, each: PlannedPicture, schemes: frozenset[str]) -> bool:
+        part = each.part
+        scheme = part.source.partition(":")[0].lower()
+        if self.where == "engine" or part.kind in self.handed_on:
+            return scheme in schemes
+        return scheme == "data" and scheme in schemes and not each.sent.data
+
+    def _hold_texts(self, batch: ReferenceBatch) -> None:
+        """Hold the memory of files that became texts; the prompt cannot be refused any more, but others can."""
+        made = sum(
+            [
+                len(item.url)
+                for item, each in zip(batch.items, self.pictures, strict=True)
+                if each.sent.data
+            ]
+        )
+        if not self._closed:
+            self._add(made)
+            self._files += made
 
     def _plain(self, ids: TokenIds, done: int) -> TokenIds:
         """Return the ids of a call for an engine that finds places for pictures itself."""
@@ -322,7 +378,8 @@ class PromptMedia:
             return self._finished[wanted]
 
     async def _finish(self, wanted: FinishedFor) -> TensorBatch | None:
-        family, plans, patches = self.family, [], []
+        plans: list[Any] = []
+        family, patches = self.family, []
         assert family is not None, "tensors are made by a family"
         for work, each in zip(self._works, self.pictures, strict=True):
             plans.append(_planned(each))
@@ -352,6 +409,7 @@ class PromptMedia:
         self._closed = True
         self._let_go()
         self._finished.clear()
+        self._referred.clear()
         self.workshop.budget.give(self._taken)
         self._taken = self._files = 0
 
@@ -376,7 +434,21 @@ class Making(msgspec.Struct):
         self.times = [("decode", decoded_s - began_s), ("patches", monotonic_s() - decoded_s)]
         return patches
 
+    def stop(self) -> None:
+        """Let it end by itself: it takes milliseconds."""
 
-def _planned(each: PlannedPicture) -> PicturePlan:
+
+def _planned(each: PlannedPicture) -> PicturePlan | ClipPlan:
     assert each.plan is not None, "it was planned with the family"
     return each.plan
+
+
+def _work_bytes(each: PlannedPicture) -> int:
+    """Return what the work on a medium takes at its peak, beside its file and what comes of it."""
+    plan, sent = _planned(each), each.sent
+    if isinstance(plan, ClipPlan):
+        from smg_node.pipeline.media.clip_works import scratch_bytes  # it comes with the first clip
+
+        return scratch_bytes(sent.data, plan)
+    assert sent.header is not None, "what is planned has been looked at"
+    return work_bytes(plan, sent.header, len(sent.data))

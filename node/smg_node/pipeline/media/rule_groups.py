@@ -22,10 +22,12 @@ from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.picture_rules import PictureRules
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.family import Family
+from smg_node.prompts.clip_marks import ClipMark
 from smg_node.tokens.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from smg_node.media.families.checkpoint.processor_files import ProcessorValue
+    from smg_node.media.video.clip_family import ClipFamily
 
 SAME: Final[frozenset[str]] = frozenset({""})
 """Of workers that say nothing of files: they go by those of the others."""
@@ -39,7 +41,8 @@ class RuleGroup(msgspec.Struct, frozen=True):
     """Workers whose rules are the same. `files` stand for theirs (`MediaCard.rules`), `workers` is how many there are.
 
     `family` is None where this node does not know how their pictures are made; `why_not` then says why. `anchor` is
-    what the template writes for a picture, "" where that is not known either.
+    what the template writes for a picture, "" where that is not known either. `rules` are all of theirs, `clips` the
+    marks of videos and sound, `sees` whether pictures are seen at all.
     """
 
     family: Family | None
@@ -47,6 +50,14 @@ class RuleGroup(msgspec.Struct, frozen=True):
     why_not: str
     files: frozenset[str]
     workers: int
+    rules: tuple[PictureRules, ...] = ()
+    clips: tuple[ClipMark, ...] = ()
+    sees: bool = True
+
+    @property
+    def why_no_clips(self) -> str:
+        """Why there are no tensors of videos, in words; "" where there are, or nobody has asked yet."""
+        return self.rules[0].why_no_clips if self.rules else ""
 
     @property
     def name(self) -> str:
@@ -77,15 +88,50 @@ def groups_of(found: Mapping[PictureRules, int], tokenizer: Tokenizer) -> Sequen
     groups: dict[str, RuleGroup] = {}
     for rules, workers in found.items():
         family = rules.family(tokenizer)
-        one = RuleGroup(family, rules.anchor, rules.why_not, SAME | {rules.digest}, workers)
+        one = RuleGroup(
+            family,
+            rules.anchor,
+            rules.why_not,
+            SAME | {rules.digest},
+            workers,
+            (rules,),
+            rules.clips,
+            rules.sees,
+        )
         known = groups.get(one.name)
         if known is not None:
             files, workers = known.files | one.files, known.workers + workers
-            one = msgspec.structs.replace(known, files=files, workers=workers)
+            every = (*known.rules, rules)
+            one = msgspec.structs.replace(known, files=files, workers=workers, rules=every)
         groups[one.name] = one
     if len(groups) == 1:
         return tuple(groups.values())
     return tuple([groups[name] for name in sorted(groups)])
+
+
+class ClipMakers(msgspec.Struct, frozen=True):
+    """Who makes the tensors of a prompt's videos, None for nobody, and the group of workers that they are for."""
+
+    maker: "ClipFamily | None"
+    group: RuleGroup
+
+
+def clip_makers(group: RuleGroup, tokenizer: Tokenizer) -> ClipMakers:
+    """Return what makes videos for workers of a group: those of them whose rules of videos are the first one's.
+
+    Takes a while at first, and belongs in a thread.
+    """
+    if not group.rules:
+        return ClipMakers(None, group)
+    maker = group.rules[0].clip_family(tokenizer)
+    if maker is None:
+        return ClipMakers(None, group)
+    files = set(SAME)
+    for rules in group.rules:
+        own = rules.clip_family(tokenizer)
+        if own is not None and own.fingerprint == maker.fingerprint:
+            files.add(rules.digest)
+    return ClipMakers(maker, msgspec.structs.replace(group, files=frozenset(files)))
 
 
 def group_for(

@@ -25,8 +25,9 @@ from smg_node.core.generation.request import (
     ChatPrompt,
     Constraint,
     GenerateRequest,
+    MediaKind,
+    MediaPart,
     Prompt,
-    TextPart,
     TextPrompt,
     TokenIds,
     TokenPrompt,
@@ -40,7 +41,8 @@ from smg_node.pipeline.stream.call_constraint import schemas_of
 from smg_node.prompts.constraints.constraint_check import check_constraint
 
 if TYPE_CHECKING:
-    # Loaded with the first picture.
+    # Loaded with the first picture, or file.
+    from smg_node.pipeline.media.file_reader import FileReader
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.prompt_media import PromptMedia
     from smg_node.prompts.media_forms import MediaForms
@@ -113,13 +115,18 @@ class Preparer:
         threads: Executor,
         limits: PrepareLimits | None = None,
         media: "Callable[[], MediaIntake] | None" = None,
+        files: "Callable[[], FileReader] | None" = None,
     ) -> None:
-        """`media` returns what takes pictures in, made at its first call; without it no model takes any."""
+        """`media` returns what takes pictures in, `files` what reads files, both made at their first call.
+
+        Without them no model takes any.
+        """
         self._clock = clock
         self._now_ms = clock.now_ms
         self._threads = threads
         self._turns = LoopBudget()
         self._media = media
+        self._files = files
         self._limits = limits if limits is not None else PrepareLimits()
         # Applications send the same schema with every request; checking a large one takes a while.
         self._approved: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -257,6 +264,8 @@ class Preparer:
             ignored: list[str] = []
             text = self._rendered(prompt, model, ignored)
             if text is None:
+                if self._files is not None and has_media(prompt, "file"):
+                    prompt = await self._files().read(prompt)
                 if self._media is not None and has_media(prompt):
                     intake = self._intake(prompt)
                     asking = Asking(tenant, patient_until_s, counted)
@@ -331,7 +340,7 @@ class Preparer:
         known = renderer.known(prompt, now_ms=self._clock.now_ms())
         if known is not None:
             return known
-        if self._media is not None and has_media(prompt):
+        if has_media(prompt):
             return None
         # A template that came with the request has to be compiled first, which takes up to a second.
         if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
@@ -372,12 +381,14 @@ def token_count(prompt: Prompt) -> int:
     return len(prompt.ids) if type(prompt) is TokenPrompt else 0
 
 
-def has_media(prompt: ChatPrompt) -> bool:
-    """Whether a conversation has parts that are not text."""
+def has_media(prompt: ChatPrompt, kind: MediaKind | None = None) -> bool:
+    """Whether a conversation has parts that are not text, of any kind or of one."""
     for turn in prompt.turns:
         content = turn.content
-        if type(content) is tuple and any(type(part) is not TextPart for part in content):
-            return True
+        if type(content) is tuple:
+            for part in content:
+                if type(part) is MediaPart and kind in (None, part.kind):
+                    return True
     return False
 
 

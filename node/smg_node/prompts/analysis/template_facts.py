@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from smg_node.prompts.analysis.content_format import read_template
 from smg_node.prompts.analysis.thinking_switch import QUESTION, find_switch
@@ -22,10 +22,14 @@ from smg_node.prompts.analysis.thinking_variables import Switch
 from smg_node.prompts.jinja.chat_template import ChatTemplate, TemplateError, TemplateLimits
 from smg_node.prompts.jinja.sandbox import Today
 
+if TYPE_CHECKING:
+    # Loaded with the first template that has words for media.
+    from smg_node.core.generation.request import MediaKind
+    from smg_node.prompts.analysis.media_parts import PicturePart
+
 ContentForm: TypeAlias = Literal["string", "parts"]
 ArgumentsForm: TypeAlias = Literal["object", "string"]
 Nothing: TypeAlias = Literal["none", "string", "parts"]
-PicturePart: TypeAlias = Literal["", "image", "image_url"]
 
 REASONING_KEYS: Final = ("reasoning_content", "reasoning", "thinking")
 """What templates call a message's thoughts."""
@@ -45,10 +49,7 @@ _CUT_ARGUMENTS: Final = _ARGUMENTS[:-2]
 # Nine letters and digits: the only form that every template which checks it accepts.
 _CALL_ID: Final = "abcde1234"
 _TWO_NAMES: Final = ("smgfirstcall", "smgsecondcall")
-_PICTURES: Final[dict[PicturePart, dict[str, Any]]] = {
-    "image": {"type": "image", "image": _VALUE},
-    "image_url": {"type": "image_url", "image_url": {"url": _VALUE}},
-}
+_MEDIA: Final = ("image", "image_url", "video", "audio")
 _TOOL: Final[dict[str, Any]] = {
     "type": "function",
     "function": {
@@ -72,8 +73,8 @@ class TemplateFacts:
     conversation, moves it or leaves it out. With `knows_builtins` it has forms of its own for built-in tools. With
     `knows_references` it shows a deferred tool where the result of a call refers to it, and nowhere else. With
     `takes_documents` it prints documents that are handed over beside the messages. `picture_part` is the type of a part
-    for which it prints a picture's place in a user's turn, "" where it prints none; `tool_picture_part` is that of a
-    tool's result.
+    for which it prints a picture's place in a user's turn, "" where it prints none, `clip_parts` are the kinds among
+    videos and sound that it prints a place for; `tool_picture_part` and `tool_clip_parts` are those of a tool's result.
     """
 
     content: ContentForm = "string"
@@ -92,8 +93,10 @@ class TemplateFacts:
     knows_references: bool = False
     knows_builtins: bool = False
     takes_documents: bool = False
-    picture_part: PicturePart = ""
-    tool_picture_part: PicturePart = ""
+    picture_part: "PicturePart" = ""
+    tool_picture_part: "PicturePart" = ""
+    clip_parts: "tuple[MediaKind, ...]" = ()
+    tool_clip_parts: "tuple[MediaKind, ...]" = ()
     switch: Switch = field(default_factory=Switch)
 
     def nothing(self) -> Any:
@@ -121,7 +124,7 @@ def find_facts(
     )
     string, parts = _either_form(probe, lambda content: [[_user(content)]])
     content = _form(string, parts, otherwise=reading.loops and not reading.asks)
-    pictures = parts and not reading.words.isdisjoint(_PICTURES)
+    media = parts and not reading.words.isdisjoint(_MEDIA)
     return TemplateFacts(
         content=content,
         takes_parts=parts,
@@ -141,8 +144,7 @@ def find_facts(
         later_systems=_takes_later_systems(probe, content),
         knows_references=DEFERRED in reading.words and _knows_references(probe),
         takes_documents="documents" in template.variables and _takes_documents(probe, content),
-        picture_part=_picture_part(probe, lambda content: [[_user(content)]]) if pictures else "",
-        tool_picture_part=_picture_part(probe, _with_result) if pictures else "",
+        **(_media_parts(probe, reading.words) if media else {}),
         switch=switch,
     )
 
@@ -227,7 +229,7 @@ def _with_result(content: Any) -> Iterator[list[dict[str, Any]]]:
 
 def _either_form(probe: _Probe, conversations: Callable[[Any], Any]) -> tuple[bool, bool]:
     """Return whether content as a string, and as parts, comes out as its own text."""
-    part = {"type": "text", "text": _WORD}
+    part = _text_part(_WORD)
     return (
         any(_unharmed(probe.text(each)) for each in conversations(_WORD)),
         any(_unharmed(probe.text(each)) for each in conversations([part])),
@@ -327,18 +329,27 @@ def _takes_documents(probe: _Probe, form: ContentForm) -> bool:
     return text is not None and all(said in text for said in (_TWO_NAMES[0], _WORD, question))
 
 
-def _picture_part(probe: _Probe, conversations: Callable[[Any], Any]) -> PicturePart:
-    """Return the type of a part for which something is printed beside the text before it."""
+def _media_parts(probe: _Probe, words: frozenset[str]) -> dict[str, Any]:
+    """Return the facts about pictures, videos and sound of a template that has words for some of them."""
+    from smg_node.prompts.analysis.media_parts import clip_parts, picture_part
+
+    def said(content: Any) -> list[str | None]:
+        return [_whole(probe.text([_user(content)]))]
+
+    def returned(content: Any) -> list[str | None]:
+        return [_whole(probe.text(each)) for each in _with_result(content)]
+
     told = _text_part(_WORD)
-    plain = [probe.text(each) for each in conversations([told])]
-    for kind, picture in _PICTURES.items():
-        shown = [probe.text(each) for each in conversations([told, picture])]
-        if any(
-            _unharmed(text) and text is not None and other is not None and len(text) > len(other)
-            for text, other in zip(shown, plain, strict=True)
-        ):
-            return kind
-    return ""
+    return {
+        "picture_part": picture_part(words, told, said),
+        "tool_picture_part": picture_part(words, told, returned),
+        "clip_parts": clip_parts(words, told, said),
+        "tool_clip_parts": clip_parts(words, told, returned),
+    }
+
+
+def _whole(text: str | None) -> str | None:
+    return text if _unharmed(text) else None
 
 
 def _text_part(text: str) -> dict[str, Any]:

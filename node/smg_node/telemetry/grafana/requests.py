@@ -213,13 +213,13 @@ OVERVIEW: Final = Board(
             ),
         ),
         Section(
-            "Pictures",
+            "Pictures, videos and sound",
             (
                 Panel(
-                    "Pictures by way",
-                    "Pictures handed to engines: as tensors, as references, or as files.",
+                    "Media by way",
+                    "Pictures, videos and sound handed to engines: as tensors, as references, or as files.",
                     "cps",
-                    (rate(media.MEDIA_ITEMS, "way"),),
+                    (rate(media.MEDIA_ITEMS, "modality", "way"),),
                 ),
                 Panel(
                     "Time of a picture",
@@ -234,19 +234,19 @@ OVERVIEW: Final = Board(
                     (rate(media.MEDIA_CACHE, "outcome"),),
                 ),
                 Panel(
-                    "Refused for pictures",
+                    "Refused for media",
                     "By the code of the error.",
                     "cps",
                     (rate(media.MEDIA_REFUSALS, "reason"),),
                 ),
                 Panel(
-                    "Files of pictures",
+                    "Files of media",
                     "Bytes in requests and fetched.",
                     "Bps",
-                    (rate(media.MEDIA_BYTES, "source"),),
+                    (rate(media.MEDIA_BYTES, "modality", "source"),),
                 ),
                 Panel(
-                    "Memory of pictures",
+                    "Memory of media",
                     "What those under way take, and what is kept.",
                     "bytes",
                     (total(media.MEDIA_INFLIGHT_BYTES), total(media.MEDIA_CACHE_BYTES)),

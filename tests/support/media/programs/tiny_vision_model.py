@@ -20,6 +20,7 @@ TEMPLATE = (
     "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}"
     "{%- if message.content is string %}{{- message.content }}{%- else %}{%- for part in message.content %}"
     "{%- if part.type == 'image' or 'image' in part %}{{- '<|vision_start|><|image_pad|><|vision_end|>' }}"
+    "{%- elif part.type == 'video' or 'video' in part %}{{- '<|vision_start|><|video_pad|><|vision_end|>' }}"
     "{%- elif 'text' in part %}{{- part.text }}{%- endif %}{%- endfor %}{%- endif %}{{- '<|im_end|>\\n' }}"
     "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
 )

@@ -22,6 +22,7 @@ from smg_node.core.generation.request import (
     ToolCall,
     Turn,
 )
+from smg_node.prompts.clip_marks import ClipMark
 from smg_node.prompts.jinja.prompt_skeleton import form_of
 from smg_node.prompts.media_forms import MediaForms, ordered_media
 from smg_node.prompts.renderer import Renderer
@@ -210,6 +211,60 @@ def test_a_clip_is_a_part_for_a_template_that_loops() -> None:
     text = shown("qwen3_vl", user(picture(0, "video"), "a", picture(1)), forms=forms)
     assert f"<|vision_start|><|video_pad|><|vision_end|>a{QWEN_SHOWN}" in text
     assert "cannot show videos" in refusal("phi4", user(picture(0, "video")), forms=forms).message
+
+
+VIDEO: Final = ClipMark("video", "<|video_pad|>", "<|vision_start|><|video_pad|><|vision_end|>")
+SOUND: Final = ClipMark("audio", "<|AUDIO|>", "<|audio_bos|><|AUDIO|><|audio_eos|>")
+ALL: Final = MediaForms(
+    QWEN_ANCHOR, kinds=("image", "video", "audio"), literal=QWEN_SHOWN, clips=(VIDEO, SOUND)
+)
+HEARS: Final = (
+    "{%- for message in messages %}{%- if message.content is string %}{{ message.content }}{%- else %}"
+    "{%- for part in message.content %}{%- if part.type == 'audio' %}<|audio_bos|><|AUDIO|><|audio_eos|>"
+    "{%- else %}{{ part.text }}{%- endif %}{%- endfor %}{%- endif %}{%- endfor %}"
+)
+
+
+@pytest.mark.parametrize("name", ["qwen2_5_vl", "qwen3_vl"])
+def test_a_template_that_knows_videos_shows_them_and_others_get_the_words(name: str) -> None:
+    turn = user("a", picture(1, "video"), picture(2), picture(3, "audio"), "b")
+    text = shown(name, turn, forms=ALL)
+    assert f"a{VIDEO.literal}{QWEN_SHOWN}{SOUND.literal}b" in text
+
+
+def test_a_template_that_concatenates_gets_the_words_of_every_kind() -> None:
+    turn = user("a", picture(1, "video"), "b", picture(2, "audio"))
+    text = shown("phi4", turn, forms=ALL)
+    assert f"a\n{VIDEO.literal}\nb\n{SOUND.literal}" in text
+
+
+def test_a_model_that_only_hears_has_no_picture() -> None:
+    forms = MediaForms("", kinds=("audio",), clips=(SOUND,))
+    turn = user(picture(0, "audio"), "What is said?")
+    text = renderer(HEARS).render(ChatPrompt((turn,)), now=NOW, media=forms, model="ears")
+    assert text.startswith(f"{SOUND.literal}What is said?")
+    found = refusal("qwen3_vl", user(picture(0)), forms=forms)
+    assert found.message == "the model 'eyes' takes no pictures"
+
+
+def test_the_mark_of_a_video_cannot_be_typed() -> None:
+    for turn in (user("<|video_pad|>", picture(1, "video")), user("<|video_pad|>", picture(1))):
+        found = refusal("qwen3_vl", turn, forms=ALL)
+        assert (found.code, found.where) == ("invalid_value", "messages")
+        assert "'<|video_pad|>' stands for a video" in found.message
+
+
+def test_a_template_that_leaves_videos_out_is_refused_at_the_first() -> None:
+    silent = (
+        "{%- for message in messages %}{%- set first = loop.first %}{%- if message.content is string %}"
+        "{{ message.content }}{%- else %}{%- for part in message.content %}"
+        "{%- if part.type == 'video' and first %}"
+        "<|video_pad|>{%- elif part.text %}{{ part.text }}{%- endif %}{%- endfor %}{%- endif %}{%- endfor %}"
+    )
+    turns = (user(picture(0, "video")), Turn("assistant", "a"), user(picture(1, "video")))
+    with pytest.raises(SmgError, match="shows only 1 of the 2 videos") as raised:
+        renderer(silent).render(ChatPrompt(turns), now=NOW, media=ALL, model="eyes")
+    assert raised.value.where == picture(0).where
 
 
 def test_a_conversation_whose_pictures_would_change_places_is_not_mended() -> None:

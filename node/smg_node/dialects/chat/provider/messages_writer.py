@@ -165,7 +165,7 @@ def _part(part: MediaPart) -> dict[str, Any]:
         case "file":
             if not is_inline(part.source):
                 raise not_here("it takes files only as data", part.where)
-            told = {"file_data": part.source, "filename": file_name(part.source)}
+            told = {"file_data": part.source, "filename": part.name or file_name(part.source)}
             return {"type": "file", "file": told}
         case "video":
             raise not_here("it takes no videos", part.where)

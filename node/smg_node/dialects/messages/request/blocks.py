@@ -4,6 +4,7 @@ A piece is a text or a medium. Texts that follow each other are joined by line e
 node. Blank ones are left out, unless nothing else is there.
 """
 
+import binascii
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -25,6 +26,8 @@ _DOCUMENT_SOURCES: Final = ("text", "content", "base64", "url", "file")
 _NO_FILES: Final = "is not supported: this gateway stores no files; send the content itself"
 _TITLE_MAX: Final = 8_192
 _NAME_MAX: Final = 128
+_TYPE_MAX: Final = 128
+_ENCODED_KEYS: Final = ("type", "media_type", "data")
 _FAILED: Final = {"is_error": True}
 
 
@@ -205,17 +208,21 @@ def _document(draft: MessagesDraft, block: Cursor) -> list[Piece]:
     kind = None if source is None else source.word("type", _DOCUMENT_SOURCES, required=True)
     if source is None or kind is None:
         return []
-    if kind not in ("text", "content"):
-        why = "only documents of text are shown to a model here; send their text"
-        source.problem("type", why, "unsupported_media")
+    if kind == "file":
+        source.unsupported("type", _NO_FILES)
         return []
+    if kind == "url" or (kind == "base64" and not _is_text(source)):
+        found = _file(draft, source, kind, title)
+        return [context, *found] if context and found else found
     draft.documents += 1
     head = _frame("document", index=str(draft.documents), title=title, context=context)
-    if kind == "text":
+    if kind == "base64":
+        inside = _encoded_text(source)
+    elif kind == "text":
         source.only(("type", "media_type", "data"))
         source.word("media_type", ("text/plain",))
         data = source.text("data", required=True)
-        inside: list[Piece] = [] if data is None else [data]
+        inside = [] if data is None else [data]
     else:
         source.only(("type", "content"))
         source.raw("content", required=True)
@@ -226,6 +233,43 @@ def _document(draft: MessagesDraft, block: Cursor) -> list[Piece]:
         text = f"{context}\n\n{said}" if context else said
         draft.framed = {"doc_id": draft.documents, "title": title or "", "text": text}
     return pieces
+
+
+def _is_text(source: Cursor) -> bool:
+    media = source.values.get("media_type")
+    return type(media) is str and media.lower().startswith("text/")
+
+
+def _encoded_text(source: Cursor) -> list[Piece]:
+    """Return the text of a document that came as base64."""
+    source.only(_ENCODED_KEYS)
+    data = source.text("data", required=True)
+    if data is None:
+        return []
+    try:
+        return [binascii.a2b_base64(data, strict_mode=True).decode()]
+    except ValueError:
+        source.problem("data", "must be UTF-8 text, encoded in base64")
+        return []
+
+
+def _file(draft: MessagesDraft, source: Cursor, kind: str, title: str | None) -> list[Piece]:
+    """Return a document that is no text yet: what it is shows when a model is chosen."""
+    if kind == "url":
+        source.only(("type", "url"))
+        address = source.text("url", required=True, characters_min=1)
+    else:
+        source.only(_ENCODED_KEYS)
+        media = source.text("media_type", required=True, characters_min=1, characters_max=_TYPE_MAX)
+        data = source.text("data", required=True, characters_min=1)
+        if media is not None and ("," in media or ";" in media):
+            source.problem("media_type", "must be a media type, such as 'application/pdf'")
+        address = None if media is None or data is None else f"data:{media};base64,{data}"
+    if address is None:
+        return []
+    shelf = draft.parts
+    shelf.media["file"] = shelf.media.get("file", 0) + 1
+    return [MediaPart("file", address, source.path(), name=title or "")]
 
 
 def _search_result(draft: MessagesDraft, block: Cursor) -> list[Piece]:

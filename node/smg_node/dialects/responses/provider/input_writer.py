@@ -142,6 +142,7 @@ def _media(part: MediaPart) -> dict[str, Any]:
         return {"type": "input_image", "detail": part.detail or "auto", "image_url": source}
     if part.kind == "file":
         if is_inline(source):
-            return {"type": "input_file", "filename": file_name(source), "file_data": source}
+            name = part.name or file_name(source)
+            return {"type": "input_file", "filename": name, "file_data": source}
         return {"type": "input_file", "file_url": source}
     raise not_here(f"it takes no {part.kind} input", part.where)

@@ -311,7 +311,7 @@ def _part(part: Mapping[str, Any], where: str) -> Part:
     # `auto` is what our own reader writes where nothing was said.
     if _MEDIA[kind] == "image" and detail != "auto" and detail in DETAILS:
         return MediaPart("image", source, where, detail)
-    return MediaPart(_MEDIA[kind], source, where)
+    return MediaPart(_MEDIA[kind], source, where, name=_text_at(part, "filename"))
 
 
 def _call(kind: str, values: Mapping[str, Any], names: FlatNames) -> ToolCall:

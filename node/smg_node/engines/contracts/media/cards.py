@@ -16,7 +16,7 @@ Metadata: TypeAlias = Any
 """A protobuf message of GetModelInfo or GetServerInfo."""
 
 FLOATS: Final = frozenset({"float32", "float16", "bfloat16"})
-MODALITIES: Final = frozenset({"image", "video"})
+MODALITIES: Final = frozenset({"image", "video", "audio"})
 _TEXT_MAX: Final = 256
 
 
@@ -30,6 +30,7 @@ def vllm_media(process: Metadata) -> MediaCard:
         items_max=item_limits(process.mm_item_limits),
         tokens_max=process.mm_encoder_budget if process.mm_encoder_budget > 0 else None,
         shared_memory=process.shm_namespace_id[:_TEXT_MAX],
+        video_tensors=True,
         schemes=frozenset(_words(process.mm_media_ref_schemes))
         if process.mm_processor
         else frozenset(),

@@ -107,7 +107,7 @@ def _check_rooms(request: EngineRequest, count: int) -> None:
 
 def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:
     _must(len(media.items) > 0, "no item at all")
-    for modality in ("image", "video"):
+    for modality in ("image", "video", "audio"):
         count = sum(item.modality == modality for item in media.items)
         if count:
             _check_card(card, "references", modality, count)

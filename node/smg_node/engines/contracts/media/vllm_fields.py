@@ -21,7 +21,11 @@ _TENSOR: Final = TensorFields(data=1, shape=2, dtype=3, shared=4)
 _PIXELS: Final = _INPUTS["pixel_values"].number
 _SIDES: Final = _INPUTS["model_specific_tensors"].number
 _USUAL_KEY: Final = "pixel_values"
-_MODALITIES: Final = {"image": common_pb2.IMAGE, "video": common_pb2.VIDEO}
+_MODALITIES: Final = {
+    "image": common_pb2.IMAGE,
+    "video": common_pb2.VIDEO,
+    "audio": common_pb2.AUDIO,
+}
 
 
 def vllm_fields(media: EngineMedia, places: Places, *, bare: bool = False) -> Pieces:

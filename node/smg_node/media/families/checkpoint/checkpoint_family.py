@@ -33,6 +33,8 @@ class CheckpointFamily:
     encoder's output, so they count in the fingerprint.
     """
 
+    modality: Literal["image"] = "image"
+
     def __init__(
         self,
         files: ProcessorFiles,

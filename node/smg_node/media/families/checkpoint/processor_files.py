@@ -37,6 +37,8 @@ HALF: Final[Triple] = (0.5, 0.5, 0.5)
 
 _T = TypeVar("_T")
 _Path = tuple[str, ...]
+ProcessorLayer = tuple[str, Mapping[str, Any]]
+"""A place of values, and what it has."""
 
 
 class ProcessorError(Exception):
@@ -70,19 +72,34 @@ class ProcessorFiles:
     ProcessorError for a value that is not of its kind or outside its bounds; the text names it and its file.
     """
 
+    placeholder_names: tuple[str, ...] = ("image_token_id", "image_token_index")
+    """Keys of config.json for the id of a feature's place, the first one first."""
+    placeholder_note = "image_token_id"
+
     def __init__(
         self, files: Mapping[str, bytes], *, overrides: Mapping[str, object], tokens: TokenLookup
     ) -> None:
         self.config = _document(files, CONFIG)
         self.processor = _document(files, PROCESSOR)
         self.tokens = tokens
+        self._layers = self.layers(files, overrides)
+        self._notes: dict[str, ProcessorValue] = {}
+
+    def layers(
+        self, files: Mapping[str, bytes], overrides: Mapping[str, object]
+    ) -> tuple[ProcessorLayer, ...]:
+        """Return the places of values, the first one first."""
         nested = self.processor.get("image_processor")
-        self._layers: tuple[tuple[str, Mapping[str, Any]], ...] = (
+        return (
             (OVERRIDES, overrides),
-            (PREPROCESSOR, _document(files, PREPROCESSOR)),
+            (PREPROCESSOR, self.document(files, PREPROCESSOR)),
             (PROCESSOR, nested if isinstance(nested, dict) else {}),
         )
-        self._notes: dict[str, ProcessorValue] = {}
+
+    @staticmethod
+    def document(files: Mapping[str, bytes], name: str) -> Mapping[str, Any]:
+        """Return a decoded file, empty where there is none; ProcessorError for one that is no JSON object."""
+        return _document(files, name)
 
     @property
     def model_type(self) -> str:
@@ -104,6 +121,14 @@ class ProcessorFiles:
         """Return a whole number from 1 to `most`, from the first of `paths` that a place has; `name` is one of them."""
         value, origin = self._first(name, default, paths)
         return self._note(name, _whole(name, value, origin, most=most), origin)
+
+    def number(self, name: str, default: float, *, most: float) -> float:
+        """Return a number above zero and at most `most`."""
+        value, origin = self._first(name, default, ())
+        found = _finite(name, value, origin)
+        if not 0 < found <= most:
+            raise ProcessorError(f"{name} of {origin} is {found}, not above 0 and at most {most}")
+        return self._note(name, found, origin)
 
     def config_integer(
         self, name: str, default: int | None, *path: str, most: int = SIDE_MAX
@@ -213,13 +238,20 @@ class ProcessorFiles:
         return found
 
     def placeholder(self, anchor: str) -> int:
-        """Return config.json's id of a feature's place: image_token_id, or image_token_index; else that of `anchor`."""
-        for name in ("image_token_id", "image_token_index"):
+        """Return config.json's id of a feature's place, such as image_token_id; else that of `anchor`."""
+        for name in self.placeholder_names:
             for path in ((name,), ("text_config", name)):
                 found = _at(self.config, path)
                 if found is not None:
-                    return self._note("image_token_id", _id(name, found), CONFIG)
-        return self._note("image_token_id", self.token(anchor), "tokenizer")
+                    return self._note(self.placeholder_note, _id(name, found), CONFIG)
+        return self._note(self.placeholder_note, self.token(anchor), "tokenizer")
+
+    def config_token(self, name: str, text: str) -> int:
+        """Return a token id of config.json, else that of the token `text`."""
+        found = self.config.get(name)
+        if found is not None:
+            return self._note(name, _id(name, found), CONFIG)
+        return self._note(name, self.token(text), "tokenizer")
 
     def _triple(self, name: str, default: Triple, inside: str) -> Triple:
         value, origin = self._first(name, default, ((name,), (inside, name)))

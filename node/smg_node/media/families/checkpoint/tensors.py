@@ -1,5 +1,6 @@
 """Tensors of a batch: 8-bit patches and side values in the form that engines are sent."""
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,11 @@ def patch_grids(name: str, plans: Sequence[PicturePlan]) -> dict[str, Tensor]:
     """Return the grids of pictures that are rows of patches, under the model's `name`, and how many rows each has."""
     rows = counts([plan.shape[0] for plan in plans])
     return {name: integers([plan.grid for plan in plans]), "patches_per_image": rows}
+
+
+def singles(numbers: Sequence[float]) -> Tensor:
+    """Return one number an item, as float32."""
+    return Tensor((len(numbers),), "float32", (struct.pack(f"<{len(numbers)}f", *numbers),))
 
 
 def shared(number: int) -> Tensor:

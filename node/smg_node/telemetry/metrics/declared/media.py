@@ -1,4 +1,4 @@
-"""Media metrics: pictures on their way to engines, the time they take, and what is kept of them."""
+"""Media metrics: pictures, videos and sound on their way to engines, the time they take, and what is kept of them."""
 
 from typing import Final
 
@@ -7,19 +7,21 @@ from smg_node.telemetry.metrics.metric import Metric
 MEDIA_ITEMS = Metric(
     "smg_node_media_items_total",
     "counter",
-    "Pictures handed to engines by the way: `tensors` made here, `references` or `encoded` files that the engine works on.",
-    ("way",),
+    "Media handed to engines by modality (`image`, `video`, `audio`) and way: `tensors` made here, `references` or"
+    " `encoded` files that the engine works on.",
+    ("modality", "way"),
 )
 MEDIA_BYTES = Metric(
     "smg_node_media_bytes_total",
     "counter",
-    "Bytes of the files of pictures by where they came from: `data` in the request, or `url`.",
-    ("source",),
+    "Bytes of the files of media by modality and where they came from: `data` in the request, or `url`, as far as this"
+    " node fetched it.",
+    ("modality", "source"),
 )
 MEDIA_SECONDS = Metric(
     "smg_node_media_seconds",
     "histogram",
-    "Time of one picture by stage: `fetch`, `plan` (its header, size and digest), `decode`, `patches` (resized and put in"
+    "Time of one picture by stage: `fetch` (of all media of a request), `plan` (its header, size and digest), `decode`, `patches` (resized and put in"
     " the model's order); and of all of a request: `finish` (as the chosen engine wants them).",
     ("stage",),
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
@@ -33,7 +35,7 @@ MEDIA_CACHE = Metric(
 MEDIA_REFUSALS = Metric(
     "smg_node_media_refusals_total",
     "counter",
-    "Requests refused for their pictures, by the code of the error.",
+    "Requests refused for their pictures, videos or sound, by the code of the error.",
     ("reason",),
 )
 MEDIA_UNDER_WAY = Metric(
@@ -45,7 +47,7 @@ MEDIA_UNDER_WAY = Metric(
 MEDIA_INFLIGHT_BYTES = Metric(
     "smg_node_media_inflight_bytes",
     "gauge",
-    "Memory that the pictures of requests under way take, of at most `media.inflight_bytes`.",
+    "Memory that the media of requests under way take, of at most `media.inflight_bytes`.",
     pulled=True,
 )
 MEDIA_CACHE_BYTES = Metric(

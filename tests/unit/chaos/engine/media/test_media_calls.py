@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from smg_node.media.engine_media import (
     EncodedBatch,
     EngineMedia,
     MediaReference,
+    Modality,
     ReferenceBatch,
     Tensor,
     TensorBatch,
@@ -164,6 +165,49 @@ async def test_references_come_as_urls_and_only_where_they_are_taken() -> None:
                 await side.answer([1, side.placeholder, 2], media)
 
 
+REFERRED: Final[tuple[tuple[Modality, str], ...]] = (
+    ("image", "https://a.example/1.png"),
+    ("video", "data:video/mp4;base64,AAAA"),
+    ("audio", "https://a.example/1.wav"),
+)
+
+
+async def test_videos_and_sound_come_as_references_beside_pictures() -> None:
+    media = ReferenceBatch(tuple([MediaReference(kind, url, "p") for kind, url in REFERRED]))
+    with simulated("vllm", vision="qwen2_5_omni", media_references=True) as (address, engine):
+        async with open_side(address, engine, "vllm") as side:
+            marks = [engine.bundle.placeholders[kind] for kind, _ in REFERRED]
+            answer = await side.answer([1, *marks, 2], media)
+            image, video, audio = (
+                hashlib.sha256(url.encode()).hexdigest()[:8] for _, url in REFERRED
+            )
+            assert answer == f"I see 3: {image}, video {video}, audio {audio}."
+        assert engine.tally.media_mistakes == 0
+
+
+@pytest.mark.parametrize(
+    ("vision", "settings", "url", "marks", "words"),
+    [
+        ("qwen3_vl", {}, "https://a/1", 0, "0 placeholders of video in the prompt for 1 items"),
+        ("qwen3_vl", {}, "https://a/1", 2, "2 placeholders of video in the prompt for 1 items"),
+        ("qwen3_vl", {"media_item_bytes_max": 2}, "data:video/mp4;base64,AAAA", 1, "above the 2-"),
+        ("qwen3_vl", {}, "data:video/mp4,AAAA", 1, "Only base64 data URLs"),
+        ("llava", {}, "https://a/1", 0, "above this worker's limit of 0"),
+    ],
+)
+async def test_what_a_vllm_refuses_of_a_video_is_refused(
+    vision: str, settings: dict[str, Any], url: str, marks: int, words: str
+) -> None:
+    media = ReferenceBatch((MediaReference("video", url, "p"),))
+    with simulated("vllm", vision=vision, media_references=True, **settings) as (address, engine):
+        async with open_side(address, engine, "vllm") as side:
+            mark = engine.bundle.placeholders.get("video", 0)
+            with pytest.raises(SmgError) as raised:
+                await side.answer([1, *[mark] * marks, 2], media)
+            assert words in str(raised.value.message) + str(raised.value.__cause__)
+        assert engine.tally.media_mistakes >= 1
+
+
 async def test_trtllm_gets_files_and_the_prompt_unexpanded() -> None:
     """Row 22 of the acceptance table."""
     with simulated("trtllm") as (address, engine):
@@ -190,6 +234,7 @@ async def test_the_card_is_what_the_flags_say() -> None:
                 items_max={"image": 3, "video": 0},
                 tokens_max=77,
                 shared_memory=f"{boot}:{device}",
+                video_tensors=True,
             )
             bundle = await side.engine.tokenizer(20)
             assert "preprocessor_config.json" in bundle.files

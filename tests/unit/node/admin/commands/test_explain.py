@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import pytest
@@ -292,7 +293,8 @@ async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None
         kept = replace(seen, maker="kept", transport="shared memory")
         own = replace(seen, maker="node", transport="message")
         left = replace(unknown, maker="engine")
-        journey.pictures = (seen, unknown, kept, own, left)
+        film = Viewed("", 0, 0, 0, "", "references", "w-2", modality="video")
+        journey.pictures = (seen, unknown, kept, own, left, film)
         mean = ("image_mean", (0.5, 0.5, 0.5), "family default")
         journey.processor = (("max_pixels", 1003520, "models.media.processor"), mean)
         served.journal.end(journey, outcome(), BEGAN_MS + 2410)
@@ -305,4 +307,5 @@ async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None
     assert "made for an earlier request, as tensors in shared memory to w-1" in out
     assert "made by this node, as tensors to w-1" in out
     assert "left to the engine, as references to w" in out
+    assert re.search(r"video +as references to w-2, which knows how it is made", out)
     assert "\x1b" not in out

@@ -114,7 +114,7 @@ def test_arguments_keep_the_text_the_model_printed(arguments: Any, text: str) ->
             "data:audio/wav;base64,AA",
             "input_audio",
         ),
-        ({"type": "file", "file": {"file_data": "d", "filename": "f"}}, "file", "d", "file"),
+        ({"type": "file", "file": {"file_data": "d"}}, "file", "d", "file"),
     ],
 )
 def test_media_parts_keep_their_source_and_path(
@@ -141,11 +141,41 @@ def test_nulls_say_nothing_about_a_picture() -> None:
     assert turn.content == (MediaPart("image", "u", "messages[0].content[0].image_url"),)
 
 
-def test_only_pictures_have_a_detail_and_a_name() -> None:
-    part = {"type": "video_url", "video_url": {"url": "u", "detail": "low"}, "uuid": "mine"}
+def test_only_pictures_have_a_detail() -> None:
+    part = {"type": "video_url", "video_url": {"url": "u", "detail": "low"}}
     _, ignored = read({"role": "user", "content": [part]})
-    path = "messages[0].content[0]"
-    assert sorted(ignored) == [f"{path}.uuid", f"{path}.video_url.detail"]
+    assert ignored == ("messages[0].content[0].video_url.detail",)
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "source"),
+    [
+        ({"type": "video_url", "video_url": {"url": "u"}}, "video", "u"),
+        ({"type": "audio_url", "audio_url": {"url": "u"}}, "audio", "u"),
+        (
+            {"type": "input_audio", "input_audio": {"data": "AA", "format": "mp3"}},
+            "audio",
+            "data:audio/mp3;base64,AA",
+        ),
+        ({"type": "file", "file": {"file_data": "d"}}, "file", "d"),
+    ],
+)
+def test_every_medium_may_have_a_name_of_the_clients_own(
+    part: dict[str, Any], kind: Any, source: str
+) -> None:
+    (turn,), ignored = read({"role": "user", "content": [{**part, "uuid": "mine"}]})
+    where = f"messages[0].content[0].{part['type']}"
+    assert turn.content == (MediaPart(kind, source, where, uuid="mine"),)
+    assert ignored == ()
+
+
+def test_a_file_keeps_its_name() -> None:
+    part = {"type": "file", "file": {"file_data": "d", "filename": "notes.txt"}}
+    (turn,), ignored = read({"role": "user", "content": [part]})
+    assert turn.content == (
+        MediaPart("file", "d", "messages[0].content[0].file", name="notes.txt"),
+    )
+    assert ignored == ()
 
 
 USER = {"role": "user", "content": "hi"}

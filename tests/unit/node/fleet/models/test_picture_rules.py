@@ -7,6 +7,7 @@ import pytest
 
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.models.picture_rules import TokenTexts, picture_rules
+from smg_node.media.video.clip import ClipHeader
 from smg_node.tokens.tokenizer import Tokenizer
 from support.media.checkpoints import CHECKPOINTS, TOKENS, encoded
 from support.models.bytewise_tokenizer import BytewiseTokenizer
@@ -80,3 +81,40 @@ def test_only_a_token_of_exactly_that_text_counts() -> None:
     assert tokens.text(300) == "<img>"
     assert tokens.text(None) is None
     assert tokens.text(300_000) is None
+
+
+VISION: dict[str, int] = {
+    "<|image_pad|>": 151655,
+    "<|video_pad|>": 151656,
+    "<|vision_start|>": 151652,
+    "<|vision_end|>": 151653,
+}
+
+
+def test_the_family_of_videos_is_found_when_it_is_asked_for_with_the_operators_numbers() -> None:
+    files = TokenizerBundle(encoded(CHECKPOINTS["qwen3_vl"]), "d", "a test")
+    tokenizer: Tokenizer = Named(VISION)
+    rules = picture_rules(files, '{"video_processor": {"max_frames": 8}}')
+    assert rules is not None
+    found = rules.clip_family(tokenizer)
+    assert found is not None
+    assert rules.clip_family(tokenizer) is found
+    assert rules.why_no_clips == ""
+    long = ClipHeader(320, 240, 6000, 25.0, "mp4", "h264")
+    assert len(found.plan(long).frames) == 8
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "missing", "why"),
+    [("internvl", "", "internvl"), ("qwen3_vl", "av", "pip install 'smg-node[media,video]'")],
+)
+def test_where_videos_are_not_made_it_is_told_why(
+    checkpoint: str, missing: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "smg_node.media.video.libraries.find_spec", lambda name: None if name == missing else True
+    )
+    rules = picture_rules(TokenizerBundle(encoded(CHECKPOINTS[checkpoint]), "d", "a test"))
+    assert rules is not None
+    assert rules.clip_family(Named(VISION)) is None
+    assert why in rules.why_no_clips

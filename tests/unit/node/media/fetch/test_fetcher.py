@@ -389,7 +389,9 @@ async def test_what_is_no_name_of_a_host_has_no_address(host: str) -> None:
 
 async def test_settings_become_rules_and_limits() -> None:
     media = Media(fetch="hosts", fetch_hosts=("pics.test",), image_bytes_max=5_000)
-    assert fetch_limits(media) == FetchLimits(bytes_max=5_000)
+    assert fetch_limits(media) == FetchLimits(
+        bytes_max=5_000, video_bytes_max=134_217_728, audio_bytes_max=26_214_400
+    )
     cached = media.model_copy(update={"url_cache": True})
     assert fetch_limits(cached).cache_bytes == media.cache_bytes // 4
     fetch_rules(media).checked("https://pics.test/", "x")

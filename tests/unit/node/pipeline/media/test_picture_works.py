@@ -37,7 +37,11 @@ class _Gated:
         self.gate = threading.Event()
         self.began = threading.Event()
         self.times = 0
+        self.stops = 0
         self._result = result
+
+    def stop(self) -> None:
+        self.stops += 1
 
     def __call__(self) -> Any:
         self.began.set()

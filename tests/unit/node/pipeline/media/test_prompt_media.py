@@ -30,7 +30,14 @@ from smg_node.pipeline.media.prompt_media import Handed, MediaWorkshop, PlannedP
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import card
 from support.http.raw_http import until
-from support.media.plain_pictures import PLACE, Kept, PlainFamily, PlainSource, refusal
+from support.media.plain_pictures import (
+    PLACE,
+    Kept,
+    PlainFamily,
+    PlainSource,
+    no_clips,
+    refusal,
+)
 
 FLOATS = card(media=MediaCard(frozenset({"tensors", "references"}), schemes=frozenset({"data"})))
 HALVES = card(media=MediaCard(frozenset({"tensors"}), dtype="bfloat16"))
@@ -88,7 +95,13 @@ async def _world(most: int = 100_000) -> AsyncIterator[_World]:
         meters = MediaMeters(kept.cells)
         works = PictureWorks(threads, kept.cache, meters)
         workshop = MediaWorkshop(
-            threads, works, ByteBudget(most), meters, Arenas(), SystemClock().monotonic_s
+            threads,
+            works,
+            ByteBudget(most),
+            meters,
+            Arenas(),
+            SystemClock().monotonic_s,
+            no_clips,
         )
         yield _World(PlainSource({}), PlainFamily(), workshop, kept.cache)
         assert workshop.budget.taken == 0, "all memory comes back"

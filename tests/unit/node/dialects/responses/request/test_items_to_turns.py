@@ -212,7 +212,7 @@ def test_media_know_where_they_stand() -> None:
         Turn(
             "user",
             (
-                MediaPart("file", FILE["file_data"], "input[0].content[0]"),
+                MediaPart("file", FILE["file_data"], "input[0].content[0]", name="a.txt"),
                 MediaPart("audio", "data:audio/wav;base64,AA==", "input[0].content[1]"),
                 MediaPart("file", "x:y", "input[0].content[2]"),
             ),

@@ -48,14 +48,15 @@ def test_vllm_says_nearly_everything() -> None:
         tokens_max=16384,
         shared_memory="boot:22",
         schemes=frozenset({"http", "https", "data"}),
+        video_tensors=True,
     )
 
 
 def test_an_older_vllm_gets_floats_in_the_message() -> None:
     found = card(Contract.VLLM, {"supports_vision": True}, {"model_dtype": "torch.bfloat16"})
-    assert found == MediaCard(ways=frozenset({"tensors"}), dtype="bfloat16")
+    assert found == MediaCard(ways=frozenset({"tensors"}), dtype="bfloat16", video_tensors=True)
     bare = card(Contract.VLLM, {"supports_vision": True}, {})
-    assert bare == MediaCard(ways=frozenset({"tensors"}), dtype="float32")
+    assert bare == MediaCard(ways=frozenset({"tensors"}), dtype="float32", video_tensors=True)
 
 
 @pytest.mark.parametrize("contract", [Contract.VLLM, Contract.SGLANG, Contract.TOKENSPEED])
