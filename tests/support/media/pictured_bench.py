@@ -111,6 +111,7 @@ class _Rules:
     """Rules of a model whose pictures are plain."""
 
     why_not = ""
+    known = True
 
     def __init__(self, family: PlainFamily) -> None:
         self._family = family

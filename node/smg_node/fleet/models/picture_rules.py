@@ -34,7 +34,8 @@ class PictureRules:
         self._name = name
         self._files = files
         self._overrides = overrides
-        self._known = False
+        self.known = False
+        """Whether it was found out whose rules they follow: then `family` returns at once."""
         self._family: Family | None = None
         self.why_not = ""
         """Why there is no family, in words; "" where there is one, or nobody has asked yet."""
@@ -46,9 +47,9 @@ class PictureRules:
 
         Takes a while at first: it loads what makes pictures, so it belongs in a thread.
         """
-        if not self._known:
+        if not self.known:
             self._find(TokenTexts(tokenizer))
-            self._known = True
+            self.known = True
         return self._family
 
     def _find(self, tokens: "TokenTexts") -> None:

@@ -6,7 +6,7 @@ generation that has them.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from smg_node.core.errors import SmgError, invalid, unsupported
 from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds, token_ids
 from smg_node.engines.engine import ModelCard
-from smg_node.fleet.models.picture_rules import TokenTexts
+from smg_node.fleet.models.picture_rules import PictureRules, TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
@@ -29,6 +29,9 @@ from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, orde
 
 T = TypeVar("T")
 
+_QUICK_BYTES: Final = 262_144
+"""Of files whose identity is found at once: hashing so many bytes takes 0.13 ms, as handing them over does."""
+_JPEG: Final = b"\xff\xd8\xff"
 _END_CHARACTERS: Final = 256
 """The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
 
@@ -75,7 +78,7 @@ class MediaIntake:
         # Models that a worker says see nothing are not looked into.
         if rules is None or (cards and not any(card.media is not None for card in cards)):
             raise not_seen(parts[0], model.name)
-        family = await self._in_thread(partial(rules.family, model.tokenizer))
+        family = await self._family(rules, model)
         forms = _forms(family, rules.anchor)
         check_kinds(parts, forms, model.name)
         if forms is None:
@@ -127,7 +130,7 @@ class MediaIntake:
         cards, options, rules = self._cards(model), self._options(), model.pictures
         if rules is None or not any(card.media is not None for card in cards):
             return []
-        family = await self._in_thread(partial(rules.family, model.tokenizer))
+        family = await self._family(rules, model)
         forms = _forms(family, rules.anchor)
         if family is None or forms is None:
             return []
@@ -138,6 +141,11 @@ class MediaIntake:
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
+
+    async def _family(self, rules: PictureRules, model: ServedModel) -> Family | None:
+        if rules.known:
+            return rules.family(model.tokenizer)
+        return await self._in_thread(partial(rules.family, model.tokenizer))
 
     async def _is_shown(self, asked: AskedMedia, model: str, beside: int) -> bool:
         none = token_ids()
@@ -166,18 +174,28 @@ class MediaIntake:
         wanted = [at for at in places if _is_got(asked.parts[at], asked)]
         got = await self._files([asked.parts[at] for at in wanted], media)
         files = dict(zip(wanted, got, strict=True))
-        planned: dict[int, asyncio.Task[PlannedPicture]] = {}
+        if _are_quick(got):
+            planned = {at: self._planned(asked.parts[at], files.get(at), asked) for at in places}
+        else:
+            planned = await self._planned_beside(asked, places, files)
+        return [
+            planned[first] if part is asked.parts[first] else replace(planned[first], part=part)
+            for first, part in zip(firsts, asked.parts, strict=True)
+        ]
+
+    async def _planned_beside(
+        self, asked: AskedMedia, places: Sequence[int], files: Mapping[int, bytes]
+    ) -> dict[int, PlannedPicture]:
+        """Return what was planned of each picture, in threads."""
+        tasks: dict[int, asyncio.Task[PlannedPicture]] = {}
         try:
             async with asyncio.TaskGroup() as group:
                 for at in places:
-                    work = self._planned(asked.parts[at], files.get(at), asked)
-                    planned[at] = group.create_task(work)
+                    work = partial(self._planned, asked.parts[at], files.get(at), asked)
+                    tasks[at] = group.create_task(self._in_thread(work))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0]  # noqa: B904  # its own cause is what tells why
-        return [
-            replace(planned[first].result(), part=part)
-            for first, part in zip(firsts, asked.parts, strict=True)
-        ]
+        return {at: task.result() for at, task in tasks.items()}
 
     async def _files(self, parts: Sequence[MediaPart], media: PromptMedia) -> Sequence[bytes]:
         workshop = self._workshop
@@ -190,24 +208,11 @@ class MediaIntake:
             workshop.meters.got(fetched=elsewhere, size=len(data))
         return files
 
-    async def _planned(
-        self, part: MediaPart, data: bytes | None, asked: AskedMedia
-    ) -> PlannedPicture:
-        if data is None or asked.family is None:
-            return PlannedPicture(part, SentPicture(self._source, data or b"", None), None, "")
-        workshop = self._workshop
-        began_s = workshop.monotonic_s()
-        planned = await self._in_thread(
-            partial(self._plan, part, data, asked.family, asked.options)
-        )
-        workshop.meters.took("plan", workshop.monotonic_s() - began_s)
-        return planned
-
-    def _plan(
-        self, part: MediaPart, data: bytes, family: Family, options: MediaOptions
-    ) -> PlannedPicture:
-        """Look at a file and plan what becomes of it; in a thread."""
-        source = self._source
+    def _planned(self, part: MediaPart, data: bytes | None, asked: AskedMedia) -> PlannedPicture:
+        """Look at a file and plan what becomes of it; in a thread where that may take a while."""
+        source, family, options = self._source, asked.family, asked.options
+        if data is None or family is None:
+            return PlannedPicture(part, SentPicture(source, data or b"", None), None, "")
         header = source.header(data, part.where)
         low = options.low_pixels if part.detail == "low" else None
         try:
@@ -273,6 +278,13 @@ def _placed(each: PlannedPicture, family: Family, tokens: TokenTexts) -> PlacedP
     assert each.plan is not None, "it was planned with the family"
     layout = family.layout(each.plan, tokens)
     return PlacedPicture(layout, each.plan.tokens, each.digest, each.part.where)
+
+
+def _are_quick(files: Sequence[bytes]) -> bool:
+    """Whether looking at all of them takes no longer than handing one to a thread: the size is at the front of a JPEG."""
+    return sum(map(len, files)) <= _QUICK_BYTES and all(
+        file.startswith(_JPEG) or not file for file in files
+    )
 
 
 def _is_fetched(part: MediaPart) -> bool:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
 
 _CHANNELS = 3
+_QUICK_BYTES: Final = 16_777_216
+"""Of 8-bit values that are put together at once, as they are."""
 
 
 class PlannedPicture(msgspec.Struct, frozen=True):
@@ -252,9 +254,16 @@ class PromptMedia:
             plans.append(each.plan)
             patches.append(await work.patches(each.part.where))
         loop, began_s = asyncio.get_running_loop(), self.workshop.monotonic_s()
-        batch = await loop.run_in_executor(
-            self.workshop.threads, family.batch, plans, patches, self.ranges, wanted
-        )
+        if (
+            wanted.device_normalizes
+            and sum([_patch_bytes(each) for each in self.pictures]) <= _QUICK_BYTES
+        ):
+            # Nothing is computed, and little copied.
+            batch = family.batch(plans, patches, self.ranges, wanted)
+        else:
+            batch = await loop.run_in_executor(
+                self.workshop.threads, family.batch, plans, patches, self.ranges, wanted
+            )
         self.workshop.meters.took("finish", self.workshop.monotonic_s() - began_s)
         self._made()
         if batch is not None and not wanted.device_normalizes and not self._closed:
