@@ -11,7 +11,7 @@ from smg_node.core.generation.request import ChatPrompt, MediaPart, Part, TextPa
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.models.picture_rules import PictureRules
+from smg_node.fleet.models.picture_rules import PictureRules, TokenTexts
 from smg_node.media.pixels.arena import Arenas
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_intake import MediaIntake
@@ -119,6 +119,9 @@ class _Rules:
 
     def family(self, tokenizer: object) -> PlainFamily:
         return self._family
+
+    def tokens(self, tokenizer: Any) -> TokenTexts:
+        return TokenTexts(tokenizer)
 
 
 def _renderer(*_: object) -> Renderer:

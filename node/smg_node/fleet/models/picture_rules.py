@@ -37,6 +37,7 @@ class PictureRules:
         self.known = False
         """Whether it was found out whose rules they follow: then `family` returns at once."""
         self._family: Family | None = None
+        self._texts: TokenTexts | None = None
         self.why_not = ""
         """Why there is no family, in words; "" where there is one, or nobody has asked yet."""
         self.anchor = ""
@@ -48,9 +49,16 @@ class PictureRules:
         Takes a while at first: it loads what makes pictures, so it belongs in a thread.
         """
         if not self.known:
-            self._find(TokenTexts(tokenizer))
+            self._find(self.tokens(tokenizer))
             self.known = True
         return self._family
+
+    def tokens(self, tokenizer: Tokenizer) -> "TokenTexts":
+        """Return the tokens that the model's pictures are written with, which are looked up once."""
+        texts = self._texts
+        if texts is None or texts.tokenizer is not tokenizer:
+            self._texts = texts = TokenTexts(tokenizer)
+        return texts
 
     def _find(self, tokens: "TokenTexts") -> None:
         from smg_node.media.families.registry import UnknownFamily, family_of
@@ -83,21 +91,30 @@ class PictureRules:
 
 
 class TokenTexts:
-    """The tokens that a vocabulary has under exactly a text; see `media.family.TokenLookup`."""
+    """The tokens that a vocabulary has under exactly a text; see `media.family.TokenLookup`.
+
+    Those that were asked for are remembered: they are the words of a model, never those of a client.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
+        self._found: dict[str, int | None] = {}
 
     def token_id(self, text: str) -> int | None:
         """Return the id of the token that is exactly this text; None if it takes several, or prints another."""
-        ids = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids[0] if len(ids) == 1 and self._tokenizer.token_text(ids[0]) == text else None
+        if text not in self._found:
+            self._found[text] = self._token_id(text)
+        return self._found[text]
+
+    def _token_id(self, text: str) -> int | None:
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        return ids[0] if len(ids) == 1 and self.tokenizer.token_text(ids[0]) == text else None
 
     def text(self, token_id: int | None) -> str | None:
         """Return the text of a token, None for one that the vocabulary has not."""
-        if token_id is None or not 0 <= token_id < self._tokenizer.vocabulary:
+        if token_id is None or not 0 <= token_id < self.tokenizer.vocabulary:
             return None
-        return self._tokenizer.token_text(token_id) or None
+        return self.tokenizer.token_text(token_id) or None
 
 
 def picture_rules(

@@ -86,7 +86,7 @@ class MediaIntake:
                 f"this node does not know how pictures are shown to {model.name!r}: {rules.why_not}",
                 parts[0].where,
             )
-        asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+        asked = AskedMedia(parts, forms, family, rules.tokens(model.tokenizer), cards, options)
         _check_workers(asked, model.name, rules.why_not, tokens_max=0)
         return asked
 
@@ -137,7 +137,7 @@ class MediaIntake:
         found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
-            asked = AskedMedia(parts, forms, family, TokenTexts(model.tokenizer), cards, options)
+            asked = AskedMedia(parts, forms, family, rules.tokens(model.tokenizer), cards, options)
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found

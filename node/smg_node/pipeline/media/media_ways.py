@@ -5,6 +5,7 @@ was seen to take yet, only where the engine does nothing itself. An engine that 
 the files of the pictures: as data URLs that it reads itself, or as bytes.
 """
 
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from smg_node.engines.engine import MediaCard, ModelCard
@@ -17,16 +18,21 @@ Known: TypeAlias = Literal["no", "yes", "unproven"]
 """Whether this node knows how a model's pictures are made; `unproven`: yes, but no engine was seen to take the tensors."""
 
 _BY_ENGINE: Final[tuple[Way, ...]] = ("references", "encoded")
+_NAMES_MAX: Final = 64
+"""Families that are looked up once."""
 
 
 def known(family: Family | None) -> Known:
     """Return whether this node knows how a model's pictures are made, by the family that it found for it."""
-    if family is None:
-        return "no"
+    return "no" if family is None else _known(family.name)
+
+
+@lru_cache(_NAMES_MAX)
+def _known(name: str) -> Known:
     # The registry was loaded to find it.
     from smg_node.media.families.registry import BY_REFERENCE
 
-    return "unproven" if family.name in BY_REFERENCE else "yes"
+    return "unproven" if name in BY_REFERENCE else "yes"
 
 
 def ways_of(card: MediaCard | None, *, family: Known, where: Where) -> tuple[Way, ...]:

@@ -44,7 +44,8 @@ def jpeg_header(data: bytes) -> JpegHeader:
         length = int.from_bytes(data[at + 2 : at + 4], "big")
         if length < 2 or at + 2 + length > len(data):
             raise DamagedPicture("the JPEG ends inside its header")
-        segments.add(marker, at + 4, length - 2)
+        if marker == _NOTES or marker in _SIZES:
+            segments.add(marker, at + 4, length - 2)
         at += 2 + length
     raise DamagedPicture(f"the JPEG has more than {SEGMENTS_MAX} segments in its header")
 
