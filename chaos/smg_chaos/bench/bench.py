@@ -42,6 +42,7 @@ _FIRST_RUN: Final = Lengths(warmup_s=0.5, duration_s=1.0)
 _FIRST_ROUND: Final = 900
 _FIRST_WORKLOADS: Final[Mapping[Behind, Sequence[str]]] = {
     "engine": ("short", "stream1"),
+    "halves": ("short", "stream1"),
     "vendor": tuple(
         f"vendor-{way}{form}" for way in ("native", "translated") for form in ("", "-stream1")
     ),
@@ -51,6 +52,7 @@ _FIRST_WORKLOADS: Final[Mapping[Behind, Sequence[str]]] = {
 _GROUPS: Final[Sequence[tuple[Behind, bool]]] = (
     ("engine", False),
     ("engine", True),
+    ("halves", False),
     ("vendor", False),
     ("vendor", True),
 )
@@ -132,15 +134,15 @@ class Bench:
 
     async def _group(self, workloads: Sequence[Workload], behind: Behind, step_ms: int) -> None:
         async with AsyncExitStack() as stack:
-            vendor = "vendor-" if behind == "vendor" else ""
-            folder = self.plan.folder / (vendor + ("paced" if step_ms else "fast"))
+            other = "" if behind == "engine" else f"{behind}-"
+            folder = self.plan.folder / (other + ("paced" if step_ms else "fast"))
             folder.mkdir(parents=True, exist_ok=True)
             self.progress.doing(f"starting engines and gateways ({folder.name})")
             running = await self._start(stack, folder, behind, step_ms)
             await self._first_run(running, behind, step_ms)
             await self._rounds(workloads, running)
 
-    def _upstream(self, name: str, folder: Path, step_ms: int) -> tuple[Child, int]:
+    def _upstream(self, name: str, folder: Path, behind: Behind, step_ms: int) -> tuple[Child, int]:
         """Start what gateways stand in front of; return it and its port."""
         plan = self.plan
         if name == "vendor":
@@ -150,7 +152,9 @@ class Bench:
         if not isinstance(script, Script):
             script = self._script = Script(plan.bundle, tokens_max=self._tokens_max)
         if name == "grpc":
-            return engines.start_grpc(plan.engine, script, folder, step_ms=step_ms)
+            return engines.start_grpc(
+                replace(plan.engine, halves=behind == "halves"), script, folder, step_ms=step_ms
+            )
         return engines.start_http(script, folder, step_ms=step_ms)
 
     async def _start(
@@ -161,7 +165,7 @@ class Bench:
         upstreams: dict[str, tuple[Child, int]] = {}
         names = [_upstream_of(wanted, behind) for wanted in plan.gateways]
         for name in dict.fromkeys(names):
-            started = self._upstream(name, folder, step_ms)
+            started = self._upstream(name, folder, behind, step_ms)
             self._started.append(started[0])
             stack.push_async_callback(started[0].stop)
             await engines.listening(started[0], self.clock_s)

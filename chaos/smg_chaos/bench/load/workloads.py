@@ -39,8 +39,8 @@ SLACK_S: Final = 1.0
 ROUND: Final = 10_000_000
 
 Unit: TypeAlias = Literal["request", "token", "first token"]
-Behind: TypeAlias = Literal["engine", "vendor"]
-"""What gateways stand in front of: a simulated engine, or the stand-in of a vendor's API."""
+Behind: TypeAlias = Literal["engine", "halves", "vendor"]
+"""What gateways stand in front of: a simulated engine, one that takes bfloat16 of pictures, or the stand-in of a vendor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,9 @@ def _mixed(load: Load, script: Spoken | None) -> Sequence[Flow]:
     return [_held(load, script, _MIXED_STREAMS, "streams"), readers, probes]
 
 
-def _picture(name: str, width: int, height: int, *, known: bool = False) -> Workload:
+def _picture(
+    name: str, width: int, height: int, *, known: bool = False, behind: Behind = "engine"
+) -> Workload:
     """Return the workload of chats about pictures of that size."""
 
     def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
@@ -227,7 +229,9 @@ def _picture(name: str, width: int, height: int, *, known: bool = False) -> Work
 
     what = "the same picture again and again" if known else "a picture that was never seen"
     says = f"{what}, JPEG of {width} x {height}"
-    return Workload(f"picture-{name}", says, "request", flows, sees=True)
+    if behind == "halves":
+        says += ", as bfloat16 of at most a million pixels"
+    return Workload(f"picture-{name}", says, "request", flows, sees=True, behind=behind)
 
 
 def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
@@ -277,6 +281,8 @@ _PICTURES: Final = (
     _picture("screen", 1920, 1080),
     _picture("phone", 4032, 3024),
     _picture("known", 1920, 1080, known=True),
+    _picture("bf16", 640, 480, behind="halves"),
+    _picture("bf16-screen", 1920, 1080, behind="halves"),
 )
 _ALL: Final = (
     Workload("short", "short chat, not streamed", "request", _short(_SHORT_TOKENS, stream=False)),

@@ -105,12 +105,14 @@ def _added(token_id: int, text: str, *, special: bool) -> dict[str, Any]:
     }
 
 
-def tiny_files(*, vocabulary: int, context: int, vision: str = "") -> Mapping[str, bytes]:
+def tiny_files(
+    *, vocabulary: int, context: int, vision: str = "", area_max: int = 0
+) -> Mapping[str, bytes]:
     """Return the bundle's files by name.
 
     `vocabulary` is what config.json claims (a padded matrix): at least what the tokenizer holds,
     or ValueError. With `vision`, the family of a model that sees pictures, there are their tokens, and their
-    processor's files.
+    processor's files (`area_max`: see `processor_files`).
     """
     merges = _learn(TRAINING_TEXT, MERGES_MAX)
     tokens = [*byte_letters(), *(left + right for left, right in merges)]
@@ -162,7 +164,7 @@ def tiny_files(*, vocabulary: int, context: int, vision: str = "") -> Mapping[st
                 "do_sample": True,
             }
         ),
-        **{name: _json(content) for name, content in processor_files(vision).items()},
+        **{name: _json(content) for name, content in processor_files(vision, area_max).items()},
     }
 
 
