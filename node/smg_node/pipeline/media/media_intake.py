@@ -175,7 +175,11 @@ class MediaIntake:
         got = await self._files([asked.parts[at] for at in wanted], media)
         files = dict(zip(wanted, got, strict=True))
         if _are_quick(got):
-            planned = {at: self._planned(asked.parts[at], files.get(at), asked) for at in places}
+            planned: dict[int, PlannedPicture] = {}
+            for at in places:
+                began_s = self._workshop.monotonic_s()
+                planned[at] = self._planned(asked.parts[at], files.get(at), asked)
+                self._tell_time(planned[at], began_s)
         else:
             planned = await self._planned_beside(asked, places, files)
         return [
@@ -192,7 +196,7 @@ class MediaIntake:
             async with asyncio.TaskGroup() as group:
                 for at in places:
                     work = partial(self._planned, asked.parts[at], files.get(at), asked)
-                    tasks[at] = group.create_task(self._in_thread(work))
+                    tasks[at] = group.create_task(self._planned_in_thread(work))
         except BaseExceptionGroup as failures:
             raise failures.exceptions[0]  # noqa: B904  # its own cause is what tells why
         return {at: task.result() for at, task in tasks.items()}
@@ -207,6 +211,16 @@ class MediaIntake:
         for elsewhere, data in zip(fetched, files, strict=True):
             workshop.meters.got(fetched=elsewhere, size=len(data))
         return files
+
+    async def _planned_in_thread(self, work: Callable[[], PlannedPicture]) -> PlannedPicture:
+        began_s = self._workshop.monotonic_s()
+        planned = await self._in_thread(work)
+        self._tell_time(planned, began_s)
+        return planned
+
+    def _tell_time(self, planned: PlannedPicture, began_s: float) -> None:
+        if planned.plan is not None:
+            self._workshop.meters.took("plan", self._workshop.monotonic_s() - began_s)
 
     def _planned(self, part: MediaPart, data: bytes | None, asked: AskedMedia) -> PlannedPicture:
         """Look at a file and plan what becomes of it; in a thread where that may take a while."""

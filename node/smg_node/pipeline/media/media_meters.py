@@ -1,7 +1,6 @@
 """Media meters: what is counted of pictures, on the loop."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Literal, TypeAlias
 
 from smg_node.core.errors import SmgError
@@ -18,6 +17,7 @@ class MediaMeters:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
+        self._refusals = _Refusals(cells)
 
     def got(self, *, fetched: bool, size: int) -> None:
         """Count the file of a picture, of `size` bytes."""
@@ -35,11 +35,20 @@ class MediaMeters:
         """Count pictures that an engine is handed."""
         self._cells.tally(declared.MEDIA_ITEMS, way).inc(items)
 
-    @contextmanager
-    def refusals(self) -> Iterator[None]:
+    def refusals(self) -> AbstractContextManager[None]:
         """Count an SmgError that ends the block, and pass it on."""
-        try:
-            yield
-        except SmgError as error:
+        return self._refusals
+
+
+class _Refusals(AbstractContextManager[None]):
+    """Counts the errors that end its blocks; it has no state, so that every block has the same."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, SmgError):
             self._cells.tally(declared.MEDIA_REFUSALS, error.code).inc()
-            raise
+
+    def __enter__(self) -> None:
+        return None
