@@ -116,9 +116,8 @@ def tiny_files(
     """
     merges = _learn(TRAINING_TEXT, MERGES_MAX)
     tokens = [*byte_letters(), *(left + right for left, right in merges)]
-    first_added = len(tokens)
-    special = (*SPECIAL, *vision_tokens(vision))
-    extra = (*SPECIAL, *MARKERS, *vision_tokens(vision))
+    first_added, seen = len(tokens), vision_tokens(vision)
+    special, extra = (*SPECIAL, *seen), (*SPECIAL, *MARKERS, *seen)
     if vocabulary < first_added + len(extra):
         raise ValueError(f"the built-in tokenizer has {first_added + len(extra)} tokens")
     added = [
