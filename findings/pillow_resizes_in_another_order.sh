@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Pillow 12.3.0 and 13.0.0: the same call of `resize` on the same picture gives other levels.
 # Expected: bicubic resizing of 8-bit RGB is horizontal first and then vertical, with 8 bits in between, as before.
-# Seen: 13.0.0 goes vertically first where that is less work (python-pillow/Pillow#9549, meant as a faster way), and levels
-# that are cut to 0..255 between the passes are others then: 20 levels at edges. Two calls, one for each axis, agree
-# in both versions. Golden pictures, perceptual hashes and the inputs of models change with the upgrade.
+# Seen: 13.0.0 goes vertically first where more than twice as many rows are lost as columns (python-pillow/Pillow#9549,
+# meant as a faster way), and levels that are cut to 0..255 between the passes are others then: 20 levels at edges.
+# Two calls, one for each axis, agree in both versions. Golden pictures, perceptual hashes and the inputs of models
+# change with the upgrade.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -29,7 +29,7 @@ from smg_node.core.generation.events import (
     Usage,
 )
 from smg_node.core.generation.opaque import SIGNATURE, Opaque
-from smg_node.core.generation.request import ChatPrompt, Turn, TurnBlock
+from smg_node.core.generation.request import ChatPrompt, MediaPart, Turn, TurnBlock
 from support.history.fake_runs import FakeRun, Script
 from support.http.http_node import Node, node
 
@@ -134,6 +134,19 @@ async def test_a_chat_keeps_what_was_said_and_thought(streamed: bool) -> None:
         answer,
         Turn("user", "three"),
     )
+
+
+async def test_the_bytes_of_a_picture_are_those_that_were_given() -> None:
+    # Their base64 has both digits by which its alphabets differ, and padding.
+    given = b"\xfb\xff\xbf\xfb"
+    async with asking(HELLO) as (served, client):
+        shown = types.Part.from_bytes(data=given, mime_type="image/png")
+        said = types.Content(role="user", parts=[shown, types.Part.from_text(text="what is it?")])
+        await client.models.generate_content(model="m", contents=said)
+        (turn,) = turns_of(served)
+    picture = (turn.content or ())[0]
+    assert isinstance(picture, MediaPart)
+    assert picture.source == "data:image/png;base64,+/+/+w=="
 
 
 SIGNED: tuple[tuple[Literal["text", "reasoning"], str, Opaque], ...] = (

@@ -21,7 +21,7 @@ from PIL import Image
 
 from smg_node.core.generation.request import MediaPart, token_ids
 from smg_node.engines.engine import MediaCard
-from smg_node.pipeline.media.media_intake import AskedMedia
+from smg_node.pipeline.media.asked_media import AskedMedia
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_service import MediaService
 from smg_node.prompts.media_forms import MediaForms
@@ -82,7 +82,7 @@ async def pictures_worked_on(service: MediaService, urls: list[str]) -> None:
     ids = token_ids([known.placeholder] * len(parts))
     media = await service.intake.media(asked, ids, "m")
     try:
-        media.begin()
+        await media.begin()
         await media.worked()
         await media.handed(engine, media.ids)
     finally:

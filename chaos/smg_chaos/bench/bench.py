@@ -24,17 +24,12 @@ from smg_chaos.bench.figures.rows import Row
 from smg_chaos.bench.gateways import engines, gateways
 from smg_chaos.bench.gateways.engines import EngineChoice
 from smg_chaos.bench.gateways.gateways import Gateway, Wanted
+from smg_chaos.bench.gateways.tool_engines import Beside, start_beside
 from smg_chaos.bench.load.corpus import standard_library
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Script, VendorScript, long_sizes
-from smg_chaos.bench.load.workloads import (
-    BURST_TOKENS,
-    STEP_MS,
-    WORKLOADS,
-    Behind,
-    Load,
-    Workload,
-)
+from smg_chaos.bench.load.workload import Behind, Load, Workload
+from smg_chaos.bench.load.workloads import BURST_TOKENS, WORKLOADS, first_runs
 from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.engines.engine import Contract
 
@@ -55,6 +50,7 @@ _GROUPS: Final[Sequence[tuple[Behind, bool]]] = (
     ("halves", False),
     ("vendor", False),
     ("vendor", True),
+    ("tools", True),
 )
 
 
@@ -113,8 +109,9 @@ class Bench:
         """Measure everything; BenchError if something cannot be started or dies."""
         plan = self.plan
         held_s = max(plan.lengths.held_s(one) for one in plan.workloads)
+        step_ms = min(one.step_ms for one in plan.workloads)
         self._load = plan.load
-        self._tokens_max = max(BURST_TOKENS, int(held_s * 1000 / STEP_MS)) + 1
+        self._tokens_max = max(BURST_TOKENS, int(held_s * 1000 / step_ms)) + 1
         if any(one.name in ("cycled", "tail") for one in plan.workloads):
             self.progress.doing("cutting documents to 8,000 tokens")
             sizes = await asyncio.to_thread(long_sizes, plan.bundle, standard_library())
@@ -130,12 +127,12 @@ class Bench:
                     one for one in plan.workloads if (one.behind, one.paced) == (behind, paced)
                 ]
                 if group:
-                    await self._group(group, behind, STEP_MS if paced else 0)
+                    await self._group(group, behind, group[0].step_ms if paced else 0)
 
     async def _group(self, workloads: Sequence[Workload], behind: Behind, step_ms: int) -> None:
         async with AsyncExitStack() as stack:
-            other = "" if behind == "engine" else f"{behind}-"
-            folder = self.plan.folder / (other + ("paced" if step_ms else "fast"))
+            before = "" if behind == "engine" else f"{behind}-"
+            folder = self.plan.folder / (before + ("paced" if step_ms else "fast"))
             folder.mkdir(parents=True, exist_ok=True)
             self.progress.doing(f"starting engines and gateways ({folder.name})")
             running = await self._start(stack, folder, behind, step_ms)
@@ -151,7 +148,7 @@ class Bench:
         script = self._script
         if not isinstance(script, Script):
             script = self._script = Script(plan.bundle, tokens_max=self._tokens_max)
-        if name == "grpc":
+        if name in ("grpc", "tools"):
             return engines.start_grpc(
                 replace(plan.engine, halves=behind == "halves"), script, folder, step_ms=step_ms
             )
@@ -172,11 +169,14 @@ class Bench:
             upstreams[name] = started
             if name == "grpc":
                 self._engine_port = started[1]
+        beside = await self._beside(stack, folder) if behind == "tools" else None
         running: list[Gateway] = []
         stack.push_async_callback(_stop_all, running)
         for wanted, name in zip(plan.gateways, names, strict=True):
             child, port = upstreams[name]
-            gateway = gateways.start(wanted, child, port, folder, plan.peers, upstream=name)
+            gateway = gateways.start(
+                wanted, child, port, folder, plan.peers, upstream=name, beside=beside
+            )
             running.append(gateway)
             self._started += [gateway.child] if gateway.child else []
         for place, wanted in enumerate(plan.gateways):
@@ -184,19 +184,36 @@ class Bench:
             await gateways.ready(running[place], wanted.kind.ready_s, self.clock_s)
         return running
 
+    async def _beside(self, stack: AsyncExitStack, folder: Path) -> Beside:
+        """Start what models call tools with; the stack stops it."""
+
+        def started(child: Child) -> None:
+            self._started.append(child)
+            stack.push_async_callback(child.stop)
+
+        size = self.plan.load.tools.result_bytes
+        return await start_beside(
+            self.plan.engine, folder, self.clock_s, result_bytes=size, started=started
+        )
+
     async def _first_run(self, running: Sequence[Gateway], behind: Behind, step_ms: int) -> None:
         """Load every gateway once before anything counts: it imports modules and fills pools and
         caches.
         """
-        if step_ms or not self.plan.first_run:
+        workloads: Sequence[Workload] = ()
+        if behind == "tools":
+            workloads = [first_runs(self._load.tools)]
+        elif not step_ms:
+            workloads = [WORKLOADS[name] for name in _FIRST_WORKLOADS[behind]]
+        if not self.plan.first_run:
             return
         for gateway in running:
-            for name in _FIRST_WORKLOADS[behind]:
+            for workload in workloads:
                 load = replace(self._load, round=_FIRST_ROUND)
-                row = await self._measure(WORKLOADS[name], gateway, load, _FIRST_RUN)
+                row = await self._measure(workload, gateway, load, _FIRST_RUN)
                 if row.errors and not row.requests:
                     problem = next(iter(row.problems), "nobody knows why")
-                    raise BenchError(f"{gateway.label} cannot answer {name}: {problem}")
+                    raise BenchError(f"{gateway.label} cannot answer {workload.name}: {problem}")
 
     async def _rounds(self, workloads: Sequence[Workload], running: Sequence[Gateway]) -> None:
         rounds, laps = self.plan.rounds, self.plan.laps
@@ -247,14 +264,14 @@ class Bench:
             script=self._script,
             clock_s=self.clock_s,
         )
-        for child in (gateway.child, gateway.engine):
+        for child in (gateway.child, gateway.engine, *gateway.others):
             if child is not None and (said := child.died()):
                 raise BenchError(said)
         return row
 
 
 def _upstream_of(wanted: Wanted, behind: Behind) -> str:
-    return "vendor" if behind == "vendor" else wanted.kind.upstream
+    return wanted.kind.upstream if behind == "engine" else behind
 
 
 def turned(running: Sequence[Gateway], number: int) -> Sequence[Gateway]:

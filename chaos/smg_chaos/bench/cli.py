@@ -6,11 +6,12 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import typer
 
-from smg_chaos.bench.options import Options
+from smg_chaos.bench.options import Options, ToolLoad
 
 _LOAD: Final = "Load"
 _WHOM: Final = "Gateways and engines"
 _OUT: Final = "Results"
+_TOOLS: Final = ToolLoad()
 
 _EPILOG: Final = """
 Workloads (-w):
@@ -33,6 +34,12 @@ vendor-native-stream1 vendor-translated-stream1  streamed, 1 token
 vendor-native-burst vendor-translated-burst      streamed, 129 tokens at full speed
 vendor-native-paced vendor-translated-paced      a token every 20 ms in each of 16 streams
 
+With a server of tools (smg-chaos mcp-server, its modern era), and a second engine whose model calls one:
+
+tools       gaps between tokens of 500 paced streams, without and with 50 runs a second of 64 kB beside them: Responses
+            whose model calls a tool once and then answers. The pace, a token every 100 ms in each stream, leaves a
+            node of one process most of a core: a slower machine wants a larger --step-ms or fewer --streams
+
 Gateways (-g):
 
 smg-node    this tree's
@@ -53,6 +60,9 @@ $ smg-chaos bench -w paced --streams 64 --streams 256 --duration-s 10
 
 $ smg-chaos bench -g smg-node -g litellm -w vendor
 (this gateway and litellm in front of the same vendor)
+
+$ smg-chaos bench -w tools --duration-s 10
+(what runs of tools do to streams: with more than that, --runs-per-s and --result-bytes)
 
 $ smg-chaos bench -w short --rate 200 --clients 64
 (an open loop: 200 requests a second, whether answers come or not)
@@ -91,7 +101,28 @@ _Rate: TypeAlias = Annotated[
 ]
 _Streams: TypeAlias = Annotated[
     list[int] | None,
-    typer.Option(help="paced streams (64 256); repeat it", min=1, max=4096, rich_help_panel=_LOAD),
+    typer.Option(
+        help="paced streams (64 256; beside tools 500); repeat it",
+        min=1,
+        max=4096,
+        rich_help_panel=_LOAD,
+    ),
+]
+_StepMs: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        help="ms between tokens of streams beside tools", min=5, max=1000, rich_help_panel=_LOAD
+    ),
+]
+_RunsPerS: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        help="runs of tools a second, beside streams", min=0.1, max=10_000, rich_help_panel=_LOAD
+    ),
+]
+_ResultBytes: TypeAlias = Annotated[
+    int,
+    typer.Option(help="size of what a tool returns", min=100, max=200_000, rich_help_panel=_LOAD),
 ]
 _ClientProcesses: TypeAlias = Annotated[
     int, typer.Option(help="processes that make the load", min=1, max=16, rich_help_panel=_LOAD)
@@ -148,6 +179,9 @@ def bench(
     clients: _Clients = 32,
     rate: _Rate = 0.0,
     streams: _Streams = None,
+    step_ms: _StepMs = _TOOLS.step_ms,
+    runs_per_s: _RunsPerS = _TOOLS.runs_per_s,
+    result_bytes: _ResultBytes = _TOOLS.result_bytes,
     client_processes: _ClientProcesses = 1,
     tokenizer: _Tokenizer = None,
     contract: _Contract = "vllm",
@@ -176,6 +210,12 @@ def bench(
             clients=clients,
             rate_per_s=rate,
             streams=tuple(streams or (64, 256)),
+            tools=ToolLoad(
+                streams=tuple(streams or _TOOLS.streams),
+                step_ms=step_ms,
+                runs_per_s=runs_per_s,
+                result_bytes=result_bytes,
+            ),
             client_processes=client_processes,
             tokenizer=tokenizer,
             contract=contract,

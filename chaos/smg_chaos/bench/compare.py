@@ -44,7 +44,8 @@ from smg_chaos.bench.goals import (
     Judged,
     judged,
 )
-from smg_chaos.bench.load.workloads import Load, Workload, chosen
+from smg_chaos.bench.load.workload import Load, Workload
+from smg_chaos.bench.load.workloads import chosen
 from smg_chaos.bench.options import Options
 from smg_chaos.bench.session import bundle_of, facts_of, until_told
 from smg_chaos.engine.scripts.bundle import Bundle

@@ -104,7 +104,8 @@ def command(
     from smg_chaos.bench.figures.measurement import Lengths
     from smg_chaos.bench.figures.progress import Progress
     from smg_chaos.bench.gateways.engines import EngineChoice
-    from smg_chaos.bench.load.workloads import Load, chosen
+    from smg_chaos.bench.load.workload import Load
+    from smg_chaos.bench.load.workloads import chosen
     from smg_chaos.bench.session import bundle_of, until_told
     from smg_node.system_clock import SystemClock
 

@@ -1,7 +1,17 @@
 """Options of `smg-chaos bench`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoad:
+    """Options of the load of tools: streams at a pace, and runs a second beside them."""
+
+    streams: tuple[int, ...] = (500,)
+    step_ms: int = 100
+    runs_per_s: float = 50.0
+    result_bytes: int = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +26,7 @@ class Options:
     warmup_s: float = 1.0
     clients: int = 32
     rate_per_s: float = 0.0
+    tools: ToolLoad = field(default_factory=ToolLoad)
     streams: tuple[int, ...] = (64, 256)
     client_processes: int = 1
     tokenizer: Path | None = None

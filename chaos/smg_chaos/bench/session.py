@@ -4,6 +4,7 @@ import asyncio
 import shlex
 import signal
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from rich.console import Console
 from smg_chaos.bench.bench import Bench, Plan
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.figures import machine
+from smg_chaos.bench.figures.gaps import add_gap_notes
 from smg_chaos.bench.figures.measurement import Lengths
 from smg_chaos.bench.figures.process_accounting import AccountingError, cpu_s
 from smg_chaos.bench.figures.progress import Progress
@@ -24,6 +26,7 @@ from smg_chaos.bench.gateways import gateways
 from smg_chaos.bench.gateways.engines import EngineChoice
 from smg_chaos.bench.gateways.gateways import OURS, Gateway, Wanted
 from smg_chaos.bench.load import workloads
+from smg_chaos.bench.load.workload import Behind, Load
 from smg_chaos.bench.options import Options
 from smg_chaos.engine.scripts.bundle import Bundle, BundleError, folder_bundle, tiny_bundle
 from smg_node.core.ports import Clock
@@ -79,10 +82,13 @@ async def until_told(bench: Bench) -> None:
 
 def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     """Return the plan; ValueError or BenchError says what cannot be had."""
-    chosen = workloads.chosen(options.workloads or _DEFAULT_WORKLOADS, options.streams)
+    names = options.workloads or _DEFAULT_WORKLOADS
+    chosen = workloads.chosen(names, options.streams, options.tools)
     target = _target(options)
-    vendors = any(one.behind == "vendor" for one in chosen)
-    wanted = [] if target else _wanted(options, console, vendors=vendors)
+    behind: set[Behind] = {one.behind for one in chosen}
+    if target is not None and "tools" in behind:
+        raise ValueError("tools: not with --url, for the gateway has to know its server of tools")
+    wanted = [] if target else _wanted(options, console, behind)
     return Plan(
         workloads=chosen,
         gateways=wanted,
@@ -98,14 +104,17 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
         ),
         rounds=options.rounds,
         lengths=Lengths(options.warmup_s, options.duration_s),
-        load=workloads.Load(clients=options.clients, rate_per_s=options.rate_per_s),
-        client_processes=options.client_processes,
+        load=Load(clients=options.clients, rate_per_s=options.rate_per_s, tools=options.tools),
+        client_processes=max(options.client_processes, *(one.clients_min for one in chosen)),
         target=target,
     )
 
 
-def _wanted(options: Options, console: Console, *, vendors: bool) -> Sequence[Wanted]:
+def _wanted(options: Options, console: Console, behind: AbstractSet[Behind]) -> Sequence[Wanted]:
+    vendors = "vendor" in behind
     specs, peer = options.gateways, _VENDOR_PEER if vendors else _DEFAULT_PEER
+    if not specs and "tools" in behind:
+        specs = (OURS,)
     if not specs:
         specs = (OURS, peer)
         if not gateways.is_installed(gateways.KINDS[peer], options.peers):
@@ -119,6 +128,8 @@ def _wanted(options: Options, console: Console, *, vendors: bool) -> Sequence[Wa
         raise ValueError("two gateways have the same label: write LABEL:KIND")
     if vendors:
         gateways.check_vendors(wanted)
+    if "tools" in behind:
+        gateways.check_tools(wanted)
     gateways.check_installed(wanted, options.peers)
     return wanted
 
@@ -190,6 +201,7 @@ def _finish(bench: Bench, facts: dict[str, Any], options: Options, console: Cons
     labels = [one.label for one in plan.gateways] or ["url"]
     base = base_of(plan)
     figures: list[Figure] = figures_of(bench.rows, plan.workloads, labels, base)
+    add_gap_notes(figures, bench.rows, plan.workloads)
     text = table(figures, plan.workloads, base=base, facts=facts)
     print(text)
     content = msgspec.json.format(

@@ -97,7 +97,7 @@ KNOBS: Final = (
     Knob(
         "script",
         str,
-        f"{', '.join(NAMES)}; any-length:LEAST,MORE,MOST; or a file: text, or ids in .ids or .json",
+        f"{', '.join(NAMES)}; any-length:LEAST,MORE,MOST; calls-once:TOOL ARGUMENTS; or a file: text, or ids in .ids or .json",
         _SAYS,
     ),
     Knob(
@@ -129,7 +129,13 @@ KNOBS: Final = (
     Knob("blocks", int, "KV blocks", _MEMORY, minimum=1),
     Knob("block-size", int | None, "tokens in a KV block (32, SGLang 16)", _MEMORY, minimum=1),
     Knob("cache", bool, "keep a prefix cache", _MEMORY),
-    Knob("role", Role, "work prompts off for others, draw answers for others, or do both", _PAIRS),
+    Knob(
+        "role",
+        Role,
+        "work prompts off for others, draw answers for others, or do both; or encode pictures for "
+        "those that work prompts off (tokenspeed)",
+        _PAIRS,
+    ),
     Knob(
         "kv-connector",
         Connector,

@@ -18,7 +18,7 @@ Pace: TypeAlias = Literal["lockstep", "each"]
 Events: TypeAlias = Literal["contract", "none", "live", "memory"]
 Loads: TypeAlias = Literal["contract", "pushed", "polled", "stale", "frozen", "absurd"]
 Killers: TypeAlias = Literal["contract", "refuse", "hang", "die"]
-Role: TypeAlias = Literal["regular", "prefill", "decode"]
+Role: TypeAlias = Literal["regular", "prefill", "decode", "encode"]
 Connector: TypeAlias = Literal["contract", "sglang", "nixl", "mooncake", "store"]
 LoadFailure: TypeAlias = Literal["fail", "recompute"]
 
@@ -114,6 +114,14 @@ class EngineSettings:
     def _check_pairing(self) -> None:
         if self.contract in _ALONE and (self.role != "regular" or self.kv_connector != "contract"):
             raise ValueError(f"the contract {self.contract} has no words for working in pairs")
+        if self.role == "encode" and self.contract != "tokenspeed":
+            raise ValueError(
+                f"the contract {self.contract} has no words for encoding pictures for others"
+            )
+        if self.role == "encode" and not self.vision:
+            raise ValueError(
+                "an engine that encodes pictures needs a model that sees some: --vision"
+            )
         if self.contract in _ALONE and self.ranks > 1:
             raise ValueError(f"the contract {self.contract} has no word for a rank")
         if self.contract in _IN_ROOMS and self.kv_connector not in ("contract", "sglang"):

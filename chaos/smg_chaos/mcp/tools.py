@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from smg_chaos.mcp.pages import page
+
 Progress = Callable[[int, int], Awaitable[None]]
 Run = Callable[[Mapping[str, Any], Progress], Awaitable[dict[str, Any]]]
 
@@ -67,7 +69,10 @@ async def _slow(arguments: Mapping[str, Any], progress: Progress) -> dict[str, A
 
 
 async def _big(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
-    return text("x" * int(arguments.get("bytes", 1000)))
+    size = int(arguments.get("bytes", 1000))
+    if "number" in arguments:
+        return text(page(int(arguments["number"]), size))
+    return text("x" * size)
 
 
 async def _fail(arguments: Mapping[str, Any], progress: Progress) -> dict[str, Any]:
@@ -97,7 +102,12 @@ _TOOLS: Final = (
         {"seconds": {"type": "number"}, "steps": {"type": "integer"}},
         _slow,
     ),
-    ServerTool("big", "Returns so many bytes.", {"bytes": {"type": "integer"}}, _big),
+    ServerTool(
+        "big",
+        "Returns so many bytes; with a number, those of a page of words.",
+        {"bytes": {"type": "integer"}, "number": {"type": "integer"}},
+        _big,
+    ),
     ServerTool("fail", "Fails.", {}, _fail),
     ServerTool("media", "Returns content of several kinds.", {}, _media),
     ServerTool(

@@ -27,6 +27,8 @@ class Identity:
     role: Role
     expires_ms: int = 0
     """When the key does, in Unix milliseconds; 0 for never."""
+    subject: str = ""
+    """Who it is, as the audit log says it; empty for the owner of an API key."""
 
 
 ANYBODY: Final = Identity("", "", "user")

@@ -7,7 +7,7 @@ draws tables is imported by the command that needs it.
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 from typer.completion import (  # type: ignore[attr-defined]  # public, but in no __all__
@@ -15,7 +15,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # public, but in n
 )
 
 from smg_node import __version__
-from smg_node.admin.client import AdminClient, AdminError, with_scheme
+from smg_node.admin.client import AdminClient, AdminError, Trust, with_scheme
 from smg_node.admin.commands.audit import audit, sessions_app
 from smg_node.admin.commands.cluster import cluster_app
 from smg_node.admin.commands.completion import PROGRAM, completion
@@ -39,6 +39,40 @@ from smg_node.admin.views.value_text import read_key
 _FAILED: Final = 1
 _URL: Final = "http://127.0.0.1:30000"
 _EPILOG: Final = "The flags above may also stand behind the sub-command. Exit codes: 0 ok, 1 failed, 2 bad usage."
+
+
+_CaFile: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_CA_FILE",
+        metavar="FILE",
+        help="Authorities whose word a node's certificate is believed on; without it this machine's.",
+    ),
+]
+_ServerName: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_SERVER_NAME",
+        metavar="HOST",
+        help="The host that a node's certificate must be for, where that is not the URL's.",
+    ),
+]
+_CertFile: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_CERT_FILE",
+        metavar="FILE",
+        help="A certificate to show to nodes that ask for one.",
+    ),
+]
+_CertKeyFile: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_CERT_KEY_FILE",
+        metavar="FILE",
+        help="Its private key, unless that is in the same file.",
+    ),
+]
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,6 +109,10 @@ def _root(
             help="A file with that key in its first line; nobody reads it off the command line.",
         ),
     ] = "",
+    ca_file: _CaFile = "",
+    server_name: _ServerName = "",
+    cert_file: _CertFile = "",
+    cert_key_file: _CertKeyFile = "",
     as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
     timeout_s: Annotated[
         float,
@@ -97,7 +135,8 @@ def _root(
     named = [with_scheme(url.rstrip("/")) for url in urls or [_URL]]
     if len(named) > 1 and context.invoked_subcommand != "top":
         raise typer.BadParameter("only top turns to several nodes", param_hint="--url")
-    context.obj = Options(AdminClient(named[0], key, timeout_s), as_json, named)
+    trust = Trust(ca_file, cert_file, cert_key_file, server_name)
+    context.obj = Options(AdminClient(named[0], key, timeout_s, trust), as_json, named)
 
 
 def build_app() -> typer.Typer:

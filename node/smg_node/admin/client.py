@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
+    import ssl
     from http.client import HTTPConnection
 
 # Above any fleet's listing; an answer beyond it is no answer of ours.
 _ANSWER_MAX_BYTES: Final = 67_108_864
 _LINE_MAX_BYTES: Final = 1_048_576
 _MESSAGE_MAX_CHARACTERS: Final = 2_000
+_NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
+"""What the library says of a peer that answers a TLS hello in plain text."""
 
 
 class AdminError(Exception):
@@ -33,12 +36,46 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Trust:
+    """Files of a TLS connection: whose certificates are believed (empty: those this machine trusts), and
+    the certificate and key that are shown to a node that asks for them (empty: none). `host` is the
+    name that its certificate must be for (empty: the URL's).
+    """
+
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
+    host: str = ""
+
+    def context(self) -> "ssl.SSLContext":
+        """Return the context of a connection; AdminError where a file will not do."""
+        import ssl
+
+        try:
+            context = ssl.create_default_context(cafile=self.authority or None)
+            if self.certificate:
+                context.load_cert_chain(self.certificate, self.key or None)
+        except OSError as error:
+            named = (
+                self.authority
+                if not self.certificate
+                else f"{self.authority} {self.certificate} {self.key}"
+            )
+            reason = getattr(error, "reason", None) or error.strerror or str(error)
+            raise AdminError(
+                f"cannot use {' '.join(named.split())}: {reason.lower().replace('_', ' ')}"
+            ) from None
+        return context
+
+
+@dataclass(frozen=True, slots=True)
 class AdminClient:
     """Client of one node. `url` is its base, `key` empty or an admin key."""
 
     url: str
     key: str
     timeout_s: float
+    trust: Trust = Trust()
 
     def ask(
         self,
@@ -84,7 +121,7 @@ class AdminClient:
         patience_s = timeout_s if timeout_s is not None else self.timeout_s
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
         target = f"{base.path.rstrip('/')}{target}" + (f"?{urlencode(query)}" if query else "")
-        connection = _connection(base, patience_s)
+        connection = _connection(base, patience_s, self.trust)
         with self._troubles(patience_s), closing(connection):
             content = None if body is None else json.dumps(body).encode()
             sent = {**self._headers(content), **(headers or {})}
@@ -104,7 +141,18 @@ class AdminClient:
             raise AdminError(f"no node answers at {self.url}; is smg-node running?") from None
         except TimeoutError:
             raise AdminError(f"{self.url} did not answer within {patience_s:g} s") from None
+        except http.client.BadStatusLine:
+            raise AdminError(
+                f"{self.url} does not answer as HTTP; if it speaks TLS, say https://"
+            ) from None
         except (OSError, http.client.HTTPException) as error:
+            if type(error).__name__ == "SSLCertVerificationError":
+                why = getattr(error, "verify_message", "")
+                raise AdminError(
+                    f"the certificate of {self.url} is not believed: {why} (--ca-file names its authority)"
+                ) from None
+            if getattr(error, "reason", "") in _NO_TLS:
+                raise AdminError(f"{self.url} does not speak TLS; say http://") from None
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise AdminError(f"cannot talk to {self.url}: {reason.lower()}") from None
 
@@ -115,7 +163,7 @@ class AdminClient:
         """
         base = _base(self.url)
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
-        connection = _connection(base, quiet_s)
+        connection = _connection(base, quiet_s, self.trust)
         with self._troubles(quiet_s), closing(connection):
             connection.request(
                 "GET",
@@ -174,12 +222,22 @@ def with_scheme(url: str) -> str:
     return url if "://" in url or not url else f"http://{url}"
 
 
-def _connection(base: SplitResult, timeout_s: float) -> "HTTPConnection":
+def _connection(base: SplitResult, timeout_s: float, trust: Trust) -> "HTTPConnection":
     from http.client import HTTPConnection, HTTPSConnection
 
     assert base.hostname is not None
-    kind = HTTPSConnection if base.scheme == "https" else HTTPConnection
-    return kind(base.hostname, base.port, timeout=timeout_s)
+    if base.scheme == "http":
+        return HTTPConnection(base.hostname, base.port, timeout=timeout_s)
+    context = trust.context()
+
+    class NamedConnection(HTTPSConnection):
+        """A connection whose peer is asked for another name than that of its address."""
+
+        def connect(self) -> None:
+            HTTPConnection.connect(self)
+            self.sock = context.wrap_socket(self.sock, server_hostname=trust.host or self.host)
+
+    return NamedConnection(base.hostname, base.port, timeout=timeout_s, context=context)
 
 
 def _message(body: Any) -> str:

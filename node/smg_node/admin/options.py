@@ -10,7 +10,17 @@ from typer.core import TyperGroup
 from smg_node.admin.client import AdminClient
 
 # Flags of `smg-admin` itself, and how many words follow each.
-_GLOBAL_FLAGS: Final = {"--url": 1, "--key": 1, "--key-file": 1, "--timeout": 1, "--json": 0}
+_GLOBAL_FLAGS: Final = {
+    "--url": 1,
+    "--key": 1,
+    "--key-file": 1,
+    "--ca-file": 1,
+    "--server-name": 1,
+    "--cert-file": 1,
+    "--cert-key-file": 1,
+    "--timeout": 1,
+    "--json": 0,
+}
 _SENTENCE_CHARACTERS_MAX: Final = 1_000
 """Of help; above any."""
 

@@ -17,7 +17,7 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.fleet.models.model_settings import parser_checks
 from smg_node.http.ports.limits import LimitService
 from smg_node.http.ports.shared_state import AuditService, SettingsService, StateService
-from smg_node.pipeline.placement.policy_settings import all_policies
+from smg_node.pipeline.placement.policy_settings import POLICY_FIELDS, all_policies
 from smg_node.system_clock import secret_text
 
 
@@ -110,7 +110,7 @@ def build_live(settings: Settings, shared: FollowedState) -> LiveSettings:
     choices = {
         f"{place}{knob}": policies
         for place in ("routing.", "models/NAME/")
-        for knob in ("policy", "prefill_policy", "decode_policy")
+        for knob in POLICY_FIELDS
     }
     return LiveSettings(
         settings, shared.settings, shared.running, choices=choices, checks=parser_checks()

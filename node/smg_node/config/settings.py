@@ -162,6 +162,12 @@ class Settings(BaseSettings):
         return path.expanduser()
 
     @model_validator(mode="after")
+    def _clients_are_asked(self) -> "Settings":
+        if self.auth.certificates and self.http.tls.client == "off":
+            raise ValueError("auth.certificates needs http.tls.client ask or require")
+        return self
+
+    @model_validator(mode="after")
     def _a_port_each(self) -> "Settings":
         listening = {
             "http.listen": self.http.listen,

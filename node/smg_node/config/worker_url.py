@@ -18,7 +18,7 @@ from smg_node.config.address import join_host_port, split_host_port
 from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.core.errors import invalid
 
-ROLES: Final = ("regular", "prefill", "decode")
+ROLES: Final = ("regular", "prefill", "decode", "encode")
 CONTRACTS: Final = ("sglang", "vllm", "trtllm", "mlx", "tokenspeed", "openai")
 OPENAI: Final = "openai"
 HTTP_PORTS: Final[Mapping[str, int]] = MappingProxyType({"http": 80, "https": 443})

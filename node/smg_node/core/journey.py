@@ -6,7 +6,7 @@ that a field may only be added at the end, with a default.
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 
 import msgspec
 
@@ -173,7 +173,7 @@ class Chosen(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """Whether a routing key decided."""
     prompt_tokens: int = 0
     role: str = ""
-    """Which half of a pair it is, prefill or decode; "" for a worker that answers alone."""
+    """Which half of a pair it is, prefill or decode, or that it encodes a picture; "" for a worker that answers alone."""
     rank: int | None = None
     """The data-parallel rank that was chosen with it; None where it has one."""
     note: str = ""
@@ -213,6 +213,8 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A picture of the prompt: its size in pixels, its tokens, its digest, and how its first worker was handed it.
 
     `family` is whose rules made it, "" where only the engine knows them; then sizes, tokens and digest are not known.
+    `maker` is who made its patches: "node" for this request, "kept" or "shared" for another one, earlier or at the same
+    time, or "engine". `transport` is how its worker got it, "message" or "shared memory", "" before it has.
     """
 
     family: str
@@ -222,6 +224,9 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
     digest: str
     way: str
     worker: str
+    maker: str = ""
+    transport: str = ""
+    """How tensors went to it: in the message, or in shared memory; "" of what is no tensor."""
 
 
 class Journey(msgspec.Struct, array_like=True):
@@ -256,6 +261,8 @@ class Journey(msgspec.Struct, array_like=True):
     """What became of calls of tools on this side; told with the first journey of a request."""
     pictures: tuple[Viewed, ...] = ()
     """The first pictures of its prompt."""
+    processor: tuple[tuple[str, Any, str], ...] = ()
+    """The numbers that its pictures were made by: name, value, and where it was found."""
 
     def add(self, step: Chosen | Broke) -> None:
         """Note what happened next."""

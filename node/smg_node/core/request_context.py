@@ -26,7 +26,8 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     wall clock when it came, for readers that need no exact time; `token` are 32 hexadecimal digits
     that no other request of this node has. Both are empty for a request that came from no listener.
     `goes_on`: it is a further generation of a request that has entered, and no request by itself. `outcomes` takes the
-    outcome of a generation that is part of a request, instead of all who count requests.
+    outcome of a generation that is part of a request, instead of all who count requests. `patient`: what was done for
+    the request is lost if it is refused now, so that it waits for room instead.
     """
 
     request_id: str
@@ -42,4 +43,5 @@ class RequestContext(msgspec.Struct, frozen=True, gc=False):
     received_ms: int = 0
     token: str = ""
     goes_on: bool = False
+    patient: bool = False
     outcomes: "list[Outcome] | None" = None

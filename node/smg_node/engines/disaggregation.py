@@ -12,14 +12,23 @@ second for the decode.
 
 A room takes one answer of one request, and so do the KV blocks that the first one keeps: several answers to one
 prompt are several pairs of calls.
+
+Before the prompt is worked off, its pictures may be encoded by engines of their own, in one of two ways:
+
+    room     each picture is pushed to whoever works the prompt off, who meets its encoder in a room of the encoder's
+             (TokenSpeed)
+    cache    each picture is put into a store that the engines share, under the picture's hash; whoever works the
+             prompt off finds it there, or encodes it itself (vLLM with an encoder-cache connector)
 """
 
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-Role: TypeAlias = Literal["regular", "prefill", "decode"]
-"""What an engine was started as: to do everything, to work prompts off, to draw answers."""
+Role: TypeAlias = Literal["regular", "prefill", "decode", "encode"]
+"""What an engine was started as: to do everything, to work prompts off, to draw answers, to encode pictures."""
 Style: TypeAlias = Literal["room", "nixl", "minted", "store"]
+Encoding: TypeAlias = Literal["room", "cache"]
+"""How an engine that encodes pictures hands them over."""
 
 BOOTSTRAP_PORT: Final = 8998
 """Where engines open their rooms unless they are told another port."""

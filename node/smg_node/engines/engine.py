@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -78,6 +78,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     as they are, because it normalises them itself. `dtype` is that of the main tensor otherwise. `items_max` by
     modality ("image", "video"), absent: no limit known. `tokens_max` bounds the features of one item, None if unsaid.
     `shared_memory` is the namespace in which it can open tensors by name, "" for none. `schemes` of references.
+    `rules` stands for the files of its image processor, "" where nothing is known of any: the fleet notes it.
     """
 
     ways: frozenset[str]
@@ -87,6 +88,7 @@ class MediaCard(msgspec.Struct, frozen=True):
     tokens_max: int | None = None
     shared_memory: str = ""
     schemes: frozenset[str] = frozenset()
+    rules: str = ""
 
     @property
     def told(self) -> tuple[object, ...]:
@@ -191,6 +193,10 @@ class EngineRequest(msgspec.Struct, frozen=True, gc=False):
     """`ids` as protobuf has them inside of a packed field, where that is known."""
     media: "EngineMedia | None" = None
     """The pictures of the prompt, finished for this engine."""
+    rooms: tuple[Room, ...] = ()
+    """Where other engines hand its encoded pictures over, one room each, in their order; () if nobody does."""
+    pixels: bool = True
+    """Whether the values of its pictures are sent along: others may have encoded them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +210,19 @@ class Prefilled:
     prompt_logprobs: tuple[IdLogprob, ...] = ()
     transfer: str = ""
     """What the second engine is to be told, a JSON object; "" for nothing."""
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """An engine that may have been started to encode pictures for others."""
+
+    async def encode(self, request: EngineRequest) -> None:
+        """Encode the one picture of `request` for another engine; return when that engine may rely on it.
+
+        In a room (`room.number`) that is when the picture has been accepted, else when it lies in the store. `ids` are
+        those of its place. SmgError as from `Engine.generate`. Cancelling cancels the call at the engine.
+        """
+        ...
 
 
 class Engine(Protocol):

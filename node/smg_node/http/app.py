@@ -8,7 +8,7 @@ loaded unless it is chosen.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
@@ -27,8 +27,12 @@ from smg_node.http.route_actions import build_actions
 from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Router
 from smg_node.http.server.connections import ConnectionLimits, Dispatcher, Listener
 from smg_node.http.server.http1_connection import DirectConnection
-from smg_node.http.server.listen_sockets import bound, listen
+from smg_node.http.server.listen_sockets import UNIX, Listening, bound, listen
 from smg_node.telemetry.metrics.declared import node as declared
+
+if TYPE_CHECKING:
+    from smg_node.http.tls.tls_listening import TlsListening
+    from smg_node.http.tls_options import TlsOptions
 
 _FAREWELL_S: Final = 1.0
 """How long a stopping server waits for requests to end, and then for their last bytes to leave."""
@@ -100,8 +104,10 @@ class Server:
         self._changed = asyncio.Event()
         self._hurried = False
         self._listeners: list[Listener] = []
-        self._public: asyncio.Server | None = None
-        self._metrics: asyncio.Server | None = None
+        self._public: Listening | None = None
+        self._metrics: Listening | None = None
+        self._meters = parts.meters
+        self._tls: TlsListening | None = None
         parts.heard.append(self._retune)
         parts.meters.watch(declared.HTTP_INFLIGHT, lambda: {(): self._app.inflight.count})
         parts.meters.watch(declared.HTTP_CONNECTIONS, self._connections)
@@ -149,12 +155,23 @@ class Server:
         return self._app.drain.times(self._clock.monotonic_s())
 
     async def start(self) -> None:
-        """Listen on both ports. OSError if one is taken, ValueError for an address that is none."""
+        """Listen on both ports. OSError if one is taken, ValueError for an address that is none,
+        INTERNAL where the certificates will not do.
+        """
         options = self._options
-        if options.metrics_listen:
-            self._metrics = await self._listen(options.metrics_listen, self._app.metrics_door)
+        # A process that others pass requests on to is asked over a socket file, where nobody listens in.
+        public_tls = not options.listen.startswith(UNIX)
+        if options.tls is not None and (public_tls or options.metrics_tls):
+            self._tls = await self._certificates(options.tls)
         try:
-            self._public = await self._listen(options.listen, self._door)
+            if options.metrics_listen:
+                tls = self._tls if options.metrics_tls else None
+                self._metrics = await self._listen(
+                    options.metrics_listen, self._app.metrics_door, tls
+                )
+            self._public = await self._listen(
+                options.listen, self._door, self._tls if public_tls else None
+            )
         except BaseException:
             await self.stop()
             raise
@@ -194,6 +211,8 @@ class Server:
         for server in (self._public, self._metrics):
             if server is not None:
                 server.close()
+        if self._tls is not None:
+            await self._tls.close()
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             listener.leave()
@@ -218,9 +237,20 @@ class Server:
             self._public.close()
             self._app.inflight.dismiss()
 
-    async def _listen(self, where: str, door: Dispatcher) -> asyncio.Server:
+    async def _certificates(self, options: "TlsOptions") -> "TlsListening":
+        # Not loaded by a node that speaks plain HTTP.
+        from smg_node.http.tls.tls_listening import TlsListening
+
+        tls = TlsListening(options, self._meters, self._clock.now_ms)
+        await tls.open()
+        return tls
+
+    async def _listen(self, where: str, door: Dispatcher, tls: "TlsListening | None") -> Listening:
         listener = _listener(door, self._options)
         self._listeners.append(listener)
+        if tls is not None:
+            listener.bound_connections(tls.connections_max())
+            return tls.listen(where, listener, reuse_port=self._options.reuse_port)
         return await listen(where, listener, reuse_port=self._options.reuse_port)
 
     def _connections(self) -> Mapping[tuple[str, ...], float]:

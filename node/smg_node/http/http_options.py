@@ -1,9 +1,13 @@
 """HTTP options: limits and timeouts of the HTTP surface, as plain values; filled from settings."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from smg_node.core.request_context import Priority
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import CertificateRule
+    from smg_node.http.tls_options import TlsOptions
 
 DataAccess: TypeAlias = Literal["auto", "open", "closed"]
 """Who may use the data routes: everyone until an admin key exists, everyone always, only who has a key."""
@@ -23,6 +27,10 @@ class HttpOptions:
     listen: str = "0.0.0.0:30000"
     metrics_listen: str = "0.0.0.0:29000"
     reuse_port: bool = False
+    tls: "TlsOptions | None" = None
+    """What the public listener shows and whom it trusts; None: it speaks plain HTTP."""
+    metrics_tls: bool = False
+    """Whether the metrics are served the same way."""
     server: ServerKind = "direct"
     body_max_bytes: int = 134_217_728
     nesting_max: int = 128
@@ -45,6 +53,8 @@ class HttpOptions:
     data_access: DataAccess = "auto"
     claim_max: Priority = "interactive"
     """The most urgent class that a client may claim."""
+    certificates: "tuple[CertificateRule, ...]" = ()
+    """Rules of clients' certificates, in the order in which they are tried."""
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0

@@ -1,10 +1,17 @@
 """HTTP settings: makes the options of the HTTP surface and of its body readers from settings."""
 
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 from smg_node.config.frozen_settings import Settings
 from smg_node.dialects.options import ReaderOptions, Truth
 from smg_node.http.http_options import HttpOptions
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import CertificateRule
+    from smg_node.config.sections.auth import Auth
+    from smg_node.config.sections.http_tls import HttpTls
+    from smg_node.http.tls_options import TlsOptions
 
 
 def reader_options(settings: Settings, tool_servers: Truth = False) -> ReaderOptions:
@@ -28,6 +35,8 @@ def http_options(settings: Settings) -> HttpOptions:
         listen=str(http.listen),
         metrics_listen=str(http.metrics_listen),
         server=http.server,
+        tls=_tls_options(http.tls),
+        metrics_tls=http.metrics_tls,
         body_max_bytes=http.body_max_bytes,
         nesting_max=http.nesting_max,
         header_line_max_bytes=http.header_line_max_bytes,
@@ -42,6 +51,7 @@ def http_options(settings: Settings) -> HttpOptions:
         key_headers=settings.routing.key_headers,
         claim_max=settings.queue.claim_max,
         data_access=settings.auth.data,
+        certificates=_certificate_rules(settings.auth),
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,
@@ -51,4 +61,33 @@ def http_options(settings: Settings) -> HttpOptions:
         # Nobody balances load over a demo, so nobody needs time to notice its end.
         settle_s=0 if settings.demo else settings.drain.settle_s,
         grace_s=settings.drain.grace_s,
+    )
+
+
+def _tls_options(tls: "HttpTls") -> "TlsOptions | None":
+    if tls.certificate is None:
+        return None
+    from smg_node.http.tls_options import CertificatePair, TlsOptions
+
+    return TlsOptions(
+        pair=CertificatePair(str(tls.certificate), str(tls.key)),
+        more={
+            name: CertificatePair(str(pair.certificate), str(pair.key))
+            for name, pair in tls.more.items()
+        },
+        client=tls.client,
+        client_authority=str(tls.client_authority or ""),
+        client_revoked=str(tls.client_revoked or ""),
+        handshake_s=tls.handshake_s,
+        handshakes_max=tls.handshakes_max,
+    )
+
+
+def _certificate_rules(auth: "Auth") -> "tuple[CertificateRule, ...]":
+    if not auth.certificates:
+        return ()
+    from smg_node.access.certificates import CertificateRule
+
+    return tuple(
+        CertificateRule(rule.match, rule.role, rule.tenant) for rule in auth.certificates.values()
     )

@@ -31,9 +31,12 @@ class PictureHeader(msgspec.Struct, frozen=True):
     """What is known of an encoded picture before it is decoded.
 
     `width` and `height` are those after its EXIF orientation is applied; `format` is Pillow's name ("JPEG", "PNG", …),
-    found by content.
+    found by content. `decoding_bytes` is the most memory that decoding it takes, its pixels among it, and
+    `decoded_bytes` what is left of that afterwards until the work on it ends; 0 where nobody has told.
     """
 
     width: int
     height: int
     format: str
+    decoding_bytes: int = 0
+    decoded_bytes: int = 0

@@ -228,3 +228,45 @@ def pooled(size: Size, *, patch: int, pool: int, tokens_max: int) -> Size:
     if high * wide > bound:
         raise refused(f"the picture is {size.width}x{size.height}, too narrow for this model")
     return Size(wide, high)
+
+
+def with_long_side(size: Size, *, side: int) -> Size:
+    """Return the size whose longest side is `side`, the other in proportion, an odd one made even (Idefics 3)."""
+    ratio = size.width / size.height
+    if size.width >= size.height:
+        high = int(side / ratio)
+        return Size(side, max(high + high % 2, 1))
+    wide = int(side * ratio)
+    return Size(max(wide + wide % 2, 1), side)
+
+
+def in_even_tiles(size: Size, *, tile: int) -> Size:
+    """Return the size in whole tiles: the longest side rounded up, the other in proportion, then up (Idefics 3)."""
+    ratio = size.width / size.height
+    if size.width >= size.height:
+        wide = -(-size.width // tile) * tile
+        return rounded_up(Size(wide, int(wide / ratio)), factor=tile)
+    high = -(-size.height // tile) * tile
+    return rounded_up(Size(int(high * ratio), high), factor=tile)
+
+
+def least_enlarged_grid(size: Size, grids: Sequence[Size], *, tile: int) -> Size:
+    """Return the grid of tiles that a picture is enlarged least for, or failing that shrunk least for (Cohere 2).
+
+    Of those that scale alike the first of the list is taken.
+    """
+    scales = [
+        min(grid.width * tile / size.width, grid.height * tile / size.height) for grid in grids
+    ]
+    enlarging = [scale for scale in scales if scale >= 1]
+    return grids[scales.index(min(enlarging) if enlarging else max(scales))]
+
+
+def contained(size: Size, canvas: Size) -> Size:
+    """Return the largest size of the same ratio inside `canvas`, the free side rounded (Pillow's `contain`)."""
+    ratio, wanted = size.width / size.height, canvas.width / canvas.height
+    if ratio > wanted:
+        return Size(canvas.width, round(size.height / size.width * canvas.width))
+    if ratio < wanted:
+        return Size(round(size.width / size.height * canvas.height), canvas.height)
+    return canvas

@@ -17,6 +17,7 @@ URL_CHARACTERS_MAX: Final = 8_192
 """Characters of an address elsewhere; signed ones have one or two thousand."""
 _PIECE_CHARACTERS: Final = 1 << 18
 """Characters that are decoded in one piece, a multiple of the four that stand for three bytes."""
+_QUAD: Final = 4
 _DATA: Final = "data:"
 _HEAD_CHARACTERS_MAX: Final = 256
 """Characters of a data URL before its comma."""
@@ -84,6 +85,9 @@ def decoded(source: InlineSource, part: MediaPart, rest: Callable[[], None] | No
             begin = end
             if rest is not None and end < len(encoded):
                 rest()
+        if (len(encoded) - source.start) % _QUAD:
+            # The decoder takes a sign of padding too many, unless a piece begins with it.
+            raise ValueError("padding")
     except ValueError as error:
         raise _broken(part, f"is not base64: {_words(error)}") from error
     return b"".join(pieces)

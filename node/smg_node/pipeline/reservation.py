@@ -6,7 +6,8 @@ Its owner reports the call's progress, in this order: `spoke` with its first tok
 A call may take two workers (`pairs/pair_reservation`); its owner need not know.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -20,8 +21,35 @@ from smg_node.fleet.load.worker_load import RATE_TOKENS_MIN
 from smg_node.fleet.workers.worker import Worker
 from smg_node.routing.policy import Beginning
 
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.encoder_work import EncoderWork
+
 NOT_CACHED: Final = Uncached()
 """Of a call that expects nothing of a vendor's prompt cache."""
+
+
+class Encodes(Protocol):
+    """The workers that encode the pictures of a call before it; see `encoding/encode_legs`."""
+
+    @property
+    def fault(self) -> "Reservation | None":
+        """Reservation of the one that broke first; None while none has."""
+        ...
+
+    def seen_by(self, card: ModelCard) -> ModelCard:
+        """Return the card of the engine that is handed the pictures, where `card` is that of the call's own."""
+        ...
+
+    def stream(
+        self, request: EngineRequest, begin: Callable[[EngineRequest], ChunkStream]
+    ) -> ChunkStream:
+        """Return the stream of a call that `begin` begins once its pictures are encoded."""
+        ...
+
+    def release(self, now_s: float) -> None:
+        """Count all of them out; harmless the second time."""
+        ...
 
 
 class Reservation(msgspec.Struct, eq=False):
@@ -48,6 +76,10 @@ class Reservation(msgspec.Struct, eq=False):
     """The data-parallel rank it is for; None: its worker has one."""
     cached: CacheCall = NOT_CACHED
     """Its use of a vendor's prompt cache."""
+    encoder: "EncoderWork | None" = None
+    """What the pictures of its prompt are for its worker, None if there are none."""
+    encodes: Encodes | None = None
+    """Who encodes its pictures first; None: its engine does."""
     _spoken: bool = False
     _judged: bool = False
     _took_s: float | None = None
@@ -60,8 +92,8 @@ class Reservation(msgspec.Struct, eq=False):
 
     @property
     def seeing(self) -> ModelCard:
-        """Card of the worker that works the prompt off, and so is handed its pictures."""
-        return self.card
+        """Card of the worker that is handed the pictures: who encodes them, else who works the prompt off."""
+        return self.card if self.encodes is None else self.encodes.seen_by(self.card)
 
     @property
     def caching(self) -> tuple[Worker, int | None]:
@@ -75,22 +107,31 @@ class Reservation(msgspec.Struct, eq=False):
         """Whether that worker will cache the answer too without publishing it, so that this node
         has to record it.
         """
-        return not self.worker.following
+        # Few engines name pictures when they tell of their caches.
+        return not self.worker.following or self.encoder is not None
+
+    @property
+    def at_encoder(self) -> "Reservation | None":
+        """Reservation of the worker that did not encode a picture; None while all have."""
+        return None if self.encodes is None else self.encodes.fault
 
     @property
     def culprit(self) -> Worker:
         """Worker to be excluded from the retry if the call broke."""
-        return self.worker
+        return self.worker if self.at_encoder is None else self.at_encoder.worker
 
     @property
     def lonely(self) -> bool:
-        """Whether the call is the only one of this node there, and was when it came."""
-        return self.alone and self.worker.load.inflight == 1
+        """Whether the call is the only one of this node at its culprit, and was when it came."""
+        at = self if self.at_encoder is None else self.at_encoder
+        return at.alone and at.worker.load.inflight == 1
 
     def call(self, request: EngineRequest) -> ChunkStream:
         """Begin the call; see `Engine.call`."""
         if self.rank is not None:
             request = replace(request, rank=self.rank)
+        if self.encodes is not None:
+            return self.encodes.stream(request, self.engine.call)
         return self.engine.call(request)
 
     def spoke(self, now_s: float, cached_tokens: int = -1) -> None:
@@ -103,7 +144,11 @@ class Reservation(msgspec.Struct, eq=False):
         # Short prompts are most, and too short for that whatever is cached.
         if self.prompt_tokens + ahead >= RATE_TOKENS_MIN and ahead >= 0 and cached_tokens >= 0:
             computed = max(0, self.prompt_tokens - cached_tokens) + ahead
-            if computed >= RATE_TOKENS_MIN:
+            if self.encoder is not None:
+                self.encoder.spoke(
+                    self.worker, computed, cached_tokens, now_s - self.began_s, now_s
+                )
+            elif computed >= RATE_TOKENS_MIN:
                 load.rate(computed, now_s - self.began_s, now_s=now_s)
         if breaker.troubled:
             breaker.spoke(now_s, self.probe)
@@ -116,6 +161,9 @@ class Reservation(msgspec.Struct, eq=False):
 
     def failed(self, error: SmgError, now_s: float) -> None:
         """Record that the call broke, in the breaker; an unreachable worker is probed at once."""
+        if self.at_encoder is not None:
+            # It has been told, and nobody else had begun.
+            return
         self._judged = True
         self.worker.judge(error, now_s, probe=self.probe)
         if error.code == UNREACHABLE_CODE:
@@ -126,6 +174,8 @@ class Reservation(msgspec.Struct, eq=False):
         if not self._held:
             return
         self._held = False
+        if self.encodes is not None:
+            self.encodes.release(now_s)
         self.worker.release(
             self.tokens, prefilled=self._spoken, seconds=self._took_s, rank=self.rank
         )

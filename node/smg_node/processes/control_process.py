@@ -191,4 +191,5 @@ class Controlling:
         serving = read(content, Serving)
         self._serving[process] = serving
         self._changed.set()
-        _log.info("data process %s serves http://%s", process, Address(serving.host, serving.port))
+        where = Address(serving.host, serving.port)
+        _log.info("data process %s serves %s://%s", process, serving.scheme, where)

@@ -75,6 +75,13 @@ def costs(pool: Pool, tokens: int, overlaps: Sequence[float]) -> list[float]:
     return found
 
 
+def with_pictures(found: list[float], asked: Asked) -> list[float]:
+    """Return the costs with what pictures of the prompt take besides; as much again, as of what is computed."""
+    if not asked.extra_s:
+        return found
+    return [base + COMPUTED * more for base, more in zip(found, asked.extra_s, strict=True)]
+
+
 def added_s(one: Candidate, tokens: float) -> float:
     """Return by how much a request with so many tokens to compute makes the next one more expensive there."""
     return tokens * one.prefill_s + SLOT_S / one.capacity

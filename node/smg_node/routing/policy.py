@@ -39,6 +39,23 @@ class Pricing(Protocol):
         ...
 
 
+class PromptPictures(msgspec.Struct, frozen=True, gc=False):
+    """The pictures of a prompt, as far as it matters for its place.
+
+    `first` stands for the first of them: prompts that begin with the same one share it, on every node. `begins` is that
+    one's first id in the prompt. `items` are, for each, the id behind its last one, and how many of its ids an encoder
+    makes.
+    """
+
+    first: bytes
+    begins: int
+    items: tuple[tuple[int, int], ...]
+
+    def uncached(self, overlap: float) -> int:
+        """Return how many ids an encoder has to make where the first `overlap` ids of the prompt are cached."""
+        return sum([tokens for end, tokens in self.items if end > overlap])
+
+
 class Asked(msgspec.Struct, eq=False):
     """View of a request for policies. Read-only.
 
@@ -70,6 +87,10 @@ class Asked(msgspec.Struct, eq=False):
     """How many tokens its client lets the answer have; None where it does not say."""
     pricing: "Callable[[], Pricing] | None" = None
     """Makes what tells the dollars of the request; made only where they decide."""
+    pictures: PromptPictures | None = None
+    """The pictures of the prompt, None if it has none."""
+    extra_s: Sequence[float] = ()
+    """Seconds that they cost at each candidate beside the prompt's tokens; none without pictures."""
 
 
 class Policy(Protocol):
@@ -104,6 +125,10 @@ class Beginning(Protocol):
 
         What lies further away than the device, or is only assumed, counts for less than it is.
         """
+        ...
+
+    def reaches(self, pool: Pool, token: int) -> bool:
+        """Whether some candidate has the block of the prompt in which that token is, and all before it."""
         ...
 
     def first(self) -> bytes:

@@ -111,7 +111,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
         await _workers_ready(process, copy, farewell, patience_s(role))
         if not farewell.wanted.is_set():
             await process.server.start()
-            _announce(role, uplink, process.server)
+            _announce(role, uplink, process.server, settings.http.scheme)
         await farewell.wanted.wait()
         # A process that ends by itself from now on is not replaced.
         role.orders.say(LEAVING)
@@ -305,11 +305,11 @@ async def _workers_ready(
         await asyncio.sleep(_LOOK_S)
 
 
-def _announce(role: Role, uplink: Uplink, server: Server) -> None:
+def _announce(role: Role, uplink: Uplink, server: Server, scheme: str) -> None:
     """Report that this process serves, now and to every control process that comes."""
     keep()
     role.orders.say(UP)
     address = server.address
-    open_work_reply = write(Serving(address.host, address.port))
+    open_work_reply = write(Serving(address.host, address.port, scheme))
     uplink.opened(lambda: uplink.tell(SERVING, open_work_reply))
     uplink.tell(SERVING, open_work_reply)

@@ -7,13 +7,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from ipaddress import ip_address
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
-from smg_node.cluster.settings.model_views import parsers_view
+from smg_node.cluster.settings.model_views import parsers_view, picture_rules_views
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.cluster.workers.worker_views import (
@@ -40,17 +39,16 @@ from smg_node.http.ports.node import (
     ClusterWorkerView,
     Health,
     ModelView,
+    PictureRulesView,
     WorkerChange,
     WorkerRequest,
     WorkerView,
 )
 from smg_node.http.ports.shared_state import SessionView
 from smg_node.pipeline.placement.own_models import OwnModels
-from smg_node.pipeline.placement.placer import Placer, PlacerOptions
-from smg_node.pipeline.placement.policy_settings import by_model, load_options
+from smg_node.pipeline.placement.policy_settings import load_options
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.routing.kv_index.prefix_index import PrefixIndex
-from smg_node.routing.policy_registry import Policies
 from smg_node.routing.retry_budget import RetryOptions
 from smg_node.routing.wait_queue import ClassOptions, QueueOptions
 
@@ -155,34 +153,6 @@ def build_prefixes(settings: Settings, fleet: Fleet) -> Prefixes:
     return prefixes
 
 
-def build_placer(
-    settings: Settings,
-    fleet: Fleet,
-    policies: Policies,
-    *,
-    clock: Clock,
-    rng: Rng,
-    prefixes: Prefixes | None = None,
-) -> Placer:
-    """Return the placer that chooses workers, by these policies."""
-    routing = settings.routing
-    options = PlacerOptions(
-        routing.policy,
-        by_model(settings),
-        routing.wait_for_worker_s,
-        line=line_options(settings),
-        zone=routing.zone,
-        zone_spill=routing.zone_spill_ratio,
-        shed=settings.overload.shed,
-        prefill_policy=routing.prefill_policy,
-        decode_policy=routing.decode_policy,
-        prefill_policies=by_model(settings, "prefill_policy"),
-        decode_policies=by_model(settings, "decode_policy"),
-        fallback_regular=routing.fallback_regular,
-    )
-    return Placer(fleet, policies, options, clock=clock, rng=rng, beginnings=prefixes)
-
-
 class FleetService:
     """Answers the HTTP surface's questions about models, workers, sessions and health."""
 
@@ -228,6 +198,13 @@ class FleetService:
             raise unknown_model(name, self._fleet.models, self._fleet.serving)
         return self._model_view(found)
 
+    async def pictures(self, name: str) -> Sequence[PictureRulesView]:
+        """Return whose rules pictures of that model follow, a row for workers that agree; none if it sees nothing."""
+        model = self._fleet.served(name)
+        workers = () if model is None else self._fleet.serving(model)
+        cards = [worker.card for worker in workers if worker.card is not None]
+        return () if model is None else await picture_rules_views(model, cards)
+
     def _model_view(self, model: AnyModel) -> ModelView:
         """Show a model with all its workers, those that speak HTTP as well."""
         serving = [(worker, worker.serves) for worker in self._fleet.workers()]
@@ -247,6 +224,7 @@ class FleetService:
             context=min(lengths) if lengths else None,
             roles=dict(sorted(Counter(worker.role for worker in ready).items())),
             parsers=parsers_view(model) if isinstance(model, ServedModel) else None,
+            sees=any(card.media is not None for card in cards),
         )
 
     # ── Workers ──────────────────────────────────────────────────────────────
@@ -270,12 +248,7 @@ class FleetService:
         FORBIDDEN for an address outside the allowed networks; a name is looked up when it is called.
         """
         url = requested_worker(wish)
-        if _is_address(url.host) and not self._networks.allows(url.host):
-            raise SmgError(
-                ErrorKind.FORBIDDEN,
-                f"{url.host} lies outside workers.allowed_networks",
-                where="url",
-            )
+        self._networks.check_literal(url)
         return self.worker(self._registry.add(url, api_key=wish.api_key))
 
     def change(self, worker_id: str, change: WorkerChange) -> WorkerView:
@@ -375,14 +348,6 @@ def _why_idle(worker: Worker) -> str:
     return worker.reason
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
     told: dict[str, Any] = {
         "worker": worker.id,
@@ -391,6 +356,9 @@ async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
     }
     if worker.engine is None:
         return [{**told, "error": "not connected"}]
+    if worker.role == "encode":
+        # It has no scheduler, and some of them end when they are asked for its load.
+        return [told]
     try:
         loads = await worker.engine.loads(LOADS_TIMEOUT_S)
     except SmgError as error:

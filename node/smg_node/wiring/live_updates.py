@@ -16,7 +16,11 @@ from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.generation.generator import Generator
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.placement.placer import Placer
-from smg_node.pipeline.placement.policy_settings import POLICY_FIELDS, policy_options
+from smg_node.pipeline.placement.policy_settings import (
+    POLICY_FIELDS,
+    encode_rule,
+    policy_options,
+)
 from smg_node.pipeline.prompt.preparation import PrepareLimits, Preparer
 from smg_node.pipeline.relay.relays import Relays
 from smg_node.routing.policy_registry import Policies
@@ -76,6 +80,8 @@ def follow_serving(
             prefill_policies=own["prefill_policy"],
             decode_policies=own["decode_policy"],
             fallback_regular=now.routing.fallback_regular,
+            encode=encode_rule(now),
+            encode_policies=own["encode_policy"],
             wait_for_worker_s=now.routing.wait_for_worker_s,
             zone_spill=now.routing.zone_spill_ratio,
             line=line_options(now),
@@ -109,7 +115,8 @@ def follow_below(live: LiveSettings, base: Base, fleet: Fleet, desk: FleetServic
 
     live.watch(("models",), lambda now: retune_models(fleet.models, live))
     live.watch(
-        ("workers", "breaker", "routing", "overload"), lambda now: fleet.retune(fleet_options(now))
+        ("workers", "breaker", "routing", "overload", "media"),
+        lambda now: fleet.retune(fleet_options(now)),
     )
     live.watch(("kv", "workers"), lambda now: fleet.retune_listening(listen_options(now)))
     live.watch(("engine",), engines)

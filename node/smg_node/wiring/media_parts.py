@@ -59,6 +59,7 @@ class LazyMedia:
             self._fetching,
             cells=base.meters.cells,
             monotonic_s=base.clock.monotonic_s,
+            ready=self._ready,
         )
         base.ending.callback(service.close)
         base.meters.watch(declared.MEDIA_UNDER_WAY, lambda: {(): service.under_way})
@@ -70,6 +71,12 @@ class LazyMedia:
         """Return what the workers of a model say of themselves, as far as they have."""
         cards = [worker.card for worker in self._fleet.serving(model)]
         return [card for card in cards if card is not None]
+
+    def _ready(self, model: ServedModel) -> Sequence[ModelCard]:
+        """Return what those of them say that may be given work now."""
+        workers = self._fleet.candidates(model)
+        now_s = self._base.clock.monotonic_s()
+        return [one.card for one in workers if one.card is not None and one.breaker.usable(now_s)]
 
     def model(self, name: str) -> ServedModel | None:
         """Return the model of that name or alias that engines serve, if its files are read."""
@@ -108,7 +115,11 @@ class LazyPictures:
         self._pictures: ToolPictures | None = None
 
     async def shown(
-        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+        self,
+        model: str,
+        content: Sequence[Mapping[str, Any]],
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> tuple[str, ...]:
         """See `Pictures`; none where this node was installed without what works on them."""
         if self._pictures is None:
@@ -119,7 +130,7 @@ class LazyPictures:
             from smg_node.pipeline.media.tool_pictures import ToolPictures
 
             self._pictures = ToolPictures(self._media.model, self._media)
-        return await self._pictures.shown(model, content, beside)
+        return await self._pictures.shown(model, content, beside, tenant)
 
 
 def media_options(settings: Settings) -> "MediaOptions":
@@ -133,6 +144,17 @@ def media_options(settings: Settings) -> "MediaOptions":
         image_pixels_max=knobs.image_pixels_max,
         low_pixels=knobs.low_pixels,
         inflight_bytes=knobs.inflight_bytes // processes,
-        cache_bytes=knobs.cache_bytes // processes,
+        cache_bytes=knobs.cache_bytes,
         threads=knobs.threads or max(1, (os.cpu_count() or 1) // processes),
+        tenants_apart=knobs.tenants_apart,
+        processes=processes,
+        shared_folder=_shared_folder() if settings.processes > 1 else "",
     )
+
+
+def _shared_folder() -> str:
+    """Return where the processes that one supervisor has started keep pictures together; "" where they cannot."""
+    from smg_node.media.pixels.shared_patches import FOLDER, folder_of_node
+
+    found = folder_of_node(os.getppid()) if FOLDER.is_dir() else None
+    return "" if found is None else str(found)

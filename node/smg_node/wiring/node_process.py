@@ -120,7 +120,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         await stack.enter_async_context(running(_loops(node)))
         if control is not None:
             await control.serving(settings.processes)
-        _announce(address, server.metrics_address)
+        _announce(settings, address, server.metrics_address)
         if settings.demo:
             print_demo(address.port)
         with signals(farewell.signalled) if control is None else nullcontext():
@@ -392,9 +392,9 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     }
 
 
-def _announce(address: Address, metrics_address: Address | None) -> None:
+def _announce(settings: Settings, address: Address, metrics_address: Address | None) -> None:
     """Log where the node listens; scripts and tests wait for this line."""
     settle()
     if metrics_address is not None:
-        _log.info("metrics on http://%s", metrics_address)
-    _log.info("listening on http://%s", address)
+        _log.info("metrics on %s://%s", settings.http.metrics_scheme, metrics_address)
+    _log.info("listening on %s://%s", settings.http.scheme, address)

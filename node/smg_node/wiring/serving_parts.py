@@ -65,7 +65,6 @@ from smg_node.wiring.base import Base
 from smg_node.wiring.build_commit import build_commit
 from smg_node.wiring.fleet_parts import (
     FleetService,
-    build_placer,
     retry_options,
 )
 from smg_node.wiring.live_updates import (
@@ -76,6 +75,7 @@ from smg_node.wiring.live_updates import (
 )
 from smg_node.wiring.mcp_parts import offered_servers
 from smg_node.wiring.media_parts import LazyMedia
+from smg_node.wiring.placement_parts import build_placer
 from smg_node.wiring.tool_loops import Pool, loop_parts
 
 if TYPE_CHECKING:
@@ -327,9 +327,7 @@ def _build_pipeline(
     """Return the pipeline of generations, watched by scrapes."""
     watch_journal(base.meters, journal)
     policies = build_policies(settings, sticky)
-    placer = build_placer(
-        settings, fleet, policies, clock=base.clock, rng=base.rng, prefixes=prefixes
-    )
+    placer = build_placer(settings, fleet, policies, base, prefixes)
     retries = RetryBudgets(
         retry_options(settings), known=lambda name: bool(fleet.served(name) or fleet.relayed(name))
     )

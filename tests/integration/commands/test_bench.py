@@ -183,3 +183,18 @@ def test_a_crowd_that_is_interrupted_leaves_nobody_behind(tmp_path: Path) -> Non
         one.signal(signal.SIGTERM)
         assert one.wait(WAIT_S) == 130
     assert eventually(lambda: not any(runs(pid) for pid in started))
+
+
+def test_streams_are_measured_without_and_with_runs_of_tools_beside_them(tmp_path: Path) -> None:
+    load = ("--streams", "4", "--runs-per-s", "8", "--result-bytes", "20000", "--rounds", "1")
+    code, said, told = bench(tmp_path, "-g", "smg-node", "-w", "tools", *load, *QUICK)
+    # A busy machine may make a row void, never wrong.
+    assert code in (0, 1), said
+    alone, beside = told["rows"]
+    assert (alone["workload"], beside["workload"]) == ("tools-4-alone", "tools-4")
+    for row in (alone, beside):
+        assert row["errors"] == 0, said
+        assert row["gap_ms"]["count"] > 0
+        assert set(row["others_cpu_s"]) == {"the engine that calls tools", "the server of tools"}
+    assert beside["flows"] == {"streams": 4, "runs": beside["requests"] - 4}
+    assert "tools-4: p99 of the gaps between tokens" in said

@@ -36,6 +36,7 @@ _LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 _OTHERS = frozenset(
     (
         "curl",
+        "openssl",
         "pip",
         "make",
         "createdb",

@@ -22,6 +22,8 @@ VISION = ("--vision", "qwen3_vl", "--script", "pictures", "--model", "eyes")
 
 
 A, B = jpeg(320, 200), jpeg(200, 333, shade=40)
+LONG = B + bytes(4 << 20)
+"""A file whose size is known by its beginning."""
 TOKENS = {A: 77, B: 77}
 """By the size rule of Qwen3-VL, which enlarges both to 65,536 pixels or more: 11 x 7 and 7 x 11 blocks of 32 pixels."""
 
@@ -34,7 +36,7 @@ def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
 
 @pytest.fixture(scope="module")
 def pictures() -> Iterator[Origin]:
-    with origin({"/a.jpg": A, "/b.jpg": B}) as found:
+    with origin({"/a.jpg": A, "/b.jpg": B, "/long.jpg": LONG}) as found:
         yield found
 
 
@@ -241,17 +243,34 @@ def test_the_same_picture_again_is_not_worked_on_again(node: RunningNode) -> Non
     assert misses() - before[1] == 2
 
 
+def count(node: RunningNode, *more: dict[str, Any]) -> int:
+    """Return how many tokens a prompt with these pictures has."""
+    body = json.dumps({"model": "eyes", "messages": chat_turn("Look", *more)}).encode()
+    asked = urllib.request.Request(
+        f"{node.url}/v1/tokenize", body, {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        return int(json.loads(answer.read())["count"])
+
+
 def test_a_client_can_ask_how_many_tokens_pictures_are(node: RunningNode) -> None:
-    counts = []
-    for more in ((), (picture_part(data_url(A)), picture_part(data_url(B)))):
-        body = json.dumps({"model": "eyes", "messages": chat_turn("Look", *more)}).encode()
-        asked = urllib.request.Request(
-            f"{node.url}/v1/tokenize", body, {"content-type": "application/json"}
-        )
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            counts.append(json.loads(answer.read())["count"])
-    text, both = counts
-    assert both - text == TOKENS[A] + TOKENS[B] + 4
+    both = count(node, picture_part(data_url(A)), picture_part(data_url(B)))
+    assert both - count(node) == TOKENS[A] + TOKENS[B] + 4
+
+
+def test_of_a_picture_that_is_only_counted_no_more_is_fetched_than_says_its_size(
+    node: RunningNode, pictures: Origin
+) -> None:
+    fetched = partial(node.metric, "smg_node_media_bytes_total", source="url")
+    before = fetched()
+    assert count(node, picture_part(pictures.url("/long.jpg"))) - count(node) == TOKENS[B] + 2
+    assert fetched() - before < len(LONG) / 4
+    client = anthropic_client(node)
+    source: Any = {"type": "url", "url": pictures.url("/long.jpg")}
+    turns: Any = [{"role": "user", "content": [{"type": "image", "source": source}]}]
+    told = client.messages.count_tokens(model="eyes", messages=turns)
+    assert told.input_tokens > TOKENS[B]
+    assert fetched() - before < len(LONG) / 2
 
 
 def test_explain_tells_of_each_picture(node: RunningNode) -> None:
@@ -264,6 +283,21 @@ def test_explain_tells_of_each_picture(node: RunningNode) -> None:
     (seen,) = told["journeys"][0]["pictures"]
     assert (seen["family"], seen["width"], seen["height"]) == ("qwen3_vl", 320, 200)
     assert (seen["tokens"], seen["way"]) == (TOKENS[A], "tensors")
+    assert seen["maker"] in ("node", "kept")
+    assert seen["transport"] in ("message", "shared memory")
+    values = {each["name"]: each["origin"] for each in told["journeys"][0]["processor"]}
+    assert values["patch_size"] == "preprocessor_config.json"
+
+
+def test_a_model_that_sees_says_by_which_numbers(node: RunningNode) -> None:
+    with urllib.request.urlopen(f"{node.url}/v1/models/eyes", timeout=10) as answer:
+        own = json.loads(answer.read())["x_smg"]
+    assert own["modalities"] == ["text", "image"]
+    (rules,) = own["pictures"]
+    assert (rules["family"], rules["workers"], rules["why_not"]) == ("qwen3_vl", 1, "")
+    assert {"name": "patch_size", "value": 16, "origin": "preprocessor_config.json"} in rules[
+        "values"
+    ]
 
 
 def test_metrics_tell_of_pictures(node: RunningNode, pictures: Origin) -> None:

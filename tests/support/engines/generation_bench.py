@@ -63,6 +63,7 @@ class Bench:
         truncate: int | None = None,
         target: str | None = None,
         headers: Mapping[str, str] | None = None,
+        tenant: str = "",
     ) -> GenerationRun:
         request = GenerateRequest(
             model=model,
@@ -80,6 +81,7 @@ class Bench:
             now_s + timeout_s,
             target_worker=target,
             upstream_headers=headers or {},
+            tenant=tenant,
         )
         return self.generator.start("chat", request, context)
 

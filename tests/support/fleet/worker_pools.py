@@ -30,6 +30,9 @@ class FakeBeginning:
     def overlaps(self, pool: Pool) -> list[float]:
         return [self.known.get(one.worker, 0.0) for one in pool.candidates]
 
+    def reaches(self, pool: Pool, token: int) -> bool:
+        return any(known > token for known in self.overlaps(pool))
+
     def first(self) -> bytes:
         return self.block
 

@@ -38,11 +38,13 @@ from smg_node.http.ports.node import (
     ModelView,
     ParsersView,
     ParserView,
+    PictureRulesView,
     WorkerChange,
     WorkerRequest,
     WorkerSight,
     WorkerView,
 )
+from smg_node.http.tls_options import TlsOptions
 from smg_node.pipeline.embeddings import Embedder
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.pipeline.relay.relay_request import Api
@@ -66,7 +68,8 @@ __all__ = ["FakeGenerations", "FakeRun", "Script"]
 """Besides what is here."""
 
 SERVER: Final = "direct"
-"""Who reads requests; a test that runs over both servers replaces it."""
+TLS: Final[TlsOptions | None] = None
+"""Who reads requests, and how they come; a test that runs over several of each replaces them."""
 
 
 def opening(choices: int = 1) -> list[Event]:
@@ -123,6 +126,9 @@ class FakeCatalog:
             if name == view.id or name in view.aliases:
                 return view
         raise SmgError(ErrorKind.NOT_FOUND, f"no model {name!r}", code="model_not_found")
+
+    async def pictures(self, name: str) -> Sequence[PictureRulesView]:
+        return ()
 
 
 class FakeRelays:
@@ -302,6 +308,8 @@ def quick(**changes: Any) -> HttpOptions:
         "listen": "127.0.0.1:0",
         "metrics_listen": "127.0.0.1:0",
         "server": SERVER,
+        "tls": TLS,
+        "metrics_tls": TLS is not None,
         "settle_s": 0.0,
         "grace_s": 30.0,
         **changes,

@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import json
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+TLS: ssl.SSLContext | None = None
+"""Context of the connections; None: they are plain. A test that runs over both replaces it."""
 WAIT_S = 20.0
 """Long enough for a busy machine; nothing here measures time by it."""
 
@@ -120,7 +123,12 @@ async def connect(port: int, receive_buffer: int | None = None) -> AsyncIterator
     raw.setblocking(False)
     try:
         await asyncio.get_running_loop().sock_connect(raw, ("127.0.0.1", port))
-        reader, writer = await asyncio.open_connection(sock=raw, limit=2**16)
+        reader, writer = await asyncio.open_connection(
+            sock=raw,
+            limit=2**16,
+            ssl=TLS,
+            server_hostname=None if TLS is None else "localhost",
+        )
     except BaseException:
         raw.close()
         raise
@@ -129,7 +137,7 @@ async def connect(port: int, receive_buffer: int | None = None) -> AsyncIterator
         yield client
     finally:
         writer.close()
-        with contextlib.suppress(ConnectionError, TimeoutError):
+        with contextlib.suppress(ConnectionError, TimeoutError, ssl.SSLError):
             async with asyncio.timeout(WAIT_S):
                 await writer.wait_closed()
 

@@ -6,6 +6,11 @@ from typing import Any
 
 from smg_node.media.families.registry import UnknownFamily, family_of
 from smg_node.media.family import Family
+from support.media.tiled_checkpoints import (
+    DEEPSEEK_CHECKPOINTS,
+    TILED_CHECKPOINTS,
+    TILED_TOKENS,
+)
 
 CLIP = {
     "image_mean": [0.48145466, 0.4578275, 0.40821073],
@@ -281,6 +286,8 @@ CHECKPOINTS: Mapping[str, Files] = {
             },
         },
     },
+    **TILED_CHECKPOINTS,
+    **DEEPSEEK_CHECKPOINTS,
 }
 
 TOKENS: Mapping[str, Mapping[str, int]] = {
@@ -311,6 +318,7 @@ TOKENS: Mapping[str, Mapping[str, int]] = {
         "<end_of_image>": 256000,
     },
     "gemma4": {"<|image|>": 258880},
+    **TILED_TOKENS,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from support.house.tree import ROOT
 from support.media.checkpoints import CHECKPOINTS
+from support.media.tiled_checkpoints import OCR_CHECKPOINTS
 
 PYTHON: Final = ROOT / ".cache" / "pictures" / "bin" / "python"
 PROGRAM: Final = Path(__file__).parent / "programs" / "picture_judge.py"
@@ -21,6 +22,13 @@ KIMI: Final = {
     "image_std": [0.5, 0.5, 0.5],
 }
 """What transformers' own form of Kimi's processor calls the numbers of its checkpoint."""
+INTERNVL_CHAT: Final = (
+    "min_dynamic_patch",
+    "max_dynamic_patch",
+    "dynamic_image_size",
+    "use_thumbnail",
+)
+DEEPSEEK: Final = ("deepseek_vl2", "deepseek_ocr", "deepseek_ocr2")
 _LEFT_OUT: Final = ("image_processor_type", "aspect_ratio_setting")
 _RATIO: Final = 60
 
@@ -33,7 +41,13 @@ def numbers(name: str) -> dict[str, Any]:
     """Return what a published processor is made with."""
     if name == "kimi_k25":
         return dict(KIMI)
-    files = CHECKPOINTS[name]
+    files = {**CHECKPOINTS, **OCR_CHECKPOINTS}[name]
+    if name in DEEPSEEK:
+        return dict(files["processor_config.json"])
+    if name == "internvl_chat":
+        config = files["config.json"]
+        told = {key: config[key] for key in INTERNVL_CHAT}
+        return {**told, "image_size": config["vision_config"]["image_size"]}
     processor = files.get("processor_config.json", {}).get("image_processor", {})
     told = {**processor, **files.get("preprocessor_config.json", {})}
     if name == "mistral3":

@@ -9,6 +9,7 @@ from typing import Final
 from aiohttp import web
 
 PICTURE: Final = b"\x89PNG" + bytes(range(256)) * 4
+LASTING: Final = PICTURE * 100
 BOMB: Final = gzip.compress(bytes(50_000_000))
 
 
@@ -55,6 +56,15 @@ class OddOrigin:
     async def _slowly(self, request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.05)
         return web.Response(body=PICTURE)
+
+    async def _lasting(self, request: web.Request) -> web.StreamResponse:
+        headers = {"cache-control": "public, max-age=600", "content-length": str(len(LASTING))}
+        response = web.StreamResponse(headers=headers)
+        await response.prepare(request)
+        for begin in range(0, len(LASTING), 5_000):
+            await response.write(LASTING[begin : begin + 5_000])
+            await asyncio.sleep(0.01)
+        return response
 
     async def _fresh(self, request: web.Request) -> web.StreamResponse:
         return web.Response(body=PICTURE, headers={"cache-control": request.query["said"]})

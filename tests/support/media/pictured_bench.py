@@ -1,7 +1,6 @@
 """Generations of prompts with pictures over in-memory engines; see `generation_bench` and `plain_pictures`."""
 
 from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +10,13 @@ from smg_node.core.generation.request import ChatPrompt, MediaPart, Part, TextPa
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.models.picture_rules import PictureRules, TokenTexts
+from smg_node.fleet.models.picture_rules import PictureRules, RuleBook, TokenTexts, picture_rules
 from smg_node.media.pixels.arena import Arenas
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
+from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.prompts.analysis.template_selection import TemplateTexts
@@ -49,10 +49,13 @@ class Pictured:
     options: MediaOptions
 
 
-def seeing(media: MediaCard | None = LEVELS, script: Script | None = None) -> FakeEngine:
-    """Return an engine of a model that sees; `media` is what it says of itself."""
+def seeing(
+    media: MediaCard | None = LEVELS, script: Script | None = None, *, depth: int = 2
+) -> FakeEngine:
+    """Return an engine of a model that sees; `media` is what it says of itself, `depth` makes its files others."""
     engine = FakeEngine(script)
-    files = {"tokenizer.json": b"{}", "config.json": b'{"vision_config": {"depth": 2}}'}
+    config = f'{{"vision_config": {{"depth": {depth}}}}}'.encode()
+    files = {"tokenizer.json": b"{}", "config.json": config}
     engine.bundle = TokenizerBundle(files, "1" * 64, "a test")
     engine.model_card = replace(engine.model_card, media=media, context=4_000)
     return engine
@@ -76,13 +79,18 @@ async def pictured(
     engines: Mapping[str, FakeEngine] | None = None,
     *,
     options: MediaOptions | None = None,
+    families: Mapping[str, PlainFamily] | None = None,
     **more: Any,
 ) -> AsyncIterator[Pictured]:
-    """Run a generator over engines of a model that sees; `files` are what is found under each URL."""
+    """Run a generator over engines of a model that sees; `files` are what is found under each URL.
+
+    `families` are those of engines whose files say something else than others', by their names.
+    """
     source = PlainSource({url: said.encode() for url, said in files.items()})
+    used = dict(engines or {"one": seeing()})
     family, kept, chosen = PlainFamily(), Kept(), options or MediaOptions()
     meters = MediaMeters(kept.cells)
-    with ThreadPoolExecutor(2) as threads:
+    with PictureThreads(2) as threads:
         works = PictureWorks(threads, kept.cache, meters)
         budget = ByteBudget(chosen.inflight_bytes)
         workshop = MediaWorkshop(
@@ -92,7 +100,12 @@ async def pictured(
         def intake(fleet: Fleet) -> MediaIntake:
             model = fleet.models.find("tiny")
             assert model is not None
-            model.pictures = cast("PictureRules", _Rules(family))
+            model.rules = book = RuleBook()
+            for name, engine in used.items():
+                rules = picture_rules(engine.bundle)
+                digest = "" if rules is None else rules.digest
+                own = _Rules((families or {}).get(name, family), digest)
+                model.pictures = book.keep(cast("PictureRules", own))
             return MediaIntake(
                 lambda: chosen,
                 lambda it: [worker.card for worker in fleet.serving(it) if worker.card],
@@ -100,9 +113,7 @@ async def pictured(
                 workshop,
             )
 
-        async with bench_of(
-            folder, engines or {"one": seeing()}, renderer=_renderer, media=intake, **more
-        ) as bench:
+        async with bench_of(folder, used, renderer=_renderer, media=intake, **more) as bench:
             yield Pictured(bench, source, family, workshop, kept, chosen)
         assert budget.taken == 0, "all memory comes back"
 
@@ -113,7 +124,8 @@ class _Rules:
     why_not = ""
     known = True
 
-    def __init__(self, family: PlainFamily) -> None:
+    def __init__(self, family: PlainFamily, digest: str) -> None:
+        self.digest = digest
         self._family = family
         self.anchor = family.anchor
 

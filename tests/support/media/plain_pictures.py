@@ -36,7 +36,11 @@ class PlainSource:
         """Decoding waits for it."""
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        alike: Callable[[int, int], bool] | None = None,
+        tenant: str | None = "",
     ) -> Sequence[bytes]:
         found = []
         for part in parts:
@@ -63,23 +67,29 @@ class PlainSource:
         return Picture(data)  # type: ignore[arg-type]  # whose pixels nobody looks at
 
     def digest(
-        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+        self,
+        data: bytes,
+        fingerprint: str,
+        part: MediaPart,
+        area_max: int | None = None,
+        tenant: str = "",
     ) -> str:
-        words = (fingerprint, part.detail, str(area_max), part.uuid)
+        words = (fingerprint, part.detail, str(area_max), part.uuid, tenant)
         said = b"\0".join((data, *(word.encode() for word in words)))
         return sha256(said).hexdigest()
 
 
 class PlainFamily:
-    """A place for each ten pixels of width; pictures of several heights cannot be one tensor."""
+    """A place for each ten (or other) `pixels` of width; pictures of several heights cannot be one tensor."""
 
     name = "plain"
     anchor = chr(PLACE)
     placeholder = PLACE
     order: ContentOrder = "as_sent"
-    fingerprint = "plain-1"
 
-    def __init__(self) -> None:
+    def __init__(self, fingerprint: str = "plain-1", pixels: int = 10) -> None:
+        self.fingerprint = fingerprint
+        self.pixels = pixels
         self.finished: list[FinishedFor] = []
 
     def plan(self, width: int, height: int, *, area_max: int | None = None) -> PicturePlan:
@@ -87,7 +97,7 @@ class PlainFamily:
             raise invalid("a picture has at least one pixel", code="invalid_image")
         if area_max is not None and width * height > area_max:
             width = max(1, area_max // height)
-        tokens = max(1, width // 10)
+        tokens = max(1, width // self.pixels)
         # It has no pixels, so nothing is resized.
         return PicturePlan(width, height, 1, 1, tokens, (1, width * height), (1, 1, tokens))
 

@@ -1,7 +1,7 @@
 """Vectors of resizing, normalising and patches, whose results by torchvision and transformers are kept as digests.
 
-`python tests/support/media/resize_vectors.py` writes the digests anew, in an environment with torch, torchvision and
-transformers (2.13.0, 0.28.0 and 5.24.0 made those that are here; torchvision's own build is for CUDA, and on another machine it works for
+`python tests/support/media/resize_vectors.py` writes the digests anew, in an environment with torch, torchvision,
+transformers and Pillow (2.13.0, 0.28.0, 5.24.0 and 13.0.0 made those that are here; torchvision's own build is for CUDA, and on another machine it works for
 this with an empty `torchvision/_meta_registrations.py`). The pixels come from SHA-256, so that no library's random
 numbers are in them.
 """
@@ -69,8 +69,27 @@ VECTORS: Final = tuple(
         (53, 2017, 896, 896, "bilinear", "noise"),
         (777, 333, 1540, 868, "bicubic", "waves"),
         (1023, 767, 1024, 768, "bilinear", "waves"),
+        (333, 251, 1456, 1092, "lanczos", "noise"),
+        (640, 480, 384, 384, "lanczos", "edges"),
+        (500, 500, 2, 3, "lanczos", "noise"),
+        (1, 3, 364, 364, "lanczos", "edges"),
     )
 )
+PILLOWED: Final = tuple(
+    ResizeVector(width, height, columns, rows, kernel, kind)
+    for width, height, columns, rows, kernel, kind in (
+        (640, 480, 1792, 1344, "bicubic", "waves"),
+        (120, 900, 448, 448, "bicubic", "edges"),
+        (900, 120, 448, 448, "bicubic", "edges"),
+        # Twice as many rows are lost as columns, and then one more.
+        (300, 500, 200, 300, "bicubic", "noise"),
+        (300, 501, 200, 300, "bicubic", "noise"),
+        (200, 300, 200, 100, "bilinear", "noise"),
+        (100, 300, 101, 299, "lanczos", "noise"),
+        (1, 200, 28, 56, "bilinear", "noise"),
+    )
+)
+"""Pictures that Pillow 13 resizes: tall ones begin with their rows."""
 NORMALISED: Final = {
     "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
     "half": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
@@ -113,6 +132,21 @@ def made_by_torchvision() -> dict[str, str]:
         for kind in ("float32", "bfloat16", "float16"):
             cast = values.to(getattr(torch, kind)).contiguous().view(torch.uint8)
             found[f"{name} {kind}"] = digest(cast.numpy().tobytes())
+        # The order of torchvision's own transforms, which models with code of their own use.
+        apart = functional.normalize(planes.to(torch.float32).div(255), list(mean), list(std))
+        found[f"{name} stepwise"] = digest(apart.contiguous().numpy().tobytes())
+    return found
+
+
+def made_by_pillow() -> dict[str, str]:
+    """Return the digests of pictures that Pillow 13 resizes at once."""
+    from PIL import Image
+
+    found = {}
+    for vector in PILLOWED:
+        kernel = Image.Resampling[vector.kernel.upper()]
+        made = Image.fromarray(vector.pixels()).resize((vector.columns, vector.rows), kernel)
+        found[f"pillow {vector.name}"] = digest(made.tobytes())
     return found
 
 
@@ -141,5 +175,5 @@ def made_by_transformers() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    MADE = {**made_by_torchvision(), **made_by_transformers()}
+    MADE = {**made_by_torchvision(), **made_by_pillow(), **made_by_transformers()}
     DIGESTS.write_text(json.dumps(MADE, indent=1, sort_keys=True) + "\n")

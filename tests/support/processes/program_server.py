@@ -11,6 +11,7 @@ in /proc are those of the server, and no exit handlers run. Everything else (wor
 children see it, session, signals, output, exit status) is its own.
 """
 
+import concurrent.futures.thread
 import ctypes
 import gc
 import json
@@ -138,6 +139,8 @@ def _status_of(program: Callable[[], object]) -> int:
     if isinstance(status, str):
         sys.stderr.write(f"{status}\n")
         status = 1
+    # As an interpreter does before it waits: threads of pools end when they are told to.
+    concurrent.futures.thread._python_exit()  # there is no other door to it
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

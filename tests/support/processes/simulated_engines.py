@@ -19,7 +19,7 @@ from support.processes.process import Process, running
 SAYS: Final = TEXTS["fixed"]
 """What a simulated engine answers unless told otherwise; the endless script says it again and again."""
 _READY_S: Final = 60.0
-_BOOTSTRAP: Final = re.compile(r" role=prefill bootstrap=([1-9]\d*)\n")
+_BOOTSTRAP: Final = re.compile(r" role=(?:prefill|encode) bootstrap=([1-9]\d*)\n")
 _LISTENING: Final = re.compile(r"listening on (127\.0\.0\.1:[1-9]\d*) ")
 
 

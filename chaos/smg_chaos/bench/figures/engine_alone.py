@@ -13,7 +13,7 @@ import uvloop
 
 from smg_chaos.bench.children import BenchError
 from smg_chaos.bench.figures.rows import ALONE, Row, times_of
-from smg_chaos.bench.load.workloads import Workload
+from smg_chaos.bench.load.workload import Workload
 from smg_chaos.engine.scripts.bundle import Bundle
 from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.contracts.wire import GENERATE

@@ -11,7 +11,8 @@ from typing import Final
 
 from smg_chaos.bench.figures.rows import Figure
 from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Place, Wanted
-from smg_chaos.bench.load.workloads import Workload, clients, paced, prompts
+from smg_chaos.bench.load.workload import Workload
+from smg_chaos.bench.load.workloads import clients, paced, prompts
 
 STREAMS: Final = (1, 8, 64, 256, 1_000)
 CLIENTS: Final = (1, 8, 64, 256, 1_000)

@@ -16,7 +16,9 @@ from smg_chaos.bench.gateways.gateways import Gateway
 from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.workloads import SLACK_S, Load, Workload
+from smg_chaos.bench.load.tool_runs import RUNS
+from smg_chaos.bench.load.workload import Load, Workload
+from smg_chaos.bench.load.workloads import SLACK_S
 
 _MB: Final = 1024 * 1024
 _PACED_WARMUP_S: Final = 3.0
@@ -59,6 +61,7 @@ class _Used:
     gateway_s: float
     engine_s: float
     clients_s: tuple[float, ...]
+    others_s: tuple[float, ...]
 
 
 def _read(gateway: Gateway, clients: Clients, clock_s: Callable[[], float]) -> _Used:
@@ -67,6 +70,7 @@ def _read(gateway: Gateway, clients: Clients, clock_s: Callable[[], float]) -> _
         tree_cpu_s(gateway.pid) if gateway.pid else 0.0,
         tree_cpu_s(gateway.engine.pid) if gateway.engine else 0.0,
         tuple(cpu_s([pid]) for pid in clients.pids),
+        tuple(tree_cpu_s(child.pid) for child in gateway.others),
     )
 
 
@@ -103,6 +107,10 @@ async def measure(
     row.upstream = gateway.upstream
     row.load_average, row.pressure, row.step_ns = weather
     _charge(row, before, after)
+    row.others_cpu_s = {
+        child.name: round(late - early, 4)
+        for child, early, late in zip(gateway.others, before.others_s, after.others_s, strict=True)
+    }
     row.stolen = round(stolen_s / (row.seconds * (os.cpu_count() or 1)), 4)
     _count(row, workload, counted, whole)
     if gateway.pid:
@@ -139,7 +147,9 @@ def _count(
     row.prompt_tokens = prompts / row.requests if row.requests else 0.0
     told = tallies.get(workload.first, Tally())
     row.ttft_ms = times_of(told.ttft)
-    row.tpot_ms = times_of([value for tally in tallies.values() for value in tally.tpot])
+    paced = [tally for name, tally in tallies.items() if name != RUNS]
+    row.tpot_ms = times_of([value for tally in paced for value in tally.tpot])
     row.latency_ms = times_of(told.latency)
+    row.gap_ms = times_of([value for tally in counted.values() for value in tally.gaps])
     if len(tallies) > 1:
         row.flows = {name: tally.requests for name, tally in tallies.items()}

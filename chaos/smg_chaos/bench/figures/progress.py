@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from smg_chaos.bench.figures.rows import Row
-from smg_chaos.bench.load.workloads import Workload
+from smg_chaos.bench.load.workload import Workload
 
 
 class Progress:
@@ -69,6 +69,8 @@ def in_a_line(row: Row, workload: Workload) -> str:
         told += f"; {row.request_us():.0f} µs per request"
     if row.ttft_ms.count:
         told += f"; first token p50 {row.ttft_ms.p50:.2f}, p99 {row.ttft_ms.p99:.2f} ms"
+    if row.gap_ms.count:
+        told += f"; gap p50 {row.gap_ms.p50:.1f}, p99 {row.gap_ms.p99:.1f} ms"
     if row.errors:
         told += f"; {row.errors} errors"
     return told

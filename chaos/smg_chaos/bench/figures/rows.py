@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from smg_chaos.bench.load.workloads import STEP_MS, Workload
+from smg_chaos.bench.load.workload import Workload
 
 SPREAD_MAX: Final = 0.2
 ALONE: Final = "engine alone"
@@ -61,9 +61,13 @@ class Row(msgspec.Struct, kw_only=True):
     gateway_cpu_s: float = 0.0
     engine_cpu_s: float = 0.0
     client_cpu_s: list[float] = []
+    others_cpu_s: dict[str, float] = {}
+    """What else worked for the requests, beside the engine."""
     ttft_ms: Times = Times()
     tpot_ms: Times = Times()
     latency_ms: Times = Times()
+    gap_ms: Times = Times()
+    """Between two arrivals of tokens of a stream, where that is what is asked about."""
     flows: dict[str, int] = {}
     """Requests of every flow, where there are several."""
     rss_mb: float = 0.0
@@ -103,7 +107,8 @@ def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
         reasons.append(f"{row.unsent} requests could not even wait")
     others = [("a client", max(row.client_cpu_s, default=0.0), sum(row.client_cpu_s))]
     others.append(("the engine", row.engine_cpu_s, row.engine_cpu_s))
-    together_s = row.gateway_cpu_s + row.engine_cpu_s + sum(row.client_cpu_s)
+    others += [(who, used_s, used_s) for who, used_s in row.others_cpu_s.items()]
+    together_s = row.gateway_cpu_s + sum(used_s for _, _, used_s in others)
     scarce = together_s > _SCARCE * cores * row.seconds
     for who, busiest_s, used_s in others:
         if row.seconds and busiest_s > _CORE_MAX * row.seconds:
@@ -151,6 +156,8 @@ def value_of(row: Row, workload: Workload, rows: Mapping[Key, Row]) -> float | N
     """Return a row's figure: µs per request or token, or ms; None if there is none that counts."""
     if row.void:
         return None
+    if workload.unit == "gap":
+        return row.gap_ms.p99 or None
     if workload.unit == "first token":
         if not workload.added:
             return row.ttft_ms.p99
@@ -210,7 +217,7 @@ def _figure(
     figure = Figure(
         workload=workload.name,
         gateway=gateway,
-        unit="ms" if workload.unit == "first token" else f"µs per {workload.unit}",
+        unit=_unit(workload),
         values=list(mine.values()),
         # Streams that are held from before until after have no rate.
         requests_per_s=0.0
@@ -235,9 +242,13 @@ def _figure(
         figure.ratio = statistics.median(ratios) if ratios else None
     figure.result = figure.spread is not None and len(mine) > 1 and figure.spread <= SPREAD_MAX
     figure.notes = _notes(figure, rows)
-    if workload.paced and figure.tpot_ms.p50 > _LATE_MAX * STEP_MS:
+    if workload.paced and figure.tpot_ms.p50 > _LATE_MAX * workload.step_ms:
         figure.notes.append(f"the pace was not kept: a token every {figure.tpot_ms.p50:.0f} ms")
     return figure
+
+
+def _unit(workload: Workload) -> str:
+    return "ms" if workload.unit in ("first token", "gap") else f"µs per {workload.unit}"
 
 
 def _notes(figure: Figure, rows: Sequence[Row]) -> list[str]:

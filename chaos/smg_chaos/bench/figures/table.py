@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from smg_chaos.bench.figures import interpreter
 from smg_chaos.bench.figures.rows import Figure, Times
-from smg_chaos.bench.load.workloads import Workload
+from smg_chaos.bench.load.workload import Workload
 
 _HEAD: Final = (
     "gateway",
@@ -35,7 +35,7 @@ def table(
         own = [figure for figure in figures if figure.workload == workload.name]
         if not own:
             continue
-        what = own[0].unit if workload.unit == "first token" else f"{own[0].unit} (CPU)"
+        what = own[0].unit if workload.unit in ("first token", "gap") else f"{own[0].unit} (CPU)"
         lines += ["", f"{workload.name}: {workload.says}; {what}"]
         lines += _aligned([_HEAD, *(_cells(figure) for figure in own)])
         for figure in own:

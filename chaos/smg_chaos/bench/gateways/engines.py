@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -42,7 +42,7 @@ class EngineChoice:
     """Whether it takes bfloat16 of pictures, of at most a million pixels, rather than 8-bit values of any size."""
 
 
-def grpc_command(choice: EngineChoice, *, port: int, script: Path, step_ms: int) -> list[str]:
+def grpc_command(choice: EngineChoice, *, port: int, script: Path | str, step_ms: int) -> list[str]:
     """Return the command of the simulated engine: no limits, no cache, no prefill, no faults."""
     command = [
         *(sys.executable, "-m", "smg_chaos.cli", "engine"),
@@ -80,6 +80,16 @@ def start_grpc(
     path.write_text(script.prose, encoding="utf-8")
     command = grpc_command(choice, port=port, script=path, step_ms=step_ms)
     return spawn("the gRPC engine", command, folder / f"engine-grpc-{step_ms}ms.log"), port
+
+
+def start_caller(
+    choice: EngineChoice, folder: Path, *, model: str, calls: str
+) -> tuple[Child, int]:
+    """Start the engine of a model that calls a tool once, at full speed; return it and its port."""
+    (port,) = free_ports(1)
+    script = f"calls-once:{calls}"
+    command = grpc_command(replace(choice, model=model), port=port, script=script, step_ms=0)
+    return spawn("the engine that calls tools", command, folder / "engine-caller.log"), port
 
 
 def start_http(script: Script, folder: Path, *, step_ms: int) -> tuple[Child, int]:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from smg_chaos.bench.children import BenchError, Child, fetch, free_ports, spawn
 from smg_chaos.bench.gateways.engines import MODEL, VENDOR_KEY, VENDOR_MODEL
 from smg_chaos.bench.gateways.secured_gateway import ADMIN_KEY, equip
+from smg_chaos.bench.gateways.tool_engines import Beside
 
 OURS: Final = "smg-node"
 EQUIPPED: Final = "smg-node-equipped"
@@ -28,6 +29,8 @@ class Place:
     engine_port: int
     folder: Path
     peers: Path
+    beside: Beside | None = None
+    """What its models call tools with; None where no tools are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Kind:
     environment: Mapping[str, str] = field(default_factory=dict)
     vendor: Callable[[Place], list[str]] | None = None
     """Its command in front of a vendor that speaks Messages; None for a gateway that has none."""
+    tools: Callable[[Place], list[str]] | None = None
+    """Its command with a second engine and a server of tools beside it; None for a gateway that is not measured so."""
 
 
 def _listening_node(place: Place) -> list[str]:
@@ -57,6 +62,19 @@ def _listening_node(place: Place) -> list[str]:
 
 def _node(place: Place) -> list[str]:
     return [*_listening_node(place), "--worker", f"grpc://127.0.0.1:{place.engine_port}"]
+
+
+def _tools_node(place: Place) -> list[str]:
+    assert place.beside is not None, "there is a server of tools"
+    path = place.folder / "servers.json"
+    servers = {"bench": {"url": place.beside.server_url, "trust": "trusted"}}
+    path.write_text(json.dumps({"servers": servers}))  # JSON is YAML
+    caller = f"grpc://127.0.0.1:{place.beside.caller_port}"
+    return [*_node(place), "--worker", caller, "--mcp", str(path)]
+
+
+def _equipped_tools_node(place: Place) -> list[str]:
+    return _equipped(place, _tools_node(place))
 
 
 def _vendor_node(place: Place) -> list[str]:
@@ -125,7 +143,9 @@ def _litellm_before(place: Place, model: str, base: str, key: str) -> list[str]:
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
     for kind in (
-        Kind(OURS, "this tree's gateway", "", "grpc", _node, vendor=_vendor_node),
+        Kind(
+            OURS, "this tree's gateway", "", "grpc", _node, vendor=_vendor_node, tools=_tools_node
+        ),
         Kind(
             EQUIPPED,
             "this tree's gateway as it is operated: keys, limits, metrics, access log",
@@ -134,6 +154,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             _equipped_node,
             equip=equip,
             vendor=_equipped_vendor_node,
+            tools=_equipped_tools_node,
         ),
         Kind("smg", "SMG in gRPC mode, as it comes: tokenizer caches off", "smg", "grpc", _smg),
         Kind("smg-cached", "SMG with its L0 and L1 tokenizer caches", "smg", "grpc", _smg_cached),
@@ -198,6 +219,14 @@ def check_vendors(wanted: Sequence[Wanted]) -> None:
         raise ValueError(f"{' and '.join(without)}: not in front of a vendor; there are {able}")
 
 
+def check_tools(wanted: Sequence[Wanted]) -> None:
+    """ValueError says which gateways cannot be measured with a server of tools, and which can."""
+    without = sorted({one.kind.name for one in wanted if one.kind.tools is None})
+    if without:
+        able = ", ".join(name for name, kind in KINDS.items() if kind.tools is not None)
+        raise ValueError(f"{' and '.join(without)}: not with tools; there are {able}")
+
+
 def version_of(kind: Kind, peers: Path) -> str:
     """Return the version of a gateway, as the packages of its own environment say."""
     python = str(peers / kind.peer / "bin" / "python") if kind.peer else sys.executable
@@ -225,6 +254,8 @@ class Gateway:
     engine: Child | None
     model: str = MODEL
     key: str = ""
+    others: Sequence[Child] = ()
+    """What else works for its requests, beside the engine."""
 
     def died(self) -> str:
         """Return a description of its end, or nothing while it runs."""
@@ -243,19 +274,24 @@ def start(
     peers: Path,
     *,
     upstream: str = "",
+    beside: Beside | None = None,
 ) -> Gateway:
-    """Start a gateway in front of an engine, or of a vendor where that is its `upstream`."""
+    """Start a gateway in front of an engine, or of a vendor or of engines and tools where that is its `upstream`."""
     upstream = upstream or wanted.kind.upstream
     port, metrics_port = free_ports(2)
     own = folder / wanted.label
     own.mkdir(parents=True, exist_ok=True)
-    place = Place(port, metrics_port, engine_port, own, peers)
-    made = wanted.kind.vendor if upstream == "vendor" else wanted.kind.command
+    place = Place(port, metrics_port, engine_port, own, peers, beside)
+    by_upstream = {"vendor": wanted.kind.vendor, "tools": wanted.kind.tools}
+    made = by_upstream.get(upstream, wanted.kind.command)
     assert made is not None, "the plan has been checked"
     command = [*made(place), *wanted.arguments]
     log = folder / f"{wanted.label}.log"
     child = spawn(wanted.label, command, log, environment=wanted.kind.environment)
-    return Gateway(wanted.label, "127.0.0.1", port, child.pid, child, upstream, engine)
+    others = () if beside is None else beside.children
+    return Gateway(
+        wanted.label, "127.0.0.1", port, child.pid, child, upstream, engine, others=others
+    )
 
 
 async def equipped(gateway: Gateway, kind: Kind, clock_s: Callable[[], float]) -> Gateway:

@@ -48,7 +48,9 @@ class Exchange:
 
 
 class Connection(asyncio.Protocol):
-    """`ended` is called with every exchange, and the problem if it did not end as it should."""
+    """`ended` is called with every exchange, and the problem if it did not end as it should; `gap` with the seconds
+    between two arrivals of tokens.
+    """
 
     def __init__(
         self,
@@ -57,7 +59,9 @@ class Connection(asyncio.Protocol):
         ended: Callable[["Connection", Exchange, str], None],
         lost: Callable[["Connection"], None],
         api: Api = "chat",
+        gap: Callable[[float], None] | None = None,
     ) -> None:
+        self._gap = gap
         self._content, self._no_content = FORMS[api].content, FORMS[api].no_content
         self.lane = lane
         self.seen = 0
@@ -103,8 +107,11 @@ class Connection(asyncio.Protocol):
             now_s = perf_counter()
             if not exchange.tokens:
                 exchange.first_s = now_s
-            elif now_s - exchange.last_s > exchange.gap_s:
-                exchange.gap_s = now_s - exchange.last_s
+            else:
+                gap_s = now_s - exchange.last_s
+                exchange.gap_s = max(exchange.gap_s, gap_s)
+                if self._gap is not None:
+                    self._gap(gap_s)
             exchange.last_s = now_s
             exchange.tokens += tokens
             self.seen += tokens

@@ -9,6 +9,8 @@ import msgspec
 from smg_chaos.bench.load.job import Api, Flow, Job
 
 SYSTEM: Final = b"You are a helpful assistant. Answer in one or two sentences."
+TOOLS: Final = b'{"type":"mcp","server_label":"bench","require_approval":"never"}'
+"""Those of the server that gateways know by this name."""
 _PATHS: Final[Mapping[Api, str]] = {
     "chat": "/v1/chat/completions",
     "messages": "/v1/messages",
@@ -62,6 +64,10 @@ def _stored_envelope(head: bytes, model: bytes, flow: Flow) -> Envelope:
     """Return the envelope of an API that keeps its answers; the question is one text."""
     before = b'{"model":%b,"' % model
     after = b',"stream":true' if flow.stream else b""
+    if flow.prompt.kind == "tool run":
+        before += b'instructions":"%b","input":' % SYSTEM
+        after += b',"tools":[%b]}' % TOOLS
+        return Envelope(head, before, after, instructed=True, question=(b'"', b'"'))
     if flow.api == "responses":
         before += b'instructions":"%b","input":' % SYSTEM
         after += b',"max_output_tokens":%d}' % flow.tokens

@@ -14,11 +14,13 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
     `sizes` are bytes of text: of each long prompt for "cycled" (they are cycled) and "tail" (the
     first is what all prompts begin with), of a document for "document"; for "picture" they are width and height of
-    pictures that are all new, for "known picture" those of one that is sent again and again. `said` is the text of an
-    answer, for the history of "turns".
+    pictures that are all new, for "known picture" those of one that is sent again and again; for "tool run" the bytes
+    of the result. `said` is the text of an answer, for the history of "turns".
     """
 
-    kind: Literal["short", "cycled", "tail", "document", "turns", "picture", "known picture"]
+    kind: Literal[
+        "short", "cycled", "tail", "document", "turns", "picture", "known picture", "tool run"
+    ]
     first: int = 0
     sizes: tuple[int, ...] = ()
     said: str = ""
@@ -46,6 +48,10 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     """Which model is asked, if not the job's."""
     api: Api = "chat"
+    gaps: bool = False
+    """Whether all times between two arrivals of tokens are told."""
+    process: int | None = None
+    """The client process that has it alone, counted from 0 and around; None: all of them share it."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +92,8 @@ class Tally(msgspec.Struct, kw_only=True):
     latency: list[float] = []
     gap: float = 0.0
     """The longest time between two tokens of a stream, in seconds."""
+    gaps: list[float] = []
+    """Times between two arrivals of tokens inside the borders, in seconds, or a fair sample of them."""
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from smg_chaos.bench.load.answer_forms import WrongAnswerError
 from smg_chaos.bench.load.connection import Connection, Exchange
 from smg_chaos.bench.load.job import Flow, Job, Tally
 from smg_chaos.bench.load.requests import Requests
+from smg_chaos.bench.load.tool_runs import RunJudge
 
 _SAMPLES_MAX: Final = 20_000
 _PROBLEMS_MAX: Final = 3
@@ -40,6 +41,13 @@ class Samples:
                 self.kept[place] = value
 
 
+def judge_of(flow: Flow) -> Judge | RunJudge:
+    """Return the judge of a flow's answers."""
+    if flow.prompt.kind == "tool run":
+        return RunJudge(text=flow.text, result_bytes=flow.prompt.sizes[0])
+    return Judge(tokens=flow.tokens, stream=flow.stream, text=flow.text, api=flow.api)
+
+
 class FlowRun:
     """One running flow. It owns its connections; the tasks belong to the job's group."""
 
@@ -48,7 +56,7 @@ class FlowRun:
         self._job = job
         self._requests = requests
         self._rng = random.Random(seed)
-        self._judge = Judge(tokens=flow.tokens, stream=flow.stream, text=flow.text, api=flow.api)
+        self._judge = judge_of(flow)
         self._connections: dict[int, Connection] = {}
         self._left: dict[int, asyncio.Event] = {}
         self._idle: list[Connection] = []
@@ -61,19 +69,21 @@ class FlowRun:
         self._seen_gone = 0
         self._seen_at_open = 0
         self._tally = Tally()
-        self._ttft, self._tpot, self._latency = (Samples(self._rng) for _ in range(3))
+        self._between = False
+        """Whether it is between the borders."""
+        self._ttft, self._tpot, self._latency, self._gaps = (Samples(self._rng) for _ in range(4))
 
     # ── Borders ──────────────────────────────────────────────────────────────
 
     def open(self) -> None:
         """Begin counting."""
-        self._recording = True
+        self._recording = self._between = True
         self._seen_at_open = self._seen()
 
     def close(self) -> Tally:
         """Stop counting; return what came since `open`."""
         held = self.flow.shape == "held"
-        self._recording = self._whole
+        self._recording, self._between = self._whole, False
         tokens = self._tally.requests * self.flow.tokens
         self._tally.tokens = self._seen() - self._seen_at_open if held else tokens
         return self.tally()
@@ -82,8 +92,8 @@ class FlowRun:
         """Return what was counted, and the errors of the whole job."""
         tally = self._tally
         tally.careful = self._judge.careful
-        tally.ttft, tally.tpot, tally.latency = (
-            sorted(samples.kept) for samples in (self._ttft, self._tpot, self._latency)
+        tally.ttft, tally.tpot, tally.latency, tally.gaps = (
+            sorted(samples.kept) for samples in (self._ttft, self._tpot, self._latency, self._gaps)
         )
         return tally
 
@@ -96,13 +106,18 @@ class FlowRun:
         """Keep one connection open and send requests on it until the flow ends."""
         await self._rest(self._job.spread_s * number / self.flow.connections)
         loop = asyncio.get_running_loop()
+        gap = self._paused if self.flow.gaps else None
         while not self._stopping:
             self._left[number] = asyncio.Event()
             try:
                 async with asyncio.timeout(_CONNECT_S):
                     _, connection = await loop.create_connection(
                         lambda: Connection(
-                            number, ended=self._ended, lost=self._lost, api=self.flow.api
+                            number,
+                            ended=self._ended,
+                            lost=self._lost,
+                            api=self.flow.api,
+                            gap=gap,
                         ),
                         self._job.host,
                         self._job.port,
@@ -182,6 +197,10 @@ class FlowRun:
             connection.close()
         elif connection.is_open:
             self._free(connection)
+
+    def _paused(self, gap_s: float) -> None:
+        if self._between:
+            self._gaps.add(gap_s)
 
     def _count(self, exchange: Exchange) -> None:
         if exchange.status != 200:

@@ -99,6 +99,9 @@ def share_of(job: Job, number: int, count: int) -> Job:
         return job
     flows = []
     for flow in job.flows:
+        if flow.process is not None:
+            flows += [flow] if flow.process % count == number else []
+            continue
         connections = flow.connections // count + (number < flow.connections % count)
         if connections:
             flows.append(_part(flow, connections, number, count))
@@ -126,6 +129,6 @@ def merged(replies: Sequence[Reply]) -> dict[str, Tally]:
             for what in ("requests", "tokens", "errors", "prompt_tokens", "careful", "unsent"):
                 setattr(total, what, getattr(total, what) + getattr(tally, what))
             total.gap = max(total.gap, tally.gap)
-            for what in ("problems", "ttft", "tpot", "latency"):
+            for what in ("problems", "ttft", "tpot", "latency", "gaps"):
                 setattr(total, what, [*getattr(total, what), *getattr(tally, what)])
     return sums

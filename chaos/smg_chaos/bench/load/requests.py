@@ -8,6 +8,7 @@ import msgspec
 from smg_chaos.bench.load.corpus import Corpus
 from smg_chaos.bench.load.envelopes import SYSTEM, Envelope, envelope_of
 from smg_chaos.bench.load.job import Flow, Job, Prompt
+from smg_chaos.bench.load.tool_runs import ToolRuns
 
 _QUESTION: Final = (
     b" is my number. Tell me what you know about rivers, harbours and old ships, please."
@@ -79,6 +80,8 @@ def requests_of(job: Job, flow: Flow, corpus: Callable[[], Corpus]) -> Requests:
         from smg_chaos.bench.load.pictures import Pictured
 
         return Pictured(envelope, prompt)
+    if prompt.kind == "tool run":
+        return ToolRuns(envelope, prompt.first)
     if prompt.kind == "turns":
         return Conversations(envelope, prompt)
     return Numbered(envelope, prompt.first, writer_of(prompt, corpus))

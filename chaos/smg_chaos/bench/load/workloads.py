@@ -4,16 +4,17 @@ Closed loops measure what a request costs; they say little about latency, which 
 Times to the first token come from "idle" (one client) and "mixed" (everything at once).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
 from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
+from smg_chaos.bench.load.tool_runs import RUNS, run_flow
+from smg_chaos.bench.load.workload import STEP_MS, Behind, Flows, Load, Workload
+from smg_chaos.bench.options import ToolLoad
 
-STEP_MS: Final = 20
 BURST_TOKENS: Final = 129
 _SHORT_TOKENS: Final = 8
 _TURN_TOKENS: Final = 32
@@ -26,6 +27,7 @@ _PICTURE_CLIENTS: Final = 2
 _MIXED_STREAMS: Final = 96
 _MIXED_READERS: Final = 4
 _MIXED_PROBES_PER_S: Final = 60.0
+STREAMS: Final = "streams"
 _MIXED_LONGER: Final = 8
 """Times what others take: some two thousand probes a round. The 99th percentile of 300 is the third of a few that were
 unlucky, and where a machine is still for a fifth of a second, that makes a dozen slow ones at once."""
@@ -37,48 +39,6 @@ VENDOR_STREAMS: Final = 16
 SLACK_S: Final = 1.0
 # Prompts of one round are numbered from a multiple of this.
 ROUND: Final = 10_000_000
-
-Unit: TypeAlias = Literal["request", "token", "first token"]
-Behind: TypeAlias = Literal["engine", "halves", "vendor"]
-"""What gateways stand in front of: a simulated engine, one that takes bfloat16 of pictures, or the stand-in of a vendor."""
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Load options of the command line. `spread_s` is the time over which held streams start."""
-
-    clients: int = 32
-    rate_per_s: float = 0.0
-    held_s: float = 0.0
-    round: int = 0
-    long_sizes: tuple[int, ...] = ()
-
-
-Flows: TypeAlias = Callable[[Load, Spoken | None], Sequence[Flow]]
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """One workload. `less` is another one whose cost per request is taken off before dividing by
-    tokens; `first` is the flow whose time to the first token is reported.
-    """
-
-    name: str
-    says: str
-    unit: Unit
-    flows: Flows
-    paced: bool = False
-    less: str = ""
-    first: str = "main"
-    longer: int = 1
-    """It counts for so many times as long as others: what is rare needs time to be seen often."""
-    least_s: float = 0.0
-    """It counts for so long at least, however short others are: what has an end of its own has to come to it."""
-    added: bool = False
-    """Whether the time to the first token is counted without what the engine alone takes."""
-    behind: Behind = "engine"
-    sees: bool = False
-    """Whether the engine has to serve a model that sees pictures."""
 
 
 def _flow(
@@ -151,8 +111,16 @@ def _turns(load: Load, script: Spoken | None) -> Sequence[Flow]:
     return [_flow(load, script, prompt, tokens=_TURN_TOKENS, stream=False)]
 
 
-def _held(load: Load, script: Spoken | None, streams: int, name: str, api: Api = "chat") -> Flow:
-    tokens = int(load.held_s * 1000 / STEP_MS)
+def _held(
+    load: Load,
+    script: Spoken | None,
+    streams: int,
+    name: str,
+    api: Api = "chat",
+    *,
+    step_ms: int = STEP_MS,
+) -> Flow:
+    tokens = max(2, int(load.held_s * 1000 / step_ms))
     return Flow(
         name=name,
         shape="held",
@@ -232,6 +200,58 @@ def _picture(
     if behind == "halves":
         says += ", as bfloat16 of at most a million pixels"
     return Workload(f"picture-{name}", says, "request", flows, sees=True, behind=behind)
+
+
+def tools(load: ToolLoad) -> tuple[Workload, ...]:
+    """Return the workloads of paced streams, without and with runs of tools beside them, for each number of streams."""
+    found: list[Workload] = []
+    for streams in load.streams:
+        name = f"tools-{streams}"
+        what = f"p99 of the gaps between tokens of {streams} streams, one every {load.step_ms} ms in each"
+        runs = f"{load.runs_per_s:g} runs a second whose results are {load.result_bytes:,} bytes"
+        found += [
+            _beside_runs(f"{name}-alone", what, load, streams, runs=False),
+            _beside_runs(name, f"{what}, beside {runs}", load, streams, runs=True),
+        ]
+    return tuple(found)
+
+
+def first_runs(load: ToolLoad) -> Workload:
+    """Return the workload of runs alone, for before anything counts."""
+
+    def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
+        return [run_flow(load, _first(given))]
+
+    return Workload("tools-first", "run of a tool", "request", flows, first=RUNS, behind="tools")
+
+
+def _beside_runs(name: str, says: str, load: ToolLoad, streams: int, *, runs: bool) -> Workload:
+    def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
+        held = _held(given, script, streams, STREAMS, step_ms=load.step_ms)
+        alone = replace(held, gaps=True, process=0)
+        if not runs:
+            return [alone]
+        beside = replace(
+            run_flow(load, _first(given) + ROUND // 2),
+            shape="open",
+            connections=64,
+            rate_per_s=load.runs_per_s,
+        )
+        return [alone, beside]
+
+    return Workload(
+        name,
+        says,
+        "gap",
+        flows,
+        paced=True,
+        first=RUNS if runs else STREAMS,
+        behind="tools",
+        step_ms=load.step_ms,
+        beside=f"{name}-alone" if runs else "",
+        runs_per_s=load.runs_per_s if runs else 0.0,
+        clients_min=2,
+    )
 
 
 def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
@@ -346,16 +366,18 @@ _ALL: Final = (
     *_PICTURES,
     *_VENDOR,
 )
-NAMES: Final = (*(one.name for one in _ALL), "paced", "pictures", "vendor")
+NAMES: Final = (*(one.name for one in _ALL), "paced", "pictures", "vendor", "tools")
 WORKLOADS: Final[Mapping[str, Workload]] = {one.name: one for one in _ALL}
 
 
-def chosen(names: Sequence[str], streams: Sequence[int]) -> list[Workload]:
+def chosen(
+    names: Sequence[str], streams: Sequence[int], load: ToolLoad | None = None
+) -> list[Workload]:
     """Return the workloads of these names, and those they are compared with; ValueError names what
     exists.
 
     "paced" means one workload for each number of streams, "pictures" all those with pictures, "vendor" all those in
-    front of a vendor.
+    front of a vendor, "tools" streams without and with runs of tools beside them.
     """
     found: dict[str, Workload] = {}
     for name in names:
@@ -365,6 +387,8 @@ def chosen(names: Sequence[str], streams: Sequence[int]) -> list[Workload]:
             found |= {one.name: one for one in _PICTURES}
         elif name == "vendor":
             found |= {one.name: one for one in _VENDOR}
+        elif name == "tools":
+            found |= {one.name: one for one in tools(load or ToolLoad())}
         elif name not in WORKLOADS:
             raise ValueError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
         else:

@@ -73,6 +73,16 @@ class SentMedia:
             at += count
         return found
 
+    def identities(self) -> Sequence[str]:
+        """Return what the prefix cache takes each picture for: its hash where one was sent.
+
+        Without hashes an engine takes one of the values of all pictures of the request, as SGLang does: a further
+        picture makes all of them others.
+        """
+        if self.hashes or self.pixels is None:
+            return self.hashes
+        return [_digest(self.pixels.data)] * len(self.ranges)
+
     def rows(self) -> list[int]:
         """Return how many rows of the main tensor each picture has."""
         lengths = self.sides.get(self.flat_keys.get(self.key, ""))

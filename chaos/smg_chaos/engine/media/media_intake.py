@@ -25,10 +25,11 @@ class Looked:
 
 
 class MediaIntake:
-    """Looks at the pictures of requests. `takes` is None for a model of text."""
+    """Looks at the pictures of requests. `takes` is None for a model of text; `role` is what the engine was started as."""
 
-    def __init__(self, takes: Takes | None, *, trusting: bool) -> None:
+    def __init__(self, takes: Takes | None, *, trusting: bool, role: str = "regular") -> None:
         self._takes = takes
+        self._role = role
         self._trusting = trusting
         self.cache = EncoderCache(trusting=trusting)
 
@@ -41,8 +42,19 @@ class MediaIntake:
         except MediaError as error:
             return Looked(Code.INVALID_ARGUMENT, str(error), mistakes=1)
         shared = sum(_shared(one) for one in batches)
-        handed = bool(asked.transfer)
+        told = asked.media.get("encode_bootstrap_info")
+        rooms = {one.item_index for one in told.items} if told is not None else set()
+        wrong = self._wrong_rooms(rooms, len(batches)) if told is not None else ""
+        if wrong:
+            return Looked(Code.INVALID_ARGUMENT, wrong, mistakes=1)
+        covered = all(one.pixels is not None or at in rooms for at, one in enumerate(batches))
+        handed = bool(asked.transfer) or self._role == "decode" or (bool(rooms) and covered)
         found = [*mistakes(batches, asked.ids, self._takes, handed=handed)]
+        if rooms and self._role != "prefill":
+            # Nobody waits there, and an encoder without values ends the engine.
+            found.append(
+                Mistake(Trusted.STOPS, "pictures in rooms, at an engine that waits in none")
+            )
         if not self._trusting:
             found += self.cache.mistakes(batches)
         looked = self._decided(found, shared)
@@ -51,9 +63,20 @@ class MediaIntake:
             asked.hashes = [
                 (name, *place)
                 for one in batches
-                for name, place in zip(one.hashes, one.ranges, strict=False)
+                for name, place in zip(one.identities(), one.ranges, strict=False)
             ]
         return looked
+
+    def _wrong_rooms(self, rooms: set[int], count: int) -> str:
+        """Return why the servicer refuses the rooms of a request, "" if it does not."""
+        if not count:
+            return "GenerateRequest.encode_bootstrap_info present but mm_inputs is missing"
+        odd = sorted(at for at in rooms if at >= count)
+        return (
+            f"EPD encode bootstrap item_index {odd[0]} out of range for {count} mm item(s)"
+            if odd
+            else ""
+        )
 
     def _decided(self, found: Sequence[Mistake], shared: int) -> Looked:
         message = "; ".join(one.message for one in found[:_SHOWN_MAX])

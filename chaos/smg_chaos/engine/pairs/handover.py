@@ -18,12 +18,14 @@ ASKING_MAX: Final = 65536
 class Handed:
     """A computed prompt: its digest, its number of tokens, and how many of them came from a cache.
 
-    `digest` is None for what no other engine handed over: it was found in a store.
+    `digest` is None for what no other engine handed over: it was found in a store. `pictures` are digests of those that
+    were seen in it.
     """
 
     digest: int | None
     tokens: int
     cached: int = 0
+    pictures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,13 @@
 """Legs of a request in a prefill/decode pair, read from its fields. Pure."""
 
 import json
+from array import array
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+
+import xxhash
 
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.settings import EngineSettings
@@ -117,6 +120,11 @@ def _by_mooncake(
     if gives and transfer:
         return Leg(Side.PREFILL, str(transfer), word="transfer", handed_after=_LENGTH)
     return None
+
+
+def digest_of(asked: Asked) -> int:
+    """Return a digest that distinguishes prompts."""
+    return xxhash.xxh3_64_intdigest(array("I", asked.ids).tobytes())
 
 
 def _port(value: object) -> int:

@@ -157,7 +157,9 @@ _SCHEDULER: Final = {
     "logprob_start_len": "logprobs_from",
     "data_parallel_rank": "rank",
 }
-_MEDIA: Final = frozenset({"mm_inputs", "extra_mm_inputs", "media_refs", "multimodal_input"})
+_MEDIA: Final = frozenset(
+    {"mm_inputs", "extra_mm_inputs", "media_refs", "multimodal_input", "encode_bootstrap_info"}
+)
 """Fields of pictures; what is in them is read elsewhere."""
 _LISTS: Final = frozenset({"stop", "stop_ids"})
 

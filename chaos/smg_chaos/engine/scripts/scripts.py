@@ -17,6 +17,7 @@ from smg_chaos.engine.protocol.answers import Answer, Following
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.prompt_ids import Lately
 from smg_chaos.engine.scripts.bundle import Bundle
+from smg_chaos.engine.scripts.calls_once import CallsOnce
 
 _ANSWERS_KEPT: Final = 256
 _RANDOM_LENGTH: Final = 1024
@@ -35,7 +36,20 @@ _LENGTHS: Final = (4, 60, 600)
 are ten times as long as the others."""
 _LENGTH_MAX: Final = 1_000_000
 
-NAMES: Final = (*TEXTS, "echo", "random", "endless", _ANY_LENGTH, "following", "pictures")
+_CALLS_ONCE: Final = "calls-once"
+_ECHO: Final = 'echo {"text": "six quick zebras"}'
+"""What is called if nothing is named: every server of tools on purpose has it."""
+
+NAMES: Final = (
+    *TEXTS,
+    "echo",
+    "random",
+    "endless",
+    _ANY_LENGTH,
+    "following",
+    "pictures",
+    _CALLS_ONCE,
+)
 
 
 class Script(Protocol):
@@ -176,7 +190,8 @@ def script_of(name: str, bundle: Bundle) -> Script:
 
     A file that ends in `.ids` or `.json` holds token ids (a JSON list, or numbers between blanks and
     commas), any other holds text. `any-length:LEAST,MORE,MOST` has lengths of its own, in tokens: at least, so
-    many more on average, at most. ValueError names the nearest known script.
+    many more on average, at most. `calls-once:TOOL ARGUMENTS` calls a tool, and says a text when it has its
+    result. ValueError names the nearest known script.
     """
     eos = bundle.eos_ids[0] if bundle.eos_ids else 0
     if name in TEXTS:
@@ -188,6 +203,10 @@ def script_of(name: str, bundle: Bundle) -> Script:
     if name == "endless":
         return Endless(bundle.encode(TEXTS["fixed"] + " "))
     said, _, lengths = name.partition(":")
+    if said == _CALLS_ONCE:
+        call = _ECHO if name == _CALLS_ONCE else lengths
+        tool, _, arguments = call.partition(" ")
+        return CallsOnce(bundle, eos, tool, arguments)
     if said == _ANY_LENGTH:
         return AnyLength(bundle.encode(TEXTS["fixed"] + " "), eos, _lengths(name, lengths))
     if name == "following":

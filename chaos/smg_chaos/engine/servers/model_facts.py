@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from smg_chaos.engine.media.shared_tensors import shared_namespace
 from smg_chaos.engine.protocol.servicer_behaviours import Flavour
-from smg_chaos.engine.servers.shared_tensors import shared_namespace
 
 if TYPE_CHECKING:
     from smg_chaos.engine.simulator.engine import Engine

@@ -1,7 +1,7 @@
 """Process link: engines of several processes ask each other for prompts over TCP, in lines of JSON.
 
     > {"key": "room 17"}
-    < {"digest": 1234, "tokens": 70, "cached": 32}        or {"gone": "why"}
+    < {"digest": 1234, "tokens": 70, "cached": 32, "pictures": []}        or {"gone": "why"}
     > {"took": true}
 
 A side that closes the connection before has withdrawn, or is gone.
@@ -115,6 +115,7 @@ class _Guest(asyncio.Protocol):
                 "digest": what.digest,
                 "tokens": what.tokens,
                 "cached": what.cached,
+                "pictures": what.pictures,
             }
         )
         if self._transport is not None:
@@ -180,7 +181,8 @@ class _Question:
     def _answered(self, said: dict[str, Any]) -> None:
         digest, tokens, cached = (said.get(name) for name in ("digest", "tokens", "cached"))
         if isinstance(digest, int) and isinstance(tokens, int) and isinstance(cached, int):
-            self._heard(self, Handed(digest, tokens, cached), self._passage.now_s())
+            pictures = tuple([str(one) for one in said.get("pictures") or ()])
+            self._heard(self, Handed(digest, tokens, cached, pictures), self._passage.now_s())
             self._passage.settle()
         else:
             self._late(Gone(str(said.get("gone", "nonsense was answered"))))

@@ -12,12 +12,13 @@ from typing import Any, Final, TypeAlias
 from smg_grpc_proto.generated import common_pb2
 
 from smg_chaos.engine.cache.loads import loads_answer
+from smg_chaos.engine.media.shared_tensors import open_shared
 from smg_chaos.engine.protocol.faults import Where
 from smg_chaos.engine.protocol.rpc_call import FINE, GONE, Call, Code, End, refused, unary
 from smg_chaos.engine.protocol.wire import Field, string_field
 from smg_chaos.engine.scripts import bundle as bundles
+from smg_chaos.engine.servers.encoder_service import encoder_methods
 from smg_chaos.engine.servers.model_facts import MODEL_FACTS, SERVER_FACTS, VERSIONS, told
-from smg_chaos.engine.servers.shared_tensors import open_shared
 from smg_chaos.engine.simulator.engine import Engine
 
 Method: TypeAlias = Callable[[bytes, float], Call]
@@ -63,6 +64,7 @@ class Service:
                 f"/{engine.contract.service}/{method}": self._living(offered[method])
                 for method in declared[name].methods_by_name
             },
+            **{name: self._living(method) for name, method in encoder_methods(engine).items()},
             f"/{HEALTH_SERVICE}/Check": self._living(self._check),
             f"/{HEALTH_SERVICE}/Watch": self._living(self._watch),
         }
@@ -116,7 +118,7 @@ class Service:
         manners = self.engine.manners
         if self.engine.dead:
             return unary(self._health(well=False, text="Engine is not alive"))
-        if not manners.deep_health:
+        if not manners.deep_health or self.engine.settings.role == "encode":
             return unary(self._health(well=True, text=manners.health_text))
         call = Call()
 

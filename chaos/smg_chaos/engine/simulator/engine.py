@@ -83,7 +83,7 @@ class Engine:
         self._not_before_s = now_s
         self._turn = -1
         self.pairs = Pairs(self)
-        self._reception = Reception(self)
+        self.reception = Reception(self)
         self._build()
         arm(self, now_s)
 
@@ -182,7 +182,7 @@ class Engine:
 
     def submit(self, asked: Asked, now_s: float) -> Call:
         """Accept a request; the call it returns may have ended already."""
-        return self._reception.submit(asked, now_s)
+        return self.reception.submit(asked, now_s)
 
     def running_as(self, request_id: str) -> list[Generation]:
         """Return the calls in progress under an id, oldest first."""

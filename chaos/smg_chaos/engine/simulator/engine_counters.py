@@ -9,7 +9,8 @@ class Tally:
 
     `cut`: a fault, a death or a partner ended it. `handed_over`, `taken_over`: prompts that
     partners fetched from it, and that it fetched from them. `pictures` it saw; `media_mistakes` is what was wrong with
-    requests that had some, whether it was refused or believed; `shared` tensors it read in shared memory.
+    requests that had some, whether it was refused or believed; `shared` tensors it read in shared memory. `encoded` pictures
+    it made for others, `received` came from others.
     """
 
     requests: int = 0
@@ -24,4 +25,6 @@ class Tally:
     pictures: int = 0
     media_mistakes: int = 0
     shared: int = 0
+    encoded: int = 0
+    received: int = 0
     faults: dict[str, int] = field(default_factory=dict)

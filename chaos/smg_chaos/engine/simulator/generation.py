@@ -48,7 +48,9 @@ class Generation(Call):
         "home",
         "lost",
         "manners",
+        "plan_again",
         "ready_s",
+        "received",
         "release",
         "then",
         "transfer",
@@ -77,6 +79,10 @@ class Generation(Call):
         self.adopted: list[GenerationChoice] = []
         """Choices of an earlier call under the same id, whose messages come here now."""
         self.fault: Fault | None = None
+        self.plan_again: Callable[[], None] | None = None
+        """Plans its answers anew, while none has begun: what is seen in its pictures is another thing."""
+        self.received = False
+        """Whether the pictures that others encode for it have come."""
         self.aborting = False
         """It was aborted, and may still print something."""
         self.lost = False

@@ -16,15 +16,13 @@ with no blocks to fetch.
 """
 
 import json
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol
 
-import xxhash
-
 from smg_chaos.engine.cache.blocks import chain
 from smg_chaos.engine.cache.shared_store import MemoryStore, Store
+from smg_chaos.engine.pairs.encoded_pictures import Pictures
 from smg_chaos.engine.pairs.handover import (
     Asking,
     Courier,
@@ -35,7 +33,7 @@ from smg_chaos.engine.pairs.handover import (
     Shelf,
     Thing,
 )
-from smg_chaos.engine.pairs.legs import Leg, Side, Wrong, leg_of
+from smg_chaos.engine.pairs.legs import Leg, Side, Wrong, digest_of, leg_of
 from smg_chaos.engine.protocol.faults import Faults
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.response_writer import Ending
@@ -76,6 +74,10 @@ class PairedEngine(Protocol):
         """Kill the engine behind the servicer."""
         ...
 
+    def start(self, call: Generation, now_s: float) -> None:
+        """Queue a call's choices up, or wait for what it needs."""
+        ...
+
     def start_now(self, call: Generation, now_s: float) -> None:
         """Queue a call's choices up."""
         ...
@@ -104,6 +106,9 @@ class Pairs:
         self._keys: dict[str, Generation] = {}
         self._count = 0
         self.shelf = Shelf(patient=self._style != "nixl", deserted=self._deserted)
+        self.pictures: Pictures[Generation] = Pictures(
+            engine, lambda: self.shelf, lambda: self.courier, self.failed
+        )
 
     @property
     def engine_id(self) -> str:
@@ -118,7 +123,7 @@ class Pairs:
         """Whether others fetch from it."""
         role = self._engine.settings.role
         if self._style == "sglang":
-            return role == "prefill"
+            return role in ("prefill", "encode")
         return self._style in ("nixl", "mooncake") and role != "decode"
 
     def id_of(self, rank: int) -> str:
@@ -171,6 +176,8 @@ class Pairs:
 
     def waits(self, call: Generation, now_s: float) -> bool:
         """Return whether a call cannot start yet; it is started when it can."""
+        if self.pictures.waits(call, now_s):
+            return True
         leg = self._legs.get(call)
         if leg is None:
             if self._style == "store":
@@ -238,6 +245,10 @@ class Pairs:
         call.handed = (
             Handed(what.digest, 0, 0) if anew else Handed(what.digest, what.tokens, cached)
         )
+        if what.pictures and call.plan_again is not None:
+            # Its keys and values are those of what was seen in the pictures.
+            call.asked.pictures = what.pictures
+            call.plan_again()
         engine.start_now(call, now_s)
 
     def _too_late(self, call: Generation, now_s: float) -> None:
@@ -280,7 +291,8 @@ class Pairs:
             return False
         call.home.scheduler.keep(choice)
         asked = call.asked
-        handed = Handed(digest_of(asked), len(asked.ids), choice.cached)
+        pictures = tuple(asked.pictures)
+        handed = Handed(digest_of(asked), len(asked.ids), choice.cached, pictures)
         if self._style == "sglang":
             fetched = partial(self._fetched, call, choice)
             left = partial(self._left, call)
@@ -363,6 +375,7 @@ class Pairs:
 
     def forget(self, call: Generation, now_s: float) -> None:
         """Free what a call that is over still shares."""
+        self.pictures.forget(call, now_s)
         leg = self._done(call)
         if leg is None:
             return
@@ -382,8 +395,3 @@ class Pairs:
 
 def _absent(heard: Heard, now_s: float) -> Asking:
     return Exchange().ask("", 0, "", heard, now_s)
-
-
-def digest_of(asked: Asked) -> int:
-    """Return a digest that distinguishes prompts."""
-    return xxhash.xxh3_64_intdigest(array("I", asked.ids).tobytes())

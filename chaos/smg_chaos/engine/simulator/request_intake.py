@@ -12,7 +12,7 @@ from smg_chaos.engine.protocol.faults import Fault, Faults
 from smg_chaos.engine.protocol.generate_request import Asked
 from smg_chaos.engine.protocol.prompt_ids import Greatest
 from smg_chaos.engine.protocol.response_writer import Writer
-from smg_chaos.engine.protocol.rpc_call import GONE, Call, Code, End, How, refused
+from smg_chaos.engine.protocol.rpc_call import GONE, Call, Code, End, How, refused, unary
 from smg_chaos.engine.protocol.servicer_behaviours import Bad, Manners, Twin
 from smg_chaos.engine.scripts.bundle import Bundle
 from smg_chaos.engine.scripts.scripts import Random, Script, answer_to
@@ -114,7 +114,9 @@ class Reception:
         self._engine = engine
         self._greatest = Greatest()
         settings = engine.settings
-        self._media = MediaIntake(_takes(settings, engine.bundle), trusting=settings.media_trusting)
+        self._media = MediaIntake(
+            _takes(settings, engine.bundle), trusting=settings.media_trusting, role=settings.role
+        )
         self._noise = Random(engine.bundle.size, frozenset(engine.bundle.eos_ids))
 
     def submit(self, asked: Asked, now_s: float) -> Call:
@@ -129,13 +131,9 @@ class Reception:
 
     def _submitted(self, asked: Asked, now_s: float) -> Call:
         engine = self._engine
-        engine.tally.requests += 1
-        if engine.died is not None or engine.down:
-            return Call((), GONE)
-        if engine.dead:
-            return Call((), ENGINE_DEAD)
-        if not engine.serving and engine.faults.named("slow-start") is not None:
-            return self._refuse(Code.UNAVAILABLE, "the engine is starting")
+        barred = self._barred()
+        if barred is not None:
+            return barred
         fault = engine.faults.on_request(engine.tally.requests, asked.ids)
         if fault is not None:
             ended = self._met(fault)
@@ -167,6 +165,41 @@ class Reception:
             engine.pairs.joined(call, leg)
         self._started(call, verdict.bad, now_s)
         return call
+
+    def encode(self, asked: Asked, now_s: float) -> Call:
+        """Accept one picture that is to be encoded for another engine, which waits in `asked.room`."""
+        engine = self._engine
+        barred = self._barred()
+        if barred is not None:
+            return barred
+        fault = engine.faults.on_request(engine.tally.requests, asked.ids)
+        if fault is not None:
+            ended = self._met(fault)
+            if ended is not None:
+                return ended
+            if fault.name == "hang":
+                engine.faults.hit(fault)
+                return Call()
+        ended = self._looked(asked, now_s)
+        if ended is not None:
+            return ended
+        assert asked.room is not None, "it was read"
+        (picture,), tokens = asked.pictures, len(asked.ids)
+        if not engine.pairs.pictures.accepted(asked.room, picture, tokens, now_s):
+            return refused(Code.INTERNAL, f"room {asked.room} is in use")
+        return unary(b"\x08\x01")
+
+    def _barred(self) -> Call | None:
+        """Count a request in; return its end at an engine that takes none, or None."""
+        engine = self._engine
+        engine.tally.requests += 1
+        if engine.died is not None or engine.down:
+            return Call((), GONE)
+        if engine.dead:
+            return Call((), ENGINE_DEAD)
+        if not engine.serving and engine.faults.named("slow-start") is not None:
+            return self._refuse(Code.UNAVAILABLE, "the engine is starting")
+        return None
 
     def _looked(self, asked: Asked, now_s: float) -> Call | None:
         """Look at a request's pictures; return its end, or None if it goes on."""
@@ -245,7 +278,9 @@ class Reception:
         engine.register(call)
         if bad is Bad.WEDGES:
             return call
-        self._plan(call, self._noise if bad is Bad.GARBAGE else engine.script)
+        script = self._noise if bad is Bad.GARBAGE else engine.script
+        self._plan(call, script)
+        call.plan_again = partial(self._plan_again, call, script)
         if twins and engine.manners.twin is Twin.MIXED:
             engine.mix(call, twins[-1])
         return call
@@ -260,6 +295,10 @@ class Reception:
             engine.at(now_s + fault.seconds(), partial(engine.start, call))
         else:
             engine.start(call, now_s)
+
+    def _plan_again(self, call: Generation, script: Script) -> None:
+        call.choices.clear()
+        self._plan(call, script)
 
     def _plan(self, call: Generation, script: Script) -> None:
         engine, asked, fault = self._engine, call.asked, call.fault

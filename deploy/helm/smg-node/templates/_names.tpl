@@ -70,3 +70,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
       key: {{ $.Values.storage.secretKey }}
 {{- end }}
 {{- end }}
+
+{{/* Scheme of the public API, as probes spell it. */}}
+{{- define "smg-node.probeScheme" -}}
+{{- if .Values.tls.existingSecret }}HTTPS{{ else }}HTTP{{ end }}
+{{- end }}
+
+{{/* Scheme of the public API in a URL. */}}
+{{- define "smg-node.scheme" -}}
+{{- include "smg-node.probeScheme" . | lower }}
+{{- end }}
+
+{{/* How a program in a pod asks its own node. */}}
+{{- define "smg-node.ownUrl" -}}
+--url {{ include "smg-node.scheme" . }}://127.0.0.1:{{ .Values.ports.http }}
+{{- if .Values.tls.existingSecret }} --ca-file /etc/smg-node/tls/{{ .Values.tls.certificateKey }}{{ with .Values.tls.host }} --server-name {{ . }}{{ end }}{{ end }}
+{{- end }}

@@ -1,6 +1,6 @@
 """Overview commands, `smg-admin status`, `models` and `loads`: the state of a node."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import typer
@@ -105,7 +105,8 @@ def _model(row: Mapping[str, Any]) -> dict[str, Any]:
         "workers_ready": own.get("workers_ready"),
         "context": own.get("context"),
         "aliases": sorted(own.get("aliases", [])),
-        **({"parsers": own["parsers"]} if "parsers" in own else {}),
+        "modalities": own.get("modalities", []),
+        **{name: own[name] for name in ("parsers", "pictures") if name in own},
     }
 
 
@@ -122,10 +123,11 @@ def explain_model(
         typer.Argument(metavar="MODEL", help="Its name, or an alias.", show_default=False),
     ],
 ) -> None:
-    """Tell how a model's thoughts and tool calls are read, and what decided for it.
+    """Tell how a model's thoughts and tool calls are read, how its pictures are made, and what decided for it.
 
     In order: models.NAME.reasoning_parser and .tool_parser, what its worker calls them, the checkpoint's own
-    response template, its chat template and tokens, its config.json, its name.
+    response template, its chat template and tokens, its config.json, its name. For pictures: models.NAME.media.processor,
+    the files that its workers have of the image processor, the defaults of its family.
 
     \b
     smg-admin models explain qwen3-32b
@@ -151,7 +153,27 @@ def _explained(model: Mapping[str, Any]) -> list[tuple[str, str]]:
         why = f"{found['source']}: {found['evidence']}" if found["evidence"] else "nothing is known"
         rows.append(("", why))
     rows.extend(("warning", warning) for warning in parsers.get("warnings", []))
+    return [*rows, *_pictures(model.get("pictures", []))]
+
+
+def _pictures(groups: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return what is told of how pictures are made, for each group of workers that agree."""
+    rows = []
+    for group in groups:
+        at = f", at {group['workers']} of its workers" if len(groups) > 1 else ""
+        rows.append(("pictures", f"{group['family'] or 'by its engines: ' + group['why_not']}{at}"))
+        rows.extend(
+            ("", f"{each['name']} = {_value(each['value'])} ({each['origin']})")
+            for each in group["values"]
+        )
+    if len(groups) > 1:
+        told = "its workers prepare pictures differently: set models.NAME.media.processor, or give them the same files"
+        rows.append(("warning", told))
     return rows
+
+
+def _value(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def loads(context: typer.Context) -> None:

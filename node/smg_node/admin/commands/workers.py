@@ -68,7 +68,7 @@ def list_workers(
         ),
     ] = "",
     role: Annotated[
-        str, typer.Option(metavar="ROLE", help="Only those regular, prefill or decode.")
+        str, typer.Option(metavar="ROLE", help="Only those regular, prefill, decode or encode.")
     ] = "",
     cluster: Annotated[
         bool, typer.Option("--cluster", help="What each node says of them, and who looks.")
@@ -130,7 +130,9 @@ def add_worker(
     model: Annotated[
         str, typer.Option(metavar="NAME", help="The model's name; the engine is asked otherwise.")
     ] = "",
-    role: Annotated[str, typer.Option(metavar="ROLE", help="regular, prefill or decode.")] = "",
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="regular, prefill, decode or encode.")
+    ] = "",
     label: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A label; repeatable.")
     ] = None,
@@ -188,7 +190,9 @@ def patch_worker(
     context: typer.Context,
     worker: Worker,
     model: Annotated[str, typer.Option(metavar="NAME", help="The model's name.")] = "",
-    role: Annotated[str, typer.Option(metavar="ROLE", help="regular, prefill or decode.")] = "",
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="regular, prefill, decode or encode.")
+    ] = "",
     contract: Contract = "",
     priority: Priority = None,
     cost: Cost = None,

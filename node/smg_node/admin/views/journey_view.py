@@ -27,7 +27,11 @@ _WHYS: Final = {
     "continue": "continued on",
     "target": "was told to use",
 }
-_PARTS: Final = {"prefill": " to work the prompt off", "decode": " to draw the answer"}
+_PARTS: Final = {
+    "prefill": " to work the prompt off",
+    "decode": " to draw the answer",
+    "encode": " to encode a picture",
+}
 _COLUMNS: Final = ("", "WORKER", "COST", "WAITING", "CACHED", "URL")
 _DOLLARS: Final = "DOLLARS"
 """A further column where a route weighs prices, before the address."""
@@ -81,17 +85,40 @@ def _facts(journey: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("calls", _calls(journey)),
         *(("billed", _bill(one)) for one in journey.get("bills", ())),
         *(("picture", _picture(one)) for one in journey.get("pictures", ())),
+        *_processor(journey.get("processor", ())),
     ]
 
 
+_MAKERS: Final = {
+    "node": "made by this node, ",
+    "kept": "made for an earlier request, ",
+    "shared": "made for another request at the same time, ",
+    "engine": "left to the engine, ",
+}
+
+
 def _picture(seen: Mapping[str, Any]) -> str:
-    sent = f"as {seen['way']} to {seen['worker']}"
+    made = _MAKERS.get(seen.get("maker", ""), "")
+    through = f" in {seen['transport']}" if seen.get("transport") == "shared memory" else ""
+    sent = f"{made}as {seen['way']}{through} to {seen['worker']}"
     if not seen["family"]:
         return printable(f"{sent}, which knows how it is made")
     size, digest = f"{seen['width']} x {seen['height']}", seen["digest"][:12]
     return printable(
         f"{size}, {seen['tokens']} tokens by the rules of {seen['family']}, {digest}…, {sent}"
     )
+
+
+def _processor(values: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Return by which numbers pictures were made."""
+    told = [
+        printable(f"{one['name']} = {_listed(one['value'])} ({one['origin']})") for one in values
+    ]
+    return [("processor" if not at else "", each) for at, each in enumerate(told)]
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _bill(bill: Mapping[str, Any]) -> str:

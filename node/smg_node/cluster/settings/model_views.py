@@ -2,12 +2,14 @@
 models.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 
 from smg_node.cluster.settings.live_settings import LiveSettings
+from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.model_registry import Models
 from smg_node.fleet.models.served_model import ServedModel
-from smg_node.http.ports.node import ParsersView, ParserView
+from smg_node.http.ports.node import ParsersView, ParserView, PictureRulesView
 
 
 def retune_models(models: Models, live: LiveSettings) -> None:
@@ -40,3 +42,29 @@ def parsers_view(model: ServedModel) -> ParsersView | None:
         ParserView(chosen.tools, form, calls.source, calls.what),
         chosen.warnings,
     )
+
+
+async def picture_rules_views(
+    model: ServedModel, cards: Sequence[ModelCard]
+) -> Sequence[PictureRulesView]:
+    """Show the rules that pictures of a model follow at workers with these cards; nothing while its files are unread."""
+    if model.unread is not None or not any(card.media is not None for card in cards):
+        return ()
+    # Loaded for models that see.
+    from smg_node.pipeline.media.rule_groups import groups_of, rules_of, values_of
+
+    groups = await asyncio.to_thread(groups_of, rules_of(model, cards), model.tokenizer)
+    return [
+        PictureRulesView(
+            group.workers,
+            "" if group.family is None else group.family.name,
+            group.why_not,
+            tuple(
+                [
+                    {"name": each.name, "value": each.value, "origin": each.origin}
+                    for each in values_of(group.family)
+                ]
+            ),
+        )
+        for group in groups
+    ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from smg_node.config.worker_url import BOOTSTRAP_PORT_LABEL, WorkerUrl, parse_worker_url
 from smg_node.fleet.health.peer_verdicts import PeerVerdicts, Sight
+from smg_node.fleet.load.encoder_rate import encoder_rates
 from smg_node.fleet.workers.worker import Worker
 from smg_node.http.ports.node import (
     ClusterWorkerView,
@@ -97,6 +98,8 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
 def _meets(worker: Worker) -> bool:
     """Whether engines connect to that worker to share a request with it."""
     pairing = worker.pairing
+    if worker.role == "encode":
+        return worker.encoding == "room"
     return worker.role == "prefill" and pairing is not None and pairing.style in ("room", "minted")
 
 
@@ -137,11 +140,21 @@ def _busy(worker: Worker, now_s: float) -> dict[str, Any]:
         "follows_cache": worker.following,
         "wait_ms": round(1000 * load.weighed().wait_s),
         "prefill_tokens_per_s": round(load.prefill_rate),
+        **_encoder(worker, now_s),
         "capacity": load.capacity,
         "overloaded": load.overloaded,
         "full": load.full,
         "stuck": load.stuck,
     }
+
+
+def _encoder(worker: Worker, now_s: float) -> dict[str, int]:
+    """Return how fast its encoder of pictures is, where any were worked on there."""
+    if worker.encoded is None:
+        return {}
+    expected = worker.load.options.encoder_rate
+    (rate,) = encoder_rates([worker.encoded], expected=expected, now_s=now_s)
+    return {"picture_tokens_per_s": round(rate)}
 
 
 def _summed(values: Iterable[float | None]) -> float | None:

@@ -38,8 +38,8 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
         "version": version,
         "packing": "machine code" if compiled() else _PYTHON,
         "node": settings.name,
-        "http": _say_address(settings.http.listen),
-        "metrics": _say_address(settings.http.metrics_listen),
+        "http": _say_address(settings.http.scheme, settings.http.listen),
+        "metrics": _say_address(settings.http.metrics_scheme, settings.http.metrics_listen),
         "workers": (", ".join(urls[:_WORKERS_SHOWN_MAX]) + more) or none,
         "policy": settings.routing.policy,
         "mesh": _say_mesh(settings.mesh),
@@ -78,5 +78,5 @@ def render_banner(facts: Mapping[str, str]) -> str:
     )
 
 
-def _say_address(address: Address) -> str:
-    return f"any free port of {address.host}" if address.port == 0 else f"http://{address}"
+def _say_address(scheme: str, address: Address) -> str:
+    return f"any free port of {address.host}" if address.port == 0 else f"{scheme}://{address}"

@@ -97,8 +97,14 @@ def address(default: str, says: str, *, short: str, host: str = "", port: str = 
 
 
 def place(
-    default: object, says: str, *, short: str = "", metavar: str = "PATH", shown: str = ""
+    default: object,
+    says: str,
+    *,
+    short: str = "",
+    aliases: tuple[str, ...] = (),
+    metavar: str = "PATH",
+    shown: str = "",
 ) -> Any:
     """Declare a path; `~` is the home directory."""
-    extra: dict[str, Any] = {"short": short, "metavar": metavar, "shown": shown}
+    extra: dict[str, Any] = {"short": short, "aliases": aliases, "metavar": metavar, "shown": shown}
     return Field(default, description=says, strict=False, json_schema_extra=extra)

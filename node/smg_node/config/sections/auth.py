@@ -1,11 +1,56 @@
 """Auth knobs: admin key file, and whether the data API needs a key."""
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from smg_node.config.schema.declaration import Section, choice, place
+from smg_node.config.schema.declaration import Section, choice, place, text
+
+_RULES_MAX = 256
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+_GAP = re.compile(r"\{(.*?)\}")
+_TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
+
+
+def _rule_name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name[:64]!r} is not the name of a rule: small letters, digits and . _ -"
+        )
+    return name
+
+
+class CertificateMapping(Section):
+    """Whose certificate is worth what; the first rule that matches counts."""
+
+    match: str = text(
+        ...,
+        "The certificate's name, such as spiffe://prod.example/ns/*/sa/web: each `*` stands for characters other than"
+        " `/`. It is the first of SPIFFE URI, other URI, e-mail, DNS name, common name.",
+        most=512,
+        metavar="PATTERN",
+    )
+    role: Literal["user", "operator", "admin"] = choice("user", "What its holder may do.")
+    tenant: str = text(
+        ...,
+        "The tenant its holder belongs to; `{1}` is what the first `*` stood for.",
+        most=64,
+        metavar="TENANT",
+    )
+
+    @model_validator(mode="after")
+    def _gaps_are_there(self) -> "CertificateMapping":
+        if not _TENANT.fullmatch(self.tenant):
+            raise ValueError(f"{self.tenant!r} is nothing that tenants can be called")
+        stars = self.match.count("*")
+        for gap in _GAP.findall(self.tenant):
+            if not (gap.isdigit() and 1 <= int(gap) <= min(stars, 9)):
+                raise ValueError(
+                    f"{{{gap}}} in the tenant stands for no * of the pattern, which has {stars}"
+                )
+        return self
 
 
 class Auth(Section):
@@ -21,6 +66,10 @@ class Auth(Section):
         "auto",
         "Who may use the data API: `auto` everyone until an admin key exists and then whoever has a key,"
         " `open` everyone always, `closed` only whoever has a key.",
+    )
+
+    certificates: dict[Annotated[str, AfterValidator(_rule_name)], CertificateMapping] = Field(
+        default_factory=dict, max_length=_RULES_MAX
     )
 
     @field_validator("admin_key_file")

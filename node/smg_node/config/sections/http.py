@@ -4,7 +4,7 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pydantic import field_validator
+from pydantic import Field, field_validator, model_validator
 
 from smg_node.config.schema.declaration import (
     ListenAddress,
@@ -15,6 +15,7 @@ from smg_node.config.schema.declaration import (
     switch,
     words,
 )
+from smg_node.config.sections.http_tls import HttpTls
 
 _HEADER_NAME = re.compile(
     r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII
@@ -127,6 +128,11 @@ class Http(Section):
         "Under which name chat answers carry a model's reasoning.",
     )
 
+    tls: HttpTls = Field(default_factory=HttpTls)
+    metrics_tls: bool = switch(
+        False, "Whether the metrics are served over TLS as well, with the same certificates."
+    )
+
     @field_validator("request_id_headers")
     @classmethod
     def _header_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,6 +150,22 @@ class Http(Section):
                     f"{origin[:120]!r} is not an origin such as https://chat.example.org, or *"
                 )
         return origins
+
+    @model_validator(mode="after")
+    def _has_certificates(self) -> "Http":
+        if self.metrics_tls and self.tls.certificate is None:
+            raise ValueError("http.metrics_tls needs http.tls.certificate and http.tls.key")
+        return self
+
+    @property
+    def scheme(self) -> str:
+        """Scheme of the public API's URL."""
+        return "http" if self.tls.certificate is None else "https"
+
+    @property
+    def metrics_scheme(self) -> str:
+        """Scheme of the metrics' URL."""
+        return self.scheme if self.metrics_tls else "http"
 
 
 def _is_origin(text: str) -> bool:

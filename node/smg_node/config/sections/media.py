@@ -67,6 +67,18 @@ class Media(Section):
         high=68_719_476_736,
         why="a picture takes 1 to 12 MB, and every turn of a chat sends all of its pictures again",
     )
+    tokens_per_s: float = number(
+        20_000,
+        "Tokens of pictures a second that the encoder of an engine is expected to work off until that was measured.",
+        low=200,
+        high=2_000_000,
+        why="measured rates are held to the same bounds; a request is placed by it only where a picture is not cached",
+    )
+    tenants_apart: bool = switch(
+        False,
+        "Whether equal pictures of different tenants are different ones to all caches of this node and of engines that go"
+        " by its identities, so that no tenant can tell by the time an answer takes what another one has sent.",
+    )
     threads: int = number(
         0,
         "Threads that decode and resize; 0 is one for each core.",
@@ -100,7 +112,7 @@ class ModelMedia(Section):
 
     processor: str | None = text(
         None,
-        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}.',
+        'Numbers of its image processor over those of its files, as JSON with the keys of preprocessor_config.json: {"max_pixels": 1003520}. Others than image processors read, and numbers that none can work with, are refused.',
         most=4_096,
         metavar="JSON",
         shown="from its files",
@@ -110,5 +122,7 @@ class ModelMedia(Section):
     @classmethod
     def _object(cls, said: str | None) -> str | None:
         if said is not None:
-            check_json_object(said)
+            from smg_node.config.schema.processor_numbers import check_processor_numbers
+
+            check_processor_numbers(check_json_object(said))
         return said

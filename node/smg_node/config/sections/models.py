@@ -101,6 +101,13 @@ class Model(Section):
         metavar="NAME",
         shown="routing.decode_policy",
     )
+    encode_policy: str | None = text(
+        None,
+        "Rule that picks who encodes a picture for this model, instead of `routing.encode_policy`.",
+        most=64,
+        metavar="NAME",
+        shown="routing.encode_policy",
+    )
 
     mcp: ModelTool = ModelTool()
 

@@ -35,6 +35,24 @@ class Routing(Section):
         aliases=("--decode-policy",),
         metavar="NAME",
     )
+    encode_policy: str = text(
+        "consistent_hashing",
+        "Rule that picks who encodes a picture, where engines do that for others; its key is the picture's digest.",
+        most=64,
+        aliases=("--encode-policy",),
+        metavar="NAME",
+    )
+    encode_timeout_s: float = number(
+        30,
+        "Seconds an engine has to take a picture that it encodes for another one, before the request is tried again.",
+        low=0.05,
+        high=3600,
+        why="below 50 ms a large picture is not even sent; after an hour no client still waits",
+    )
+    encode_fallback: bool = switch(
+        True,
+        "Let the engine that works a prompt off encode its pictures itself, where none that does it for others can.",
+    )
     fallback_regular: bool = switch(
         True,
         "Let regular workers of a model take its requests where no pair of a prefill and a decode worker can.",
@@ -189,7 +207,9 @@ class Routing(Section):
                 raise ValueError(f"{name[:64]!r} is not a header name such as x-smg-routing-key")
         return lower
 
-    @field_validator("policy", "prefill_policy", "decode_policy", "manual_delegate")
+    @field_validator(
+        "policy", "prefill_policy", "decode_policy", "encode_policy", "manual_delegate"
+    )
     @classmethod
     def _name(cls, name: str) -> str:
         # Policies are plug-ins: whether one of that name exists is known where they are loaded.

@@ -15,8 +15,8 @@ class Workers(Section):
     urls: tuple[str, ...] = words(
         (),
         "Engines to route to, as grpc://host:port, http://host:port (a server with the OpenAI API) or host:port"
-        " (found out), where needed followed by ?role= regular, prefill or"
-        " decode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &priority=50, &cost=1,"
+        " (found out), where needed followed by ?role= regular, prefill, decode"
+        " or encode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &priority=50, &cost=1,"
         " &label.KEY=VALUE (label.weight: how many hashed keys it gets beside others).",
         most=4096,
         short="--worker",
@@ -36,6 +36,13 @@ class Workers(Section):
         most=4096,
         short="--decode",
         metavar="URL",
+    )
+    encode_urls: tuple[str, ...] = words(
+        (),
+        "Engines that only encode pictures for those that work prompts off; a bootstrap port may follow a URL.",
+        most=4096,
+        metavar="URL",
+        aliases=("--encode",),
     )
     probe_interval_s: float = number(
         2,
@@ -99,6 +106,7 @@ class Workers(Section):
             *self.urls,
             *_as_role("prefill", self.prefill_urls),
             *_as_role("decode", self.decode_urls),
+            *_as_role("encode", self.encode_urls),
         )
 
     @field_validator("urls")
@@ -114,6 +122,13 @@ class Workers(Section):
         _as_role("prefill", urls)
         return urls
 
+    @field_validator("encode_urls")
+    @classmethod
+    def _encode_urls(cls, said: tuple[str, ...]) -> tuple[str, ...]:
+        urls = prefill_urls(said)
+        _as_role("encode", urls)
+        return urls
+
     @field_validator("decode_urls")
     @classmethod
     def _decode_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
@@ -123,7 +138,7 @@ class Workers(Section):
     @model_validator(mode="after")
     def _one_role_each(self) -> "Workers":
         lists = {"urls": self.urls, "prefill_urls": self.prefill_urls}
-        lists["decode_urls"] = self.decode_urls
+        lists |= {"decode_urls": self.decode_urls, "encode_urls": self.encode_urls}
         given: dict[str, str] = {}
         for knob, urls in lists.items():
             for url in map(parse_worker_url, urls):

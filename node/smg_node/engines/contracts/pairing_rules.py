@@ -29,22 +29,27 @@ _UNSERVED: Final = frozenset({"MoRIIOConnector"})
 """Connectors whose sides must be told of each other what this contract has no words for."""
 
 
-def scheduler_role(arguments: Mapping[str, object]) -> Role:
-    """Return the role that SGLang or TokenSpeed was started with, from its arguments."""
+def scheduler_role(arguments: Mapping[str, object], *, encodes: bool = False) -> Role:
+    """Return the role that SGLang or TokenSpeed was started with, from its arguments.
+
+    `encodes`: one of its modes is to encode pictures for others, which is TokenSpeed's alone.
+    """
     match _word(arguments, "disaggregation_mode"):
         case "prefill":
             return "prefill"
         case "decode":
             return "decode"
+        case "encode" if encodes:
+            return "encode"
         case _:
             return "regular"
 
 
 def scheduler_pairing(
-    arguments: Mapping[str, object], *, room_bits: int = ROOM_BITS
+    arguments: Mapping[str, object], *, room_bits: int = ROOM_BITS, encodes: bool = False
 ) -> Pairing | None:
     """Return how SGLang or TokenSpeed hands requests over; None for one that was started to do everything."""
-    if scheduler_role(arguments) == "regular":
+    if scheduler_role(arguments, encodes=encodes) == "regular":
         return None
     port = whole(arguments.get("disaggregation_bootstrap_port"))
     return Pairing(

@@ -232,7 +232,8 @@ class SglangWire:
 
 
 def _media(about: Any, arguments: Mapping[str, object]) -> MediaCard | None:
-    if not about.supports_vision:
+    # One that was started for language only has its pictures encoded by others, which it asks itself, by URL.
+    if not about.supports_vision or arguments.get("language_only") is True:
         return None
     from smg_node.engines.contracts.media.cards import sglang_media
 

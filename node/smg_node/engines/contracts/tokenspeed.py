@@ -47,6 +47,7 @@ class TokenspeedWire:
 
     contract = Contract.TOKENSPEED
     service = "tokenspeed.grpc.scheduler.TokenSpeedScheduler"
+    encoder_service = "tokenspeed.grpc.encoder.TokenSpeedEncoder"
     ping_interval_min_s = 10.0
     abilities = Abilities(
         stop_strings=True,
@@ -88,15 +89,26 @@ class TokenspeedWire:
         from smg_node.engines.contracts.media.fields import with_fields
         from smg_node.engines.contracts.media.tokenspeed_fields import tokenspeed_fields
 
-        assert request.media is not None
         text = self._splice.written(request, bias_width)
-        return with_fields(text, tokenspeed_fields(request.media, places))
+        return with_fields(text, tokenspeed_fields(request, places))
 
     def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
         """See `MediaWire`."""
         from smg_node.engines.contracts.media.tokenspeed_fields import tokenspeed_shareable
 
-        return tokenspeed_shareable(request.media)
+        return tokenspeed_shareable(request.media) if request.pixels else {}
+
+    def encode(self, request: EngineRequest, *, places: Places = NOWHERE) -> MessagePieces:
+        """See `EncodeWire`."""
+        from smg_node.engines.contracts.media.tokenspeed_fields import encode_request
+
+        return encode_request(request, places)
+
+    def accepted(self, data: bytes) -> bool:
+        """See `EncodeWire`."""
+        from smg_node.engines.contracts.media.tokenspeed_fields import encode_accepted
+
+        return encode_accepted(data)
 
     def _message(self, request: EngineRequest, _bias_width: int | None) -> pb.GenerateRequest:
         """Return the request as protobuf has it."""
@@ -183,8 +195,8 @@ class TokenspeedWire:
             running_max=whole(
                 arguments.get("max_num_seqs") or arguments.get("max_running_requests")
             ),
-            role=scheduler_role(arguments),
-            pairing=scheduler_pairing(arguments, room_bits=ROOM_BITS),
+            role=scheduler_role(arguments, encodes=True),
+            pairing=scheduler_pairing(arguments, room_bits=ROOM_BITS, encodes=True),
             instance=drawn_instance(
                 process.start_time, arguments.get("random_seed", arguments.get("seed"))
             ),

@@ -32,6 +32,7 @@ from smg_node.native.stream_messages import ChunkReader, EndReader
 
 GENERATE: Final = "Generate"
 ABORT: Final = "Abort"
+ENCODE: Final = "Encode"
 EMBED: Final = "Embed"
 HEALTH_CHECK: Final = "HealthCheck"
 GET_MODEL_INFO: Final = "GetModelInfo"
@@ -141,6 +142,22 @@ class MediaWire(Protocol):
 
     def shareable(self, request: EngineRequest) -> Mapping[str, Tensor]:
         """Return the tensors that its engine could open in shared memory, by the keys that `places` has for them."""
+        ...
+
+
+@runtime_checkable
+class EncodeWire(Protocol):
+    """A contract with a service of its own for engines that encode pictures for others, in rooms."""
+
+    encoder_service: str
+    """The full name of that service."""
+
+    def encode(self, request: EngineRequest, *, places: Places = NOWHERE) -> MessagePieces:
+        """Return the EncodeRequest of the one picture of `request`, which was checked; see `MediaWire`."""
+        ...
+
+    def accepted(self, data: bytes) -> bool:
+        """Return whether an EncodeResponse says that the picture was taken; UPSTREAM_FAILED for garbage."""
         ...
 
 

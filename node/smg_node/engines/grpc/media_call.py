@@ -7,7 +7,7 @@ ends, what the engine did not read is removed.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec import structs
@@ -16,7 +16,7 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.engines.chunk import Chunk
 from smg_node.engines.chunk_stream import ChunkStream, Pass, Take
 from smg_node.engines.contracts.media.checks import MediaCheckError, check_media, shapes
-from smg_node.engines.contracts.wire import NOWHERE, MediaWire, Places, Wire
+from smg_node.engines.contracts.wire import NOWHERE, EncodeWire, MediaWire, Places, Wire
 from smg_node.engines.engine import EngineRequest, MediaCard
 from smg_node.engines.engine_options import EngineOptions
 from smg_node.engines.shared_memory import SharedMemory
@@ -27,6 +27,8 @@ from smg_node.native.stream_messages import ChunkReader
 
 Begin: TypeAlias = Callable[[EngineRequest, Places], ChunkStream]
 """Begins the call itself."""
+Send: TypeAlias = Callable[[MessagePieces], Awaitable[bytes]]
+"""Sends a message, and returns its answer."""
 
 _UNREAD: Final = frozenset(
     {
@@ -49,6 +51,7 @@ class MediaCalls:
         self._wire = wire
         # Asked once: it takes tens of microseconds.
         self._media_wire = wire if isinstance(wire, MediaWire) else None
+        self._encode_wire = wire if isinstance(wire, EncodeWire) else None
         self._options = options
         self._target = target
         self._card: MediaCard | None = None
@@ -79,7 +82,37 @@ class MediaCalls:
         """Return the GenerateRequest of a checked request; TOO_LARGE for one over the bound."""
         wire = self._media_wire
         assert wire is not None, "it was checked"
-        body = wire.generate_media(request, bias_width=bias_width, places=places)
+        return self._bounded(wire.generate_media(request, bias_width=bias_width, places=places))
+
+    async def encode(self, request: EngineRequest, send: Send) -> None:
+        """Have one picture encoded in a room; return when it was accepted. `send` sends the message, and has its answer.
+
+        The engine has read what lies in shared memory when it answers.
+        """
+        checked, wire, memory = self._checked(request), self._encode_wire, self._memory
+        assert wire is not None, "the contract has a service for it"
+        tensors = checked.shareable(request) if memory is not None else {}
+        places: dict[str, str] = {}
+        try:
+            if memory is not None and tensors:
+                await _written(memory, tensors, places)
+            answer = await send(self._bounded(wire.encode(request, places=places)))
+        except SmgError as error:
+            cause = error.__cause__
+            if places and isinstance(cause, TransportError) and cause.status in _UNREAD:
+                self._distrust()
+            raise
+        finally:
+            if memory is not None and places:
+                memory.release(tuple(places.values()))
+        if not wire.accepted(answer):
+            raise SmgError(
+                ErrorKind.UPSTREAM_FAILED,
+                "the engine did not take the picture",
+                code="encode_refused",
+            )
+
+    def _bounded(self, body: MessagePieces) -> MessagePieces:
         most = self._options.media_message_max_bytes
         if len(body) > most:
             raise SmgError(
@@ -117,6 +150,27 @@ class MediaCalls:
             )
 
 
+async def _written(
+    memory: SharedMemory, tensors: Mapping[str, Tensor], places: dict[str, str]
+) -> None:
+    """Write tensors into shared memory, in a thread; those for which there is no room stay where they are."""
+    left = False
+
+    def write() -> None:
+        for key, tensor in tensors.items():
+            name = None if left else memory.write(tensor.pieces)
+            if name is not None:
+                places[key] = name
+
+    writing = asyncio.get_running_loop().run_in_executor(None, write)
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        left = True
+        writing.add_done_callback(lambda _: memory.release(tuple(places.values())))
+        raise
+
+
 class SharedCall:
     """A call whose tensors go through shared memory; see `ChunkStream`. It begins when it is first read.
 
@@ -148,6 +202,11 @@ class SharedCall:
     def plain(self) -> ChunkReader | None:
         """See `ChunkStream`."""
         return self._plain
+
+    @property
+    def shared(self) -> bool:
+        """Whether any tensor went through shared memory."""
+        return bool(self._places)
 
     def pass_by(self, first: Pass | None) -> None:
         """See `ChunkStream`."""
@@ -194,6 +253,8 @@ class SharedCall:
         left_s = max(until_s - loop.time(), 0.001)
         request = structs.replace(self._request, timeout_s=left_s)
         self._call = self._begin(request, self._places)
+        # Its pictures may be let go of before the answer is over.
+        self._tensors, self._request = {}, structs.replace(request, media=None)
         self._call.pass_by(self._pass)
         return self._call
 

@@ -24,6 +24,7 @@ from smg_node.engines.contracts.sampling_rules import with_defaults
 from smg_node.engines.contracts.wire import (
     ABORT,
     EMBED,
+    ENCODE,
     GENERATE,
     GET_LOADS,
     GET_MODEL_INFO,
@@ -32,6 +33,7 @@ from smg_node.engines.contracts.wire import (
     HEALTH_CHECK,
     NOWHERE,
     SUBSCRIBE_KV_EVENTS,
+    EncodeWire,
     Places,
     Wire,
     embed_wire,
@@ -44,10 +46,10 @@ from smg_node.engines.grpc.health_check import SERVING, health_request, health_s
 from smg_node.engines.grpc.kv_event_reader import SUBSCRIPTION_S, KvReader, kv_error, kv_request
 from smg_node.engines.grpc.prefill_reader import HandoverReader
 from smg_node.engines.grpc.stream_reader import StreamReader, UnknownFinishError
-from smg_node.engines.grpc.tokenizer_download import read_tokenizer
+from smg_node.engines.grpc.tokenizer_download import read_bundle
 from smg_node.engines.kv_events import CURSOR_CODE, LOST_CODE, KvBatch
 from smg_node.engines.load import Load
-from smg_node.engines.tokenizer_archive import broken, bundle_from_archive
+from smg_node.engines.tokenizer_archive import broken
 from smg_node.engines.transport.grpc_status import closed_here, smg_error
 from smg_node.engines.transport.message_pieces import Body
 from smg_node.engines.transport.stream_timeouts import Limit, Watches, too_late
@@ -95,8 +97,7 @@ class RemoteEngine:
         """Ways to draw as they were asked for, and with `_defaults`; the former is held, so that it stays itself."""
         self._bias_width: int | None = None
         self._media: MediaCalls | None = None
-        self._reasons_logged: set[str] = set()
-        self._closed = False
+        self._reasons_logged, self._closed = set[str](), False
 
     @property
     def target(self) -> str:
@@ -148,7 +149,7 @@ class RemoteEngine:
         origin = f"{self.contract.value} at {self.target}"
         stream = self._start(GET_TOKENIZER, b"", timeout_s)
         try:
-            data, sha256 = await read_tokenizer(
+            return await read_bundle(
                 stream, origin=origin, max_bytes=self._options.bundle_max_bytes
             )
         except TransportError as error:
@@ -157,13 +158,6 @@ class RemoteEngine:
             self._raise(error)
         finally:
             stream.cancel()
-        return await asyncio.to_thread(
-            bundle_from_archive,
-            data,
-            sha256=sha256,
-            origin=origin,
-            max_bytes=self._options.bundle_max_bytes,
-        )
 
     async def loads(self, timeout_s: float) -> Sequence[Load]:
         """Return the present load per rank; UPSTREAM_FAILED with status 501 where there is no RPC."""
@@ -217,22 +211,17 @@ class RemoteEngine:
 
     async def embed(self, request: EmbedRequest) -> Embedded:
         """Return the embedding of one text; see `Engine.embed`."""
-        if self._closed:
-            raise closed_here()
         wire = embed_wire(self._wire)
-        try:
-            data = await self._transport.unary(
-                self._path(EMBED),
-                wire.embed(request),
-                timeout_s=request.timeout_s,
-                headers=request.headers,
-                work=True,
-            )
-        except TransportError as error:
-            if self._closed:
-                raise closed_here() from error
-            self._raise(error)
-        return wire.embedded(data)
+        return wire.embedded(await self._work(self._path(EMBED), wire.embed(request), request))
+
+    async def encode(self, request: EngineRequest) -> None:
+        """Encode a picture for another engine; see `Encoder`. Without a service for it, a token is drawn after it."""
+        wire = self._wire
+        if isinstance(wire, EncodeWire):
+            path = f"/{wire.encoder_service}/{ENCODE}"
+            await self._pictures().encode(request, lambda data: self._work(path, data, request))
+        else:
+            await self.prefill(request)
 
     async def abort(self, request_id: str) -> None:
         """Drop a request: its stream here ends with `abort`, and the engine is told as well.
@@ -260,6 +249,18 @@ class RemoteEngine:
         try:
             return await self._transport.unary(self._path(method), request, timeout_s=timeout_s)
         except TransportError as error:
+            self._raise(error)
+
+    async def _work(self, path: str, data: Body, request: EngineRequest | EmbedRequest) -> bytes:
+        if self._closed:
+            raise closed_here()
+        try:
+            return await self._transport.unary(
+                path, data, timeout_s=request.timeout_s, headers=request.headers, work=True
+            )
+        except TransportError as error:
+            if self._closed:
+                raise closed_here() from error
             self._raise(error)
 
     def _start(self, method: str, data: bytes, timeout_s: float) -> MessageStream:

@@ -5,6 +5,8 @@ from typing import Final
 
 PREFILL_RATE: Final = 8_000.0
 """Prompt tokens a second, where nothing was measured yet."""
+ENCODER_RATE: Final = 20_000.0
+"""Tokens of pictures a second, where nothing was measured yet: an encoder is a fraction of its model."""
 CAPACITY: Final = 64
 """Requests at once, where the engine does not say."""
 REQUEST_S: Final = 10.0
@@ -26,6 +28,7 @@ class LoadOptions:
     waiting_max: int = 8
     kv_max: float = 0.8
     backlog_max: int = 8
+    encoder_rate: float = ENCODER_RATE
 
 
 DEFAULT: Final = LoadOptions()

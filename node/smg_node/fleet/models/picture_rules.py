@@ -1,9 +1,14 @@
 """Picture rules: how a model's pictures are made, worked out of its files when the first one comes.
 
+Workers of one model may have other files of their image processor; each set of files has rules of its own, and those
+that come to the same numbers, as where the operator's go before them, make pictures alike.
+
 Kept of the files is only what says something about pictures, so that a model that sees none keeps nothing.
 """
 
+import hashlib
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +27,8 @@ _log = logging.getLogger("smg_node.fleet")
 CONFIG: Final = "config.json"
 PROCESSORS: Final = ("preprocessor_config.json", "processor_config.json")
 _IMAGE_TOKEN_KEYS: Final = ("image_token_id", "image_token_index")
+RULES_MAX: Final = 64
+"""Different files of one model's workers that are kept; those asked for least recently go first."""
 
 
 class PictureRules:
@@ -34,6 +41,8 @@ class PictureRules:
         self._name = name
         self._files = files
         self._overrides = overrides
+        self.digest: Final = _digest(files)
+        """Stands for its files: equal ones have the same."""
         self.known = False
         """Whether it was found out whose rules they follow: then `family` returns at once."""
         self._family: Family | None = None
@@ -90,6 +99,28 @@ class PictureRules:
         return None
 
 
+class RuleBook:
+    """The rules of one model's pictures, by the files of its workers."""
+
+    def __init__(self) -> None:
+        self._rules: OrderedDict[str, PictureRules] = OrderedDict()
+
+    def keep(self, rules: PictureRules) -> PictureRules:
+        """Return the rules for the same files that are kept already, else `rules`, which are kept now."""
+        found = self._rules.setdefault(rules.digest, rules)
+        self._rules.move_to_end(rules.digest)
+        if len(self._rules) > RULES_MAX:
+            self._rules.popitem(last=False)
+        return found
+
+    def of(self, digest: str) -> PictureRules | None:
+        """Return the rules of files with that digest, None where no worker has brought such."""
+        found = self._rules.get(digest)
+        if found is not None:
+            self._rules.move_to_end(digest)
+        return found
+
+
 class TokenTexts:
     """The tokens that a vocabulary has under exactly a text; see `media.family.TokenLookup`.
 
@@ -129,6 +160,16 @@ def picture_rules(
     if not found and not sees(_decoded(config)):
         return None
     return PictureRules({CONFIG: config, **found}, _decoded((overrides or "").encode()), name)
+
+
+def _digest(files: Mapping[str, bytes]) -> str:
+    """Return the hex SHA-256 of files, whatever their order."""
+    total = hashlib.sha256()
+    for name in sorted(files):
+        for part in (name.encode(), files[name]):
+            total.update(len(part).to_bytes(8, "little"))
+            total.update(part)
+    return total.hexdigest()
 
 
 def _decoded(content: bytes) -> Mapping[str, Any]:

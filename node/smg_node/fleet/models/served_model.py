@@ -2,10 +2,11 @@
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
+from msgspec import structs
 
 from smg_node.core.errors import SmgError
 from smg_node.core.tokenizer_bundle import TokenizerBundle
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     # Imported with the first model, see `assembly`; here they are only names of types.
     from smg_node.fleet.models.format_recognition import Recognition
     from smg_node.fleet.models.lazy_model import LazyModel
-    from smg_node.fleet.models.picture_rules import PictureRules
+    from smg_node.fleet.models.picture_rules import PictureRules, RuleBook
     from smg_node.parsers.selection.model_formats import Printing
     from smg_node.prompts.renderer import Renderer
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
@@ -51,7 +52,9 @@ class ServedModel:
     unread: "LazyModel | None" = field(default=None, repr=False, compare=False)
     """Its files, where nobody in this process has needed what they say."""
     pictures: "PictureRules | None" = field(default=None, repr=False, compare=False)
-    """How its pictures are made, None where its files say nothing of any."""
+    """How its pictures are made by the files of the worker that came last, None where those say nothing of any."""
+    rules: "RuleBook | None" = field(default=None, repr=False, compare=False)
+    """The rules of all its workers, None where none said anything of pictures."""
     worked_out: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     """What requests to it go by, per card of an engine; see `pipeline.prompt.request_bounds`."""
     pool: str = field(init=False, repr=False, compare=False)
@@ -69,6 +72,31 @@ class ServedModel:
         self.labels = labels
         if self.renderer is not None:
             self.renderer.name_calls(self.printing.ids)
+
+    def pictures_of(self, card: ModelCard) -> "PictureRules | None":
+        """Return how pictures for `card`'s engine are made: by its own files, where those say anything of pictures."""
+        media, rules = card.media, self.rules
+        if media is None or rules is None or not media.rules:
+            return self.pictures
+        return rules.of(media.rules) or self.pictures
+
+    def note(self, card: ModelCard, bundle: TokenizerBundle) -> ModelCard:
+        """Keep what a worker's files, `bundle`, say of pictures; return its card, which names it then.
+
+        The same card where it takes no pictures, or the files say nothing of any.
+        """
+        if card.media is None:
+            return card
+        # Loaded with the first model that sees.
+        from smg_node.fleet.models.picture_rules import RuleBook, picture_rules
+
+        made = picture_rules(bundle, self.settings.media_processor, self.name)
+        if made is None:
+            return card
+        if self.rules is None:
+            self.rules = RuleBook()
+        self.pictures = rules = self.rules.keep(made)
+        return replace(card, media=structs.replace(card.media, rules=rules.digest))
 
     def take(self, reading: ModelFiles) -> None:
         """Take these parts in place of what was not read yet."""

@@ -21,6 +21,19 @@ class Networks:
         found = ip_address(address.partition("%")[0])
         return not self._networks or any(found in network for network in self._networks)
 
+    def check_literal(self, url: WorkerUrl) -> None:
+        """Refuse (FORBIDDEN) a worker whose address is written out and lies outside; names are looked up later."""
+        try:
+            ip_address(url.host)
+        except ValueError:
+            return
+        if not self.allows(url.host):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"{url.host} lies outside workers.allowed_networks",
+                where="url",
+            )
+
     async def check(self, url: WorkerUrl) -> None:
         """Refuse (FORBIDDEN) a worker of which some address lies outside; names are resolved first."""
         if not self._networks:

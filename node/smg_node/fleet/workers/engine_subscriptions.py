@@ -191,6 +191,9 @@ class EngineSubscriptions:
         """Start; `spawn` starts a task of that name in the fleet's group."""
         self._on_duty = on_duty
         self._ground.workers += 1
+        if self._worker.role == "encode":
+            # It caches no prompt, and some of them end when they are asked what only others are asked.
+            return
         abilities, name = self._engine.abilities, self._worker.url.endpoint
         if not abilities.kv_events:
             # It was away, perhaps to begin with an empty cache, and will never say so.

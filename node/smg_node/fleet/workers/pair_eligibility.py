@@ -40,7 +40,7 @@ def fit(prefill: Worker, decode: Worker) -> bool:
 def useful(workers: Sequence[Worker]) -> list[Worker]:
     """Return those that may be given work now and can do it, alone or with one of the others, in their order.
 
-    One that stands for other workers does nothing itself.
+    One that stands for other workers does nothing itself, and one that encodes pictures does so for others only.
     """
     ready = [worker for worker in workers if worker.routable and not worker.own_model]
     prefill, decode = (
@@ -48,7 +48,21 @@ def useful(workers: Sequence[Worker]) -> list[Worker]:
         for role in ("prefill", "decode")
     )
     paired = {known for known in prefill if known is not None and known in decode}
-    return [worker for worker in ready if worker.role == "regular" or _known(worker) in paired]
+    able = {
+        worker.id: (id(worker.serves), worker.card and worker.card.contract)
+        for worker in ready
+        if worker.role == "regular" or (worker.role != "encode" and _known(worker) in paired)
+    }
+    helped = set(able.values())
+    return [
+        worker
+        for worker in ready
+        if worker.id in able
+        or (
+            worker.encoding is not None
+            and (id(worker.serves), worker.card and worker.card.contract) in helped
+        )
+    ]
 
 
 def _known(worker: Worker) -> tuple[int, Group] | None:

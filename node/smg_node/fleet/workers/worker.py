@@ -8,7 +8,7 @@ from enum import Enum
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
-from smg_node.engines.disaggregation import Pairing, Role
+from smg_node.engines.disaggregation import Encoding, Pairing, Role
 from smg_node.engines.engine import OWN_MODEL, Engine, ModelCard
 from smg_node.engines.load import Load
 from smg_node.engines.transport.grpc_status import (
@@ -20,9 +20,15 @@ from smg_node.engines.transport.grpc_status import (
     verdict,
 )
 from smg_node.fleet.health.circuit_breaker import Breaker
+from smg_node.fleet.load.prefill_rate import Measured
 from smg_node.fleet.load.worker_load import WorkerLoad
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel
-from smg_node.fleet.workers.worker_roles import bootstrap_address_of, pairing_of, role_of
+from smg_node.fleet.workers.worker_roles import (
+    bootstrap_address_of,
+    encoding_of,
+    pairing_of,
+    role_of,
+)
 from smg_node.fleet.workers.worker_spec import DeclaredWorker
 
 
@@ -78,6 +84,8 @@ class Worker:
     """When the last batch of its KV events came."""
     quiet: bool = False
     """Whether it should have said something by now."""
+    encoded: Measured | None = None
+    """What was measured of its encoder of pictures, None before anything was; see `fleet.load.encoder_rate`."""
     sampled: dict[int, Sampled] = field(default_factory=dict)
     """What each rank last said of its load, while it is listened to."""
     id: WorkerId = field(init=False)
@@ -114,8 +122,13 @@ class Worker:
         return pairing_of(self.declared.url, self.card)
 
     @property
+    def encoding(self) -> Encoding | None:
+        """The way it hands pictures over that it encodes for others; None if it does not, or while unknown."""
+        return encoding_of(self.declared.url, self.card)
+
+    @property
     def meeting(self) -> tuple[str, int]:
-        """Host and port where a worker that works prompts off meets its partners."""
+        """Host and port where a worker that works prompts off, or encodes pictures, meets its partners."""
         return bootstrap_address_of(self.declared.url, self.pairing)
 
     @property

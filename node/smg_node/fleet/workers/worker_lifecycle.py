@@ -199,13 +199,14 @@ class WorkerLifecycle:
         if trouble := misfit(worker.url, card):
             raise SmgError(ErrorKind.CONFLICT, trouble)
         await ground.claims.check_free(worker, card)
-        model = await self._adopted(engine, card)
+        model, card = await self._adopted(engine, card)
         await ground.claims.claim(worker, card)
         worker.serve(model)
         worker.card = card
         worker.load.sized(card.running_max)
         worker.load.ranked(card.ranks, first=ground.rng.getrandbits(16))
         worker.load.renewed(_now_s())
+        worker.encoded = None
         worker.breaker.reset()
         worker.status, worker.reason = Status.READY, ""
         self._patience.found()
@@ -233,12 +234,13 @@ class WorkerLifecycle:
             if not self.vigil.looked(_now_s(), good=True):
                 await asyncio.sleep(_FIRST_LOOKS_APART_S)
 
-    async def _adopted(self, engine: Engine, card: ModelCard) -> AnyModel:
+    async def _adopted(self, engine: Engine, card: ModelCard) -> tuple[AnyModel, ModelCard]:
+        """Return what it serves, and its card with what its files say of pictures."""
         if card.contract is Contract.OPENAI:
-            return self._ground.models.relay(card.model)
+            return self._ground.models.relay(card.model), card
         return await self._model_of(engine, card)
 
-    async def _model_of(self, engine: Engine, card: ModelCard) -> ServedModel:
+    async def _model_of(self, engine: Engine, card: ModelCard) -> tuple[ServedModel, ModelCard]:
         worker, models, cache = self._worker, self._ground.models, self._ground.cache
         name = worker.url.model or card.model
         if not name:
@@ -265,13 +267,14 @@ class WorkerLifecycle:
             else:
                 await asyncio.to_thread(cache.keep, bundle, source=source)
         alias = name.rstrip("/").rpartition("/")[2] if name.startswith("/") else None
-        return await models.adopt(
+        model = await models.adopt(
             name,
             bundle,
             in_use=lambda: self._ground.in_use(worker, name),
             alias=alias,
             labels=labels_of(card),
         )
+        return model, model.note(card, bundle)
 
     # ── Watching ─────────────────────────────────────────────────────────────
 
@@ -342,7 +345,10 @@ class WorkerLifecycle:
             card = await engine.card(CARD_TIMEOUT_S)
             if lasting(card) != lasting(worker.card):
                 return False
-            return not was_away or await self._adopted(engine, card) is worker.serves
+            if not was_away:
+                return True
+            model, card = await self._adopted(engine, card)
+            return model is worker.serves and card.media == worker.card.media
         except SmgError as error:
             if error.kind is ErrorKind.CONFLICT:
                 return False

@@ -16,13 +16,14 @@ from smg_node.config.worker_url import (
     PAIRING_LABELS,
     WorkerUrl,
 )
-from smg_node.engines.disaggregation import BOOTSTRAP_PORT, Pairing, Role, Style
+from smg_node.engines.disaggregation import BOOTSTRAP_PORT, Encoding, Pairing, Role, Style
 from smg_node.engines.engine import Contract, ModelCard
 
 ROLES: Final[Mapping[str, Role]] = {
     "regular": "regular",
     "prefill": "prefill",
     "decode": "decode",
+    "encode": "encode",
 }
 STYLES: Final[Mapping[str, Style]] = {
     "sglang": "room",
@@ -31,6 +32,10 @@ STYLES: Final[Mapping[str, Style]] = {
     "store": "store",
 }
 """What an operator may call the way in which HTTP workers hand requests over."""
+_ENCODINGS: Final[Mapping[Contract, Encoding]] = {
+    Contract.TOKENSPEED: "room",
+    Contract.VLLM: "cache",
+}
 
 
 def role_of(url: WorkerUrl, card: ModelCard | None) -> Role:
@@ -56,6 +61,16 @@ def pairing_of(url: WorkerUrl, card: ModelCard | None) -> Pairing | None:
     )
 
 
+def encoding_of(url: WorkerUrl, card: ModelCard | None) -> Encoding | None:
+    """Return how a worker that encodes pictures for others hands them over; None for any other worker.
+
+    vLLM's engines do not say what they were started as: of those it is their operator who does.
+    """
+    if card is None or role_of(url, card) != "encode":
+        return None
+    return _ENCODINGS.get(card.contract)
+
+
 def bootstrap_address_of(url: WorkerUrl, pairing: Pairing | None) -> tuple[str, int]:
     """Return host and port at which a worker that works prompts off meets its partners."""
     port = None if pairing is None else pairing.bootstrap_port
@@ -69,6 +84,8 @@ def misfit(url: WorkerUrl, card: ModelCard) -> str:
     said, role = ROLES[url.role], role_of(url, card)
     if "regular" not in (said, card.role) and said != card.role:
         return f"it was started for {card.role}, and is registered as {said}"
+    if role == "encode":
+        return _no_encoder(url, card)
     pairing = pairing_of(url, card)
     if (
         role == "prefill"
@@ -84,6 +101,19 @@ def misfit(url: WorkerUrl, card: ModelCard) -> str:
     if card.role == role:
         return f"it was started for {role}, and does not say how it hands requests over"
     return f"it is registered for {role}, and was not started to share requests with another engine"
+
+
+def _no_encoder(url: WorkerUrl, card: ModelCard) -> str:
+    """Return why a worker cannot encode pictures for others; "" if it can."""
+    match encoding_of(url, card):
+        case None:
+            return f"engines that speak {card.contract.value} cannot encode pictures for others from here"
+        case "room" if card.role != "encode":
+            return "it is registered for encode, and was not started to encode pictures for others"
+        case _ if card.media is None or "tensors" not in card.media.ways:
+            return "it is registered for encode, and takes no pictures"
+        case _:
+            return ""
 
 
 def _over_http(url: WorkerUrl, told: Pairing | None) -> Pairing | None:

@@ -12,7 +12,8 @@ Such requests are rare and may be slow: there is a connection for each.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.forwarding.proxied_answer import HEAD_BYTES_MAX, PassedAnswer, passed_answer
@@ -24,9 +25,16 @@ from smg_node.http.middleware.middleware import Action
 from smg_node.http.route_table import ROUTES, Router
 from smg_node.http.server.connections import Dispatcher
 
+if TYPE_CHECKING:
+    from smg_node.access.certificates import ClientCertificate
+
 PEER: Final = "x-smg-peer"
+CERTIFICATE: Final = "x-smg-peer-certificate"
+"""When a client's certificate expires, in Unix milliseconds, and its name, percent-encoded."""
 """Says to the control process whose request it is; never taken from a client."""
-_OWN: Final = frozenset({PEER, "connection", "keep-alive", "proxy-connection", "transfer-encoding"})
+_OWN: Final = frozenset(
+    {PEER, CERTIFICATE, "connection", "keep-alive", "proxy-connection", "transfer-encoding"}
+)
 """Headers that end here: what is said of one connection, and what only we say."""
 _STEP_BYTES: Final = 65_536
 _BROKEN: Final = "the body is not framed as HTTP demands"
@@ -167,8 +175,8 @@ class _ForwardingDoor:
 
 
 class TrustingDoor:
-    """The control process's dispatcher for forwarded requests: it takes the client's address from
-    the header.
+    """The control process's dispatcher for forwarded requests: it takes the client's address and certificate
+    from headers.
     """
 
     def __init__(self, door: Dispatcher) -> None:
@@ -177,6 +185,7 @@ class TrustingDoor:
     def serve(self, incoming: HttpRequest) -> Coroutine[Any, Any, bool]:
         """Answer one request."""
         incoming.line.peer = incoming.headers.get(PEER, "")
+        incoming.line.certificate = _certificate_in(incoming.headers.get(CERTIFICATE, ""))
         return self._door.serve(incoming)
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
@@ -226,9 +235,22 @@ def _head_of(incoming: HttpRequest) -> bytes:
     if _is_chunked(incoming):
         lines.append(b"transfer-encoding: chunked")
     lines.append(f"{PEER}: {incoming.line.peer}".encode("latin-1"))
+    certificate = incoming.line.certificate
+    if certificate is not None:
+        said = f"{CERTIFICATE}: {certificate.expires_ms} {quote(certificate.name, safe='')}"
+        lines.append(said.encode("latin-1"))
     # One request a connection: its end is then the end of the answer, however that is framed.
     lines.append(b"connection: close")
     return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _certificate_in(said: str) -> "ClientCertificate | None":
+    if not said:
+        return None
+    from smg_node.access.certificates import ClientCertificate
+
+    expires_ms, _, name = said.partition(" ")
+    return ClientCertificate(unquote(name), int(expires_ms))
 
 
 def _is_chunked(incoming: HttpRequest) -> bool:

@@ -5,11 +5,14 @@ later stages depend on neither.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from smg_node.http.message.head_findings import HeadFindings
 from smg_node.http.message.response_writer import Line
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import ClientCertificate
 
 Headers: TypeAlias = Mapping[str, str]
 """Request headers by their names in lower case; of several of one name the first."""
@@ -48,6 +51,8 @@ class ClientLine(Line, Protocol):
 
     peer: str
     """The client's address, "" on a UNIX socket."""
+    certificate: "ClientCertificate | None"
+    """The verified certificate that the client showed; None for none."""
 
 
 class Head:

@@ -22,6 +22,8 @@ from smg_node.http.message.reply import JSON, HeadWriter, Reply
 
 # SO_LINGER with a time of zero: closing sends RST, so that a cut answer cannot pass for a whole one.
 _RESET: Final = struct.pack("ii", 1, 0)
+_TCP_INFO_BYTES: Final = 128
+"""Linux's `tcp_info` up to the end of `tcpi_bytes_acked` (linux/tcp.h, since 4.1)."""
 _BODILESS: Final = frozenset({204, 304})
 _CHUNKED: Final = "transfer-encoding: chunked"
 _JSON_LINE: Final = f"content-type: {JSON}"
@@ -201,6 +203,22 @@ def unacknowledged_bytes(transport: asyncio.Transport) -> int:
         return int.from_bytes(fcntl.ioctl(raw.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
     except OSError:
         return 0
+
+
+def acknowledged_bytes(transport: asyncio.Transport) -> int | None:
+    """Return how many bytes the peer's kernel has acknowledged since the connection began; None where that
+    is unknown, as it is outside Linux.
+    """
+    raw = transport.get_extra_info("socket")
+    if raw is None or not sys.platform.startswith("linux"):
+        return None
+    try:
+        info = raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    except OSError:
+        return None
+    if len(info) < _TCP_INFO_BYTES:
+        return None
+    return int.from_bytes(info[-8:], sys.byteorder)
 
 
 def reset(transport: asyncio.Transport) -> None:

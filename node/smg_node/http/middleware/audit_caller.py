@@ -12,7 +12,9 @@ _SOCKET: Final = "unix socket"
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """Return the caller: the id of a key, or this machine's operator."""
-    key_id = request.identity.key_id
-    who = f"{_KEY}:{key_id}" if key_id else LOOPBACK
+    """Return the caller: the id of a key, who showed a certificate, or this machine's operator."""
+    identity = request.identity
+    who = f"{_KEY}:{identity.key_id}" if identity.key_id else LOOPBACK
+    if identity.subject:
+        who = identity.subject
     return Caller(who, request.peer or _SOCKET, request.request_id)

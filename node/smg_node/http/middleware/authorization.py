@@ -7,10 +7,11 @@ for others, and a web page open in a browser here sends what its author likes. S
 forwarded, that a browser sent across sites, or that names this node by a foreign host name is refused.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.access.api_key import PREFIX, read_key_text
 from smg_node.access.identity import (
@@ -27,6 +28,9 @@ from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import Headers, HttpRequest
 from smg_node.http.route_table import Access
 
+if TYPE_CHECKING:
+    from smg_node.access.certificates import CertificateRules, ClientCertificate
+
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _MAPPED: Final = "::ffff:"
 _DIGEST_BYTES: Final = 8
@@ -34,13 +38,20 @@ _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 _GOOGLES: Final = frozenset({"gemini", "interactions"})
 _NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
 _JOINING_RETRY_S: Final = 1.0
+_WHAT: Final = {False: "the key sent", True: "the certificate shown"}
 
 
 class Guard:
     """Authorizes requests and identifies their callers."""
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(
+        self, authenticator: Authenticator, certificates: "CertificateRules | None" = None
+    ) -> None:
+        """Take `certificates`, the rules of clients' certificates; None while there are none. Rules close
+        what the first admin key closes.
+        """
         self._authenticator = authenticator
+        self._certificates = certificates
 
     def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
         """Return the caller; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED while keys
@@ -51,17 +62,25 @@ class Guard:
         if access == "public":
             return ANYBODY
         given = self._counting(credentials(request.headers, key_in_query(request)))
+        shown = self._shown(request, given)
         if access == "data":
-            return self._tenant(given, data)
-        if not self._authenticator.closed:
+            return shown or self._tenant(given, data)
+        if not self._authenticator.closed and self._certificates is None:
             require_operator(request)
             return LOCAL
-        identity = self._known(given)
+        identity = shown or self._known(given)
         if RANK[identity.role] < RANK[_NEEDED[access]]:
             raise _forbidden(
-                f"this needs a key of role {_NEEDED[access]}; the one sent has role {identity.role}"
+                f"this needs the role {_NEEDED[access]}; {_WHAT[bool(identity.subject)]} has role {identity.role}"
             )
         return identity
+
+    def _shown(self, request: HttpRequest, given: str | None) -> Identity | None:
+        """Return who showed a certificate and sent no key; None where none counts. FORBIDDEN for one of nobody."""
+        certificate = request.line.certificate
+        if given is not None or certificate is None or self._certificates is None:
+            return None
+        return self._certificates.identify(certificate)
 
     def _counting(self, given: Sequence[str]) -> str | None:
         """Return the one that counts of what a client sent: the one that is a key of ours, else the first.
@@ -85,7 +104,7 @@ class Guard:
 
     def _tenant(self, given: str | None, data: DataAccess) -> Identity:
         keys = self._authenticator
-        if data == "closed" or (data == "auto" and keys.closed):
+        if data == "closed" or (data == "auto" and (keys.closed or self._certificates is not None)):
             return self._known(given)
         if data == "auto" and not keys.settled:
             # It joins a cluster of which it knows nothing yet: there may be keys.
@@ -137,12 +156,17 @@ def caller_digest(request: HttpRequest) -> str:
     """
     given = credentials(request.headers, key_in_query(request))
     if not given:
-        return ""
+        subject = request.identity.subject
+        return _digest(subject) if subject else ""
     key = given[0]
     if len(given) > 1:
         own = (one for one in given if _id_of(one) == request.identity.key_id)
         key = next(own, key)
-    return blake2b(key.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
+    return _digest(key)
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _id_of(key: str) -> str | None:
@@ -185,6 +209,19 @@ def peer_of(name: object) -> str:
     """
     host = str(name[0]) if isinstance(name, tuple) and name else ""
     return host.removeprefix(_MAPPED) if "." in host else host
+
+
+def certificate_of(transport: asyncio.BaseTransport) -> "ClientCertificate | None":
+    """Return the verified certificate that the client of a connection showed; None for none."""
+    found = transport.get_extra_info("peercert")
+    if not found:
+        return None
+    # Not loaded by a node whose clients show none.
+    import ssl
+
+    from smg_node.access.certificates import read_certificate
+
+    return read_certificate(found, ssl.cert_time_to_seconds(found["notAfter"]))
 
 
 def is_own_name(host: str) -> bool:

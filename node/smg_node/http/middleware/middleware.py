@@ -10,10 +10,11 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from smg_node.admission.header_values import GROUPS
 from smg_node.core.errors import SmgError
+from smg_node.http.http_options import HttpOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
 from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
@@ -30,6 +31,9 @@ from smg_node.http.route_table import Access, Found, Route, Router, WrongMethodE
 from smg_node.telemetry.metrics.cells import LATE_MAX, Spread, Tally
 from smg_node.telemetry.traces import request_scope as scope
 from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import CertificateRules
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 
@@ -77,7 +81,7 @@ class Middleware:
         self._actions = actions
         self._drain = drain
         self._inflight = inflight
-        self._guard = Guard(parts.authenticator)
+        self._guard = Guard(parts.authenticator, _certificate_rules(parts.options))
         self._heads = HeadWriter(parts.clock)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
@@ -343,3 +347,11 @@ def _given_id(headers: Headers, names: Sequence[str]) -> str:
         if name in headers:
             return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
     return ""
+
+
+def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":
+    if not options.certificates:
+        return None
+    from smg_node.access.certificates import CertificateRules
+
+    return CertificateRules(options.certificates)

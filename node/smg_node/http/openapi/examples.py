@@ -190,7 +190,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
             "healthy_workers": 1,
             "total_models": 1,
             "total_load": 3,
-            "by_type": {"regular": 1, "prefill": 0, "decode": 0},
+            "by_type": {"regular": 1, "prefill": 0, "decode": 0, "encode": 0},
         },
     },
     "ClusterWorkerList": {"workers": [_CLUSTER_WORKER], "total": 1},

@@ -60,7 +60,9 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         bills=_list("VendorBill"),
         runs=_list("ToolRun"),
         pictures=_list("ViewedPicture"),
+        processor=_list("ProcessorValue"),
     ),
+    "ProcessorValue": _object(name=_TEXT, value={}, origin=_TEXT),
     "ViewedPicture": _object(
         family=_TEXT,
         width=_COUNT,
@@ -69,6 +71,8 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         digest=_TEXT,
         way={"enum": ["tensors", "references", "encoded"]},
         worker=_TEXT,
+        maker={"enum": ["node", "kept", "shared", "engine", ""]},
+        transport={"enum": ["message", "shared memory", ""]},
     ),
     "ToolRun": _object(
         at_ms=_COUNT,
@@ -103,7 +107,7 @@ EXPLAIN_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         waited_ms=_COUNT,
         key={"type": "boolean"},
         prompt_tokens=_COUNT,
-        role={"enum": ["", "prefill", "decode"]},
+        role={"enum": ["", "prefill", "decode", "encode"]},
         rank={"type": ["integer", "null"], "minimum": 0},
         note=_TEXT,
     ),
@@ -224,6 +228,7 @@ EXPLAIN_EXAMPLE: Final[Mapping[str, Any]] = {
             "bills": [],
             "runs": [],
             "pictures": [],
+            "processor": [],
         }
     ],
     "workers": {_FIRST: "grpc://10.0.0.7:30100", _SECOND: "grpc://10.0.0.8:30100"},

@@ -46,6 +46,21 @@ class ModelView(msgspec.Struct, frozen=True):
     """How many of those that are ready play which part."""
     parsers: "ParsersView | None" = None
     """How its answers are read; None where its workers read them themselves."""
+    sees: bool = False
+    """Whether some engine of it takes pictures."""
+
+
+class PictureRulesView(msgspec.Struct, frozen=True):
+    """Rules that pictures of a model follow at `workers` of its workers, all of which agree.
+
+    `family` is "" where this node does not know how they are made: `why_not` says why. `values` are the numbers in
+    force, each with its name and where it was found.
+    """
+
+    workers: int
+    family: str
+    why_not: str
+    values: tuple[Mapping[str, Any], ...]
 
 
 class WorkerView(msgspec.Struct, frozen=True):
@@ -260,6 +275,13 @@ class Catalog(Protocol):
 
     def model(self, name: str) -> ModelView:
         """Return the model of that id or alias; NOT_FOUND `model_not_found` otherwise."""
+        ...
+
+    async def pictures(self, name: str) -> Sequence[PictureRulesView]:
+        """Return whose rules pictures of that model follow: one row where all its workers agree, none if it sees nothing.
+
+        None of them either where this process has not read the model's files.
+        """
         ...
 
 

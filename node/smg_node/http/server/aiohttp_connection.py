@@ -8,7 +8,7 @@ parsed.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from aiohttp.abc import AbstractAccessLogger, AbstractStreamWriter
 from aiohttp.http_exceptions import LineTooLong
@@ -22,9 +22,12 @@ from aiohttp.web_server import Server
 
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import FramingError, Head
-from smg_node.http.middleware.authorization import peer_of
+from smg_node.http.middleware.authorization import certificate_of, peer_of
 from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Dispatcher, Listener, Pace
 from smg_node.http.server.request_parser import head_too_large, no_request
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import ClientCertificate
 
 _TOO_MANY_HEADERS: Final = "Too many headers received"
 
@@ -39,6 +42,7 @@ class FrameworkConnection(RequestHandler):
         "_refused",
         "body",
         "busy",
+        "certificate",
         "head_since_s",
         "peer",
         "sent_bytes",
@@ -66,6 +70,7 @@ class FrameworkConnection(RequestHandler):
         self.head_since_s: float | None = None
         self.sent_bytes = 0
         self.peer = ""
+        self.certificate: ClientCertificate | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start, or refuse the client."""
@@ -75,6 +80,7 @@ class FrameworkConnection(RequestHandler):
             self._refused = True
             return
         self.peer = peer_of(transport.get_extra_info("peername"))
+        self.certificate = certificate_of(transport)
         super().connection_made(transport)
 
     def retune(self, transport: asyncio.Transport, limits: ConnectionLimits) -> None:

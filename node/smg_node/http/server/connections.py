@@ -6,6 +6,8 @@ One coarse sweep checks all of them; a timer each would cost every request.
 """
 
 import asyncio
+import logging
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -13,8 +15,9 @@ from typing import Final, Protocol
 from smg_node.core.errors import SmgError
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import ClientLine
-from smg_node.http.message.response_writer import reset, unacknowledged_bytes
+from smg_node.http.message.response_writer import acknowledged_bytes, reset, unacknowledged_bytes
 
+_log: Final = logging.getLogger("smg_node.http")
 LINGER_S: Final = 2.0
 """After an early answer the rest of a body is read and thrown away for so long: closing at once would destroy the
 answer before the client has seen it."""
@@ -96,7 +99,16 @@ class Pace:
     ) -> bool:
         """Whether the client read nothing for `limit_s`, although there are unread bytes."""
         waiting = transport.get_write_buffer_size()
-        moved = sent_bytes - waiting - (unacknowledged_bytes(transport) if waiting else 0)
+        moved = 0
+        if waiting:
+            # What a TLS layer has encrypted and not sent yet shows nowhere; what the peer acknowledges does.
+            acknowledged = None
+            if transport.get_extra_info("sslcontext") is not None:
+                acknowledged = acknowledged_bytes(transport)
+            if acknowledged is None:
+                moved = sent_bytes - waiting - unacknowledged_bytes(transport)
+            else:
+                moved = acknowledged
         if waiting == 0 or moved != self._moved:
             self._moved = moved
             self._moved_s = now_s
@@ -119,10 +131,12 @@ class Listener:
         self.door = door
         self.limits = limits
         self._make = make
+        self._most = sys.maxsize
         self._open: dict[Kept, asyncio.Transport] = {}
         self._empty = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._interval_s = _interval_s(limits)
+        self.hello_said = False
 
     def __call__(self) -> asyncio.Protocol:
         """Return the protocol for a new connection."""
@@ -138,6 +152,10 @@ class Listener:
             self._timer.cancel()
             self._wind()
 
+    def bound_connections(self, most: int) -> None:
+        """Keep at most so many connections, whatever the limits say."""
+        self._most = most
+
     @property
     def count(self) -> int:
         """Number of open connections."""
@@ -145,7 +163,7 @@ class Listener:
 
     def admit(self, connection: Kept, transport: asyncio.Transport) -> bool:
         """Keep a new connection, or refuse it when there are too many."""
-        if len(self._open) >= self.limits.connections_max:
+        if len(self._open) >= min(self.limits.connections_max, self._most):
             self.door.cut("too_many_connections")
             transport.write(FULL)
             transport.close()
@@ -204,6 +222,18 @@ class Listener:
                 reset(transport)
         if self._open:
             self._wind()
+
+
+def count_tls_hello(listener: Listener, transport: asyncio.Transport) -> None:
+    """Count a client that speaks TLS to a plain port, and log the first one."""
+    if transport.get_extra_info("sslcontext") is not None:
+        return
+    listener.door.cut("tls_on_plain_port")
+    if not listener.hello_said:
+        listener.hello_said = True
+        _log.warning(
+            "a client spoke TLS to a port of plain HTTP; http.tls.certificate makes it speak TLS"
+        )
 
 
 def _interval_s(limits: ConnectionLimits) -> float:

@@ -11,20 +11,33 @@ timeout, and an answer that came before its request's body was read gets time to
 
 import asyncio
 import logging
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from smg_node.core.errors import SmgError
 from smg_node.http.message.body_stream import ArrivedBody
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import Body, FramingError
-from smg_node.http.middleware.authorization import peer_of
-from smg_node.http.server.connections import LINGER_S, ConnectionLimits, Dispatcher, Listener, Pace
+from smg_node.http.middleware.authorization import certificate_of, peer_of
+from smg_node.http.server.connections import (
+    LINGER_S,
+    ConnectionLimits,
+    Dispatcher,
+    Listener,
+    Pace,
+    count_tls_hello,
+)
 from smg_node.http.server.request_parser import RequestReader
+
+if TYPE_CHECKING:
+    from smg_node.access.certificates import ClientCertificate
 
 _IN_LINE_MAX: Final = 8
 """So many requests of one connection may wait for their turn before it is not read from."""
 _STEP_BYTES: Final = 32_768
 """So much is read at a time, lest one packet fill the line with thousands."""
+
+_TLS_HELLO: Final = b"\x16\x03"
+"""How a TLS connection begins: a handshake record (RFC 8446 5.1)."""
 
 _log = logging.getLogger("smg_node.http")
 
@@ -46,6 +59,7 @@ class DirectConnection(asyncio.Protocol):
         "_task",
         "_unread",
         "_waiter",
+        "certificate",
         "peer",
         "sent_bytes",
         "transport",
@@ -66,6 +80,7 @@ class DirectConnection(asyncio.Protocol):
         self.writing_paused = False
         self.sent_bytes = 0
         self.peer = ""
+        self.certificate: ClientCertificate | None = None
         self._pace = Pace()
         # A list although it is a queue: empty, as it nearly always is, a deque takes ten times as much.
         self._line: list[HttpRequest | SmgError] = []
@@ -89,6 +104,7 @@ class DirectConnection(asyncio.Protocol):
             return
         self.transport = transport
         self.peer = peer_of(transport.get_extra_info("peername"))
+        self.certificate = certificate_of(transport)
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._answer_all(self._listener.door))
 
@@ -221,6 +237,8 @@ class DirectConnection(asyncio.Protocol):
         try:
             reader.feed(data)
         except SmgError as error:
+            if bytes(data[:2]) == _TLS_HELLO and self.transport is not None:
+                count_tls_hello(self._listener, self.transport)
             # Its turn to be answered comes after the requests before it.
             self._enqueue(error)
         if reader.in_head or self._head_since_s is not None:
@@ -266,6 +284,9 @@ class DirectConnection(asyncio.Protocol):
         destroys it.
         """
         if self.transport is None or self.transport.is_closing():
+            return
+        if not self.transport.can_write_eof():
+            # Over TLS the goodbye of a closing connection ends the answer, and what still comes is read and thrown away.
             return
         try:
             self.transport.write_eof()

@@ -6,7 +6,7 @@ import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from smg_node.config.address import Address, parse_address
 
@@ -34,7 +34,51 @@ async def listen(
     )
 
 
-def bound(server: asyncio.Server) -> Address:
+def tcp_sockets(where: str, *, reuse_port: bool) -> list[socket.socket]:
+    """Return sockets that listen on `host:port`, one for each address that the host has here.
+
+    OSError if one is taken, ValueError for an address that is none.
+    """
+    address = parse_address(where)
+    if address.host == EVERY_FAMILY:
+        return [_listening(_both_families(address.port, reuse_port=reuse_port))]
+    sockets: list[socket.socket] = []
+    port = address.port
+    try:
+        found = socket.getaddrinfo(
+            address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _name, place in dict.fromkeys(found):
+            raw = socket.socket(family, kind, protocol)
+            sockets.append(raw)
+            _share(raw, reuse_port=reuse_port)
+            if family == socket.AF_INET6:
+                raw.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            # Port 0: the second address of a host gets the port that the first one was given.
+            bind(raw, (place[0], port, *place[2:]))
+            port = port or raw.getsockname()[1]
+            _listening(raw)
+    except OSError:
+        for raw in sockets:
+            raw.close()
+        raise
+    return sockets
+
+
+class Listening(Protocol):
+    """A server that listens: the event loop's, or one of TLS."""
+
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """Sockets it listens on."""
+        ...
+
+    def close(self) -> None:
+        """Listen no longer; open connections go on."""
+        ...
+
+
+def bound(server: Listening) -> Address:
     """Return the address a server really listens on; of a UNIX socket, its path and no port."""
     name = server.sockets[0].getsockname()
     return Address(name, 0) if isinstance(name, str) else Address(*name[:2])
@@ -49,15 +93,25 @@ def _both_families(port: int, *, reuse_port: bool) -> socket.socket:
     """Return a socket on a port of all addresses; OSError in the words of the event loops."""
     raw = socket.socket(socket.AF_INET6, socket.SOCK_STREAM)
     try:
-        raw.setblocking(False)
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if reuse_port:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        _share(raw, reuse_port=reuse_port)
         serve_both_families(raw)
         bind(raw, (EVERY_FAMILY, port))
     except OSError:
         raw.close()
         raise
+    return raw
+
+
+def _share(raw: socket.socket, *, reuse_port: bool) -> None:
+    """Let a port be taken again at once, and by other processes of this node if they are to share it."""
+    raw.setblocking(False)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if reuse_port:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def _listening(raw: socket.socket) -> socket.socket:
+    raw.listen(_BACKLOG)
     return raw
 
 

@@ -39,9 +39,18 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "glm4v": "glm4v",
         "glm4v_moe": "glm4v",
         "glm46v": "glm4v",
+        "glm_ocr": "glm4v",
+        "dots_ocr": "dots_ocr",
         "internvl": "internvl",
+        "internvl_chat": "internvl_chat",
         "gemma3": "gemma3",
+        "gemma3n": "gemma3n",
         "gemma4": "gemma4",
+        "llava_onevision": "llava_onevision",
+        "idefics3": "idefics3",
+        "smolvlm": "idefics3",
+        "cohere2_vision": "cohere2_vision",
+        "deepseek_vl_v2": "deepseek",
     }
 )
 """Family by model_type. Checkpoints of Pixtral call themselves `llava`; their vision_config tells them apart."""
@@ -86,70 +95,106 @@ def values_in_force(family: Family) -> tuple[ProcessorValue, ...]:
 def _maker(family: str | None) -> _Maker | None:
     """Return what makes a family; its module is loaded with the first checkpoint that needs it."""
     match family:
-        case "qwen2_vl" | "qwen3_vl":
-            from smg_node.media.families import qwen_vl
-
-            return qwen_vl.qwen2_vl if family == "qwen2_vl" else qwen_vl.qwen3_vl
-        case "llava" | "llava_next":
-            return _llava if family == "llava" else _llava_next
-        case "mistral3":
-            from smg_node.media.families.pixtral import mistral3
-
-            return mistral3
         case None:
             return None
-        case _:
-            return _other(family)
-
-
-def _other(family: str) -> _Maker:
-    """Return what makes one of the families that have a class of their own."""
-    match family:
-        case "llama4":
-            from smg_node.media.families.llama4 import Llama4Family
-
-            return Llama4Family
-        case "phi4":
-            from smg_node.media.families.phi4 import Phi4Family
-
-            return Phi4Family
-        case "kimi":
-            from smg_node.media.families.kimi import KimiFamily
-
-            return KimiFamily
-        case "glm4v":
-            from smg_node.media.families.glm4v import Glm4vFamily
-
-            return Glm4vFamily
-        case "internvl":
-            from smg_node.media.families.internvl import InternVlFamily
-
-            return InternVlFamily
+        case "llava":
+            return _llava
         case "gemma3":
-            from smg_node.media.families.gemma3 import Gemma3Family
+            from smg_node.media.families.fixed_size.gemma3 import Gemma3Family
 
             return Gemma3Family
-        case _:
-            from smg_node.media.families.gemma4 import Gemma4Family
+        case "gemma3n":
+            from smg_node.media.families.fixed_size.gemma3 import Gemma3nFamily
 
-            assert family == "gemma4"
-            return Gemma4Family
+            return Gemma3nFamily
+        case _:
+            return _native_size(family) or _tiled(family)
 
 
 def _llava(files: ProcessorFiles) -> Family:
-    """Return LLaVA 1.5, or Pixtral where the encoder is Pixtral's."""
+    """Return LLaVA, or Pixtral where the encoder is Pixtral's."""
     vision = files.config.get("vision_config")
     if isinstance(vision, dict) and vision.get("model_type") == "pixtral":
-        from smg_node.media.families.pixtral import pixtral
+        from smg_node.media.families.native_size.pixtral import pixtral
 
         return pixtral(files)
-    from smg_node.media.families.llava import LlavaFamily
+    from smg_node.media.families.fixed_size.llava import LlavaFamily
 
     return LlavaFamily(files)
 
 
-def _llava_next(files: ProcessorFiles) -> Family:
-    """Return LLaVA-NeXT."""
-    from smg_node.media.families.llava_next import LlavaNextFamily
+def _native_size(family: str) -> _Maker | None:
+    """Return what makes one of the families in `native_size`, None for another one."""
+    match family:
+        case "qwen2_vl":
+            from smg_node.media.families.native_size.qwen_vl import qwen2_vl
 
-    return LlavaNextFamily(files)
+            return qwen2_vl
+        case "qwen3_vl":
+            from smg_node.media.families.native_size.qwen_vl import qwen3_vl
+
+            return qwen3_vl
+        case "dots_ocr":
+            from smg_node.media.families.native_size.qwen_vl import dots_ocr
+
+            return dots_ocr
+        case "glm4v":
+            from smg_node.media.families.native_size.glm4v import Glm4vFamily
+
+            return Glm4vFamily
+        case "kimi":
+            from smg_node.media.families.native_size.kimi import KimiFamily
+
+            return KimiFamily
+        case "mistral3":
+            from smg_node.media.families.native_size.pixtral import mistral3
+
+            return mistral3
+        case "gemma4":
+            from smg_node.media.families.native_size.gemma4 import Gemma4Family
+
+            return Gemma4Family
+        case _:
+            return None
+
+
+def _tiled(family: str) -> _Maker:
+    """Return what makes one of the families in `tiled`."""
+    match family:
+        case "llava_next":
+            from smg_node.media.families.tiled.llava_next import LlavaNextFamily
+
+            return LlavaNextFamily
+        case "llava_onevision":
+            from smg_node.media.families.tiled.llava_next import LlavaOneVisionFamily
+
+            return LlavaOneVisionFamily
+        case "llama4":
+            from smg_node.media.families.tiled.llama4 import Llama4Family
+
+            return Llama4Family
+        case "phi4":
+            from smg_node.media.families.tiled.phi4 import Phi4Family
+
+            return Phi4Family
+        case "internvl":
+            from smg_node.media.families.tiled.internvl import InternVlFamily
+
+            return InternVlFamily
+        case "internvl_chat":
+            from smg_node.media.families.tiled.internvl_chat import InternVlChatFamily
+
+            return InternVlChatFamily
+        case "deepseek":
+            from smg_node.media.families.tiled.deepseek import deepseek
+
+            return deepseek
+        case "cohere2_vision":
+            from smg_node.media.families.tiled.cohere2_vision import Cohere2VisionFamily
+
+            return Cohere2VisionFamily
+        case _:
+            from smg_node.media.families.tiled.idefics3 import Idefics3Family
+
+            assert family == "idefics3"
+            return Idefics3Family

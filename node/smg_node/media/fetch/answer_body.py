@@ -53,6 +53,12 @@ class AnswerBody:
             raise BodyError("it cannot be inflated") from error
         self._keep(plain)
 
+    def so_far(self) -> bytes:
+        """Return what is kept by now."""
+        if len(self._pieces) > 1:
+            self._pieces = [b"".join(self._pieces)]
+        return self._pieces[0] if self._pieces else b""
+
     def finish(self) -> bytes:
         """Return the whole; BodyError if there is nothing, or its end is missing."""
         if self._inflater is not None and not self._inflater.eof:

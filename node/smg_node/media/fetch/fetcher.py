@@ -9,8 +9,8 @@ import asyncio
 import ssl
 import time
 from asyncio import Semaphore, TaskGroup
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 from aiohttp import (
@@ -46,6 +46,8 @@ _KEPT_S: Final = 4.0
 """Servers close idle connections after 5 s and more."""
 _LINE_MAX_BYTES: Final = 16_384
 _PIECE_BYTES: Final = 65_536
+_BEGINNING_BYTES: Final = 4_096
+"""What is looked at first of a file of which the beginning may be enough; then twice as much, and so on."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _FRESHNESS: Final = ("cache-control", "vary", "age")
 _HEADERS: Final = {
@@ -53,6 +55,10 @@ _HEADERS: Final = {
     "accept": "*/*",
     "accept-encoding": "identity",
 }
+
+
+Enough: TypeAlias = Callable[[bytes], Awaitable[bool]]
+"""Whether the first bytes of a file are all that is wanted of it."""
 
 
 class FetchLimits(msgspec.Struct, frozen=True):
@@ -108,17 +114,26 @@ class Fetcher:
         self._cache = UrlCache()
         self._monotonic_s = monotonic_s
 
-    async def fetch(self, parts: Sequence[MediaPart], charge: Charge) -> list[bytes]:
+    async def fetch(
+        self,
+        parts: Sequence[MediaPart],
+        charge: Charge,
+        enough: Enough | None = None,
+        tenant: str | None = "",
+    ) -> list[bytes]:
         """Return the files of parts with http and https URLs, in their order; one that is named twice is fetched once.
 
+        Of a file of which `enough` says so, no more is read, and that much returned.
         `charge` is told of bytes before they are kept; what it raises ends everything. INVALID_REQUEST at the path of
         a part that fails, which ends the others: `media_forbidden` by the rules, `media_unavailable` by its origin or by time,
-        `media_too_large`. All URLs are checked before one is asked. Nothing is left running, however it ends.
+        `media_too_large`. All URLs are checked before one is asked. Files that are kept are those of
+        `tenant`; for None none are kept or used. Nothing is left running, however it ends.
         """
         rules, limits = self._rules(), self._limits()
         urls = [rules.checked(part.source, part.where) for part in parts]
         session = await self._open()
-        request = _Request(session, rules, limits, charge, self._cache, self._monotonic_s)
+        kept = _KeptFiles(self._cache, tenant, limits, self._monotonic_s)
+        request = _Request(session, rules, limits, charge, enough, kept)
         tasks: dict[str, asyncio.Task[bytes]] = {}
         failures: list[SmgError] = []
         try:
@@ -172,6 +187,36 @@ class Fetcher:
             return self._session
 
 
+class _KeptFiles:
+    """The files that are kept for one tenant; none for None."""
+
+    def __init__(
+        self,
+        cache: UrlCache,
+        tenant: str | None,
+        limits: FetchLimits,
+        monotonic_s: Callable[[], float],
+    ) -> None:
+        self._cache = cache
+        self._tenant = tenant
+        self._limits = limits
+        self._monotonic_s = monotonic_s
+
+    def find(self, url: str) -> bytes | None:
+        """Return what is kept of a URL, if it may still be used and is no larger than a file may be now."""
+        if self._tenant is None or not self._limits.cache_bytes:
+            return None
+        found = self._cache.find(url, self._monotonic_s(), tenant=self._tenant)
+        return found if found is not None and len(found) <= self._limits.bytes_max else None
+
+    def keep(self, url: str, content: bytes, fresh_s: float) -> None:
+        """Keep a file for as long as its origin allows."""
+        room = self._limits.cache_bytes
+        if room and fresh_s and self._tenant is not None:
+            until_s = self._monotonic_s() + fresh_s
+            self._cache.keep(url, content, until_s=until_s, bytes_max=room, tenant=self._tenant)
+
+
 class _Request:
     """The fetches of one request."""
 
@@ -181,25 +226,24 @@ class _Request:
         rules: FetchRules,
         limits: FetchLimits,
         charge: Charge,
-        cache: UrlCache,
-        monotonic_s: Callable[[], float],
+        enough: Enough | None,
+        kept: "_KeptFiles",
     ) -> None:
         self._session = session
         self._rules = rules
         self._limits = limits
         self._charge = charge
-        self._cache = cache
-        self._monotonic_s = monotonic_s
+        self._enough = enough
+        self._kept = kept
         self._all = Semaphore(limits.per_request)
         self._hosts: dict[str, Semaphore] = {}
 
     async def one(self, part: MediaPart, url: URL) -> bytes:
         """Return the file of a part; errors are as in `Fetcher.fetch`."""
-        if self._limits.cache_bytes:
-            known = self._cache.find(part.source, self._monotonic_s())
-            if known is not None and len(known) <= self._limits.bytes_max:
-                self._charge(len(known))
-                return known
+        known = self._kept.find(part.source)
+        if known is not None:
+            self._charge(len(known))
+            return known
         host = self._hosts.setdefault(url.raw_host or "", Semaphore(self._limits.per_host))
         seconds = self._limits.seconds(part)
         try:
@@ -223,8 +267,9 @@ class _Request:
             fresh = min(fresh, fresh_s(_headers(response)))
             try:
                 if response.status not in _REDIRECTS:
-                    content = await self._read(part, response)
-                    self._keep(part, content, fresh)
+                    content, whole = await self._read(part, response)
+                    if whole:
+                        self._kept.keep(part.source, content, fresh)
                     return content
                 location = response.headers.get("location", "")
             finally:
@@ -233,13 +278,8 @@ class _Request:
             url = self._rules.redirected(url, location, part.where)
         raise unavailable(f"its origin redirects more than {REDIRECTS_MAX} times", part.where)
 
-    def _keep(self, part: MediaPart, content: bytes, fresh: float) -> None:
-        room = self._limits.cache_bytes
-        if room and fresh:
-            until_s = self._monotonic_s() + fresh
-            self._cache.keep(part.source, content, until_s=until_s, bytes_max=room)
-
-    async def _read(self, part: MediaPart, response: ClientResponse) -> bytes:
+    async def _read(self, part: MediaPart, response: ClientResponse) -> tuple[bytes, bool]:
+        """Return what an origin sends, and whether it is all of that."""
         if response.status != 200:
             raise unavailable(f"its origin answers with status {response.status}", part.where)
         limit = self._limits.bytes_max
@@ -249,8 +289,13 @@ class _Request:
         try:
             encoding = response.headers.get("content-encoding", "").strip().lower()
             body = AnswerBody(encoding, limit, self._charge)
+            asks_at = _BEGINNING_BYTES
             async for piece in response.content.iter_any():
                 body.feed(piece)
+                if self._enough is not None and body.size >= asks_at:
+                    asks_at = 2 * body.size
+                    if await self._enough(body.so_far()):
+                        return body.so_far(), False
             data = body.finish()
         except TooLargeError as error:
             raise too_large(part, 0, limit) from error
@@ -258,7 +303,7 @@ class _Request:
             raise unavailable(
                 f"what its origin sends cannot be used: {error}", part.where
             ) from error
-        return data
+        return data, True
 
 
 def _headers(response: ClientResponse) -> dict[str, str]:

@@ -33,9 +33,9 @@ class UrlCache:
         self.size = 0
         """Bytes of all files that are kept."""
 
-    def find(self, url: str, now_s: float) -> bytes | None:
-        """Return the file of a URL, None if there is none that may still be used."""
-        key = _key(url)
+    def find(self, url: str, now_s: float, *, tenant: str = "") -> bytes | None:
+        """Return the file of a URL that was kept for a tenant, None if there is none that may still be used."""
+        key = _key(url, tenant)
         found = self._kept.get(key)
         if found is None:
             return None
@@ -45,9 +45,11 @@ class UrlCache:
         self._kept.move_to_end(key)
         return found.content
 
-    def keep(self, url: str, content: bytes, *, until_s: float, bytes_max: int) -> None:
+    def keep(
+        self, url: str, content: bytes, *, until_s: float, bytes_max: int, tenant: str = ""
+    ) -> None:
         """Keep a file until then, unless it is large; all files together have at most `bytes_max` bytes afterwards."""
-        key = _key(url)
+        key = _key(url, tenant)
         self._drop(key)
         if len(content) <= bytes_max // _SHARE:
             self._kept[key] = _Kept(content, until_s)
@@ -87,5 +89,8 @@ def _varies(said: str) -> bool:
     return any(name.strip().lower() not in ("", "accept-encoding") for name in said.split(","))
 
 
-def _key(url: str) -> bytes:
-    return hashlib.sha256(url.encode("utf-8", "surrogatepass")).digest()
+def _key(url: str, tenant: str) -> bytes:
+    whose = tenant.encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(len(whose).to_bytes(8, "little") + whose)
+    digest.update(url.encode("utf-8", "surrogatepass"))
+    return digest.digest()

@@ -2,12 +2,16 @@
 
 The header comes first, read in bounded time whatever the bytes are, so that sizes are checked and planned with before a
 pixel is made. Then: the first frame, alpha over white, Pillow's conversion of all other modes, the orientation of the
-metadata applied. Pillow decodes all formats; most JPEG are decoded by simplejpeg, where it is installed, to the same
-bytes in half the time. Only the plug-in of the format that was recognised is ever asked, and nothing global is changed.
+metadata applied. A colour of an RGB picture that is called transparent stays what it is, as vLLM takes it.
+Pillow decodes all formats; most JPEG are decoded by simplejpeg, where it is installed, to the same bytes in half the
+time. Only the plug-in of the format that was recognised is ever asked, and nothing global is changed.
 """
 
+from collections.abc import Mapping
+from importlib.util import find_spec
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
@@ -33,6 +37,16 @@ _SAME_BYTES: Final = ("YCbCr", "Gray")
 
 _STRIP_PIXELS: Final = 1 << 18
 """Pixels that are converted at once: a megabyte in Pillow's memory."""
+_STRIP_BYTES: Final = 11
+"""Bytes a pixel of a strip: cut out, converted, and as bytes."""
+_CHANNELS: Final = 3
+_COEFFICIENT_BYTES: Final = 2
+_IN_PILLOW: Final[Mapping[str, int]] = MappingProxyType(
+    {"JPEG": 4, "PNG": 4, "GIF": 4, "BMP": 4, "TIFF": 6, "WEBP": 14, "AVIF": 14}
+)
+"""Most bytes a pixel that a picture takes in Pillow and its codecs, beside our own 3, as measured with pictures of
+9 million pixels: WebP has canvases of its own (13.5), AVIF planes (8.6; twice that with 10 and 12 bits), and Pillow turns
+TIFF by itself (5)."""
 
 
 class DecodeLimits(msgspec.Struct, frozen=True):
@@ -51,16 +65,18 @@ def read_header(data: bytes, limits: DecodeLimits, where: str | None) -> Picture
     require_libraries(where)
     name = picture_format(data, where)
     try:
-        width, height, orientation, tile = _facts(data, name)
+        width, height, orientation, tile, beside = _facts(data, name)
     except DamagedPicture as error:
         raise invalid(f"the picture cannot be read: {error}", where, "invalid_image") from error
+    turned_bytes = _CHANNELS * width * height if orientation != 1 and name != "TIFF" else 0
     if orientation >= SWAPPED_FROM:
         width, height = height, width
     if width < 1 or height < 1:
         raise invalid(f"the picture has {width} x {height} pixels", where, "invalid_image")
     if max(width * height, tile) > limits.pixels_max:
         raise too_many_pixels(width, height, limits, where)
-    return PictureHeader(width=width, height=height, format=name)
+    decoded = _CHANNELS * width * height + turned_bytes
+    return PictureHeader(width, height, name, beside + decoded, decoded)
 
 
 def too_many_pixels(width: int, height: int, limits: DecodeLimits, where: str | None) -> SmgError:
@@ -92,20 +108,49 @@ def decode(data: bytes, header: PictureHeader, where: str | None) -> Picture:
     return Picture(pixels=pixels)
 
 
-def _facts(data: bytes, name: str) -> tuple[int, int, int, int]:
-    """Return width and height as stored, the orientation, and the pixels of the largest piece decoded at once."""
+class _Facts(NamedTuple):
+    """Width and height as stored, the orientation, the pixels of the largest piece that is decoded at once, and the
+    memory that decoding takes beside the pixels.
+    """
+
+    width: int
+    height: int
+    orientation: int
+    tile: int
+    beside: int
+
+
+def _facts(data: bytes, name: str) -> _Facts:
+    """Return what the header says."""
     if name == "TIFF":
         tiff = tiff_header(data)
-        return tiff.width, tiff.height, tiff.orientation, tiff.tile
-    readers = {"JPEG": jpeg_header, "PNG": png_header, "GIF": gif_header, "BMP": bmp_header}
+        beside = _in_pillow(name, max(tiff.width * tiff.height, tiff.tile))
+        return _Facts(tiff.width, tiff.height, tiff.orientation, tiff.tile, beside)
+    if name == "JPEG":
+        jpeg = jpeg_header(data)
+        pixels = jpeg.width * jpeg.height
+        beside = _COEFFICIENT_BYTES * jpeg.coefficients * pixels
+        if jpeg.components > _CHANNELS or not _has_simplejpeg():
+            beside += _in_pillow(name, pixels)
+        return _Facts(jpeg.width, jpeg.height, jpeg.orientation, 0, beside)
+    readers = {"PNG": png_header, "GIF": gif_header, "BMP": bmp_header}
     read = {**readers, "WEBP": webp_header, "AVIF": avif_header}[name]
     width, height, orientation = read(data)
-    return width, height, orientation, 0
+    return _Facts(width, height, orientation, 0, _in_pillow(name, width * height))
+
+
+def _in_pillow(name: str, pixels: int) -> int:
+    """Return the memory that Pillow takes for so many pixels until they are ours."""
+    return _IN_PILLOW[name] * pixels + _STRIP_BYTES * min(pixels, _STRIP_PIXELS)
+
+
+def _has_simplejpeg() -> bool:
+    return find_spec("simplejpeg") is not None
 
 
 def _decoded(data: bytes, header: PictureHeader) -> "Pixels":
     """Return the pixels, turned as the metadata say; Pillow turns TIFF by itself, and nothing else."""
-    width, height, orientation, _ = _facts(data, header.format)
+    width, height, orientation, *_ = _facts(data, header.format)
     if header.format == "TIFF":
         return _by_pillow(data, "TIFF", (width, height))
     pixels = _by_simplejpeg(data, (width, height)) if header.format == "JPEG" else None
@@ -150,9 +195,12 @@ def _by_pillow(data: bytes, name: str, size: tuple[int, int]) -> "Pixels":
     rows = max(_STRIP_PIXELS // width, 1)
     for top in range(0, height, rows):
         strip = image.crop((0, top, width, min(top + rows, height))) if rows < height else image
-        if strip.has_transparency_data:
+        if strip.mode == "RGB":
+            # One with a transparent colour among it: engines take such as they are.
+            pass
+        elif strip.has_transparency_data:
             strip = _over_white(strip if strip.mode == "RGBA" else strip.convert("RGBA"))
-        elif strip.mode != "RGB":
+        else:
             strip = strip.convert("RGB")
         levels = np.frombuffer(strip.tobytes(), dtype=np.uint8)
         made[top : top + rows] = levels.reshape(-1, width, 3)

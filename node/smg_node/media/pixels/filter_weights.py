@@ -1,12 +1,13 @@
 """Filter weights of antialiased resizing along one axis, as 16-bit integers; pure.
 
 The arithmetic is that of torchvision for 8-bit pictures, which engines use: for n samples becoming m, scale = n / m,
-f = max(scale, 1) and support = f * radius (bicubic 2, bilinear 1), output i is centred at c = (i + 0.5) * scale and
+f = max(scale, 1) and support = f * radius (Lanczos 3, bicubic 2, bilinear 1), output i is centred at c = (i + 0.5) * scale and
 made of the samples int(c - support + 0.5) to int(c + support + 0.5), cut to the picture, with the weights
 filter((j - c + 0.5) / f), divided by their sum in doubles. They become integers of the most bits that 16 can hold for
 the largest weight of the axis, rounded half away from zero.
 """
 
+import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
@@ -19,14 +20,15 @@ if TYPE_CHECKING:
     Weights: TypeAlias = NDArray[np.int16]
     Places: TypeAlias = NDArray[np.int32]
 
-Kernel: TypeAlias = Literal["bicubic", "bilinear"]
+Kernel: TypeAlias = Literal["bicubic", "bilinear", "lanczos"]
 
 PRECISION_MAX: Final = 22
 """Most bits after the point: 8 are the pixel's, 2 are spare in 32."""
 _WEIGHT_LIMIT: Final = 1 << 15
 _CUBIC: Final = -0.5
 """The free parameter of bicubic interpolation, as Pillow and torch have it where they antialias."""
-_RADIUS: Final[dict[Kernel, int]] = {"bicubic": 2, "bilinear": 1}
+_LOBES: Final = 3.0
+_RADIUS: Final[dict[Kernel, int]] = {"bicubic": 2, "bilinear": 1, "lanczos": 3}
 
 
 class AxisWeights(NamedTuple):
@@ -89,6 +91,15 @@ def _filtered(distance: "Doubles", kernel: Kernel) -> "Doubles":
     x = np.abs(distance)
     if kernel == "bilinear":
         return np.where(x < 1.0, 1.0 - x, 0.0)
+    if kernel == "lanczos":
+        return np.where(x < _LOBES, _sinc(x) * _sinc(x / _LOBES), 0.0)
     near = ((_CUBIC + 2.0) * x - (_CUBIC + 3.0)) * x * x + 1
     far = (((x - 5.0) * x + 8.0) * x - 4.0) * _CUBIC
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+
+def _sinc(distance: "Doubles") -> "Doubles":
+    """Return sin(pi x) / (pi x); by the sine of the C library, because the last bits of others differ."""
+    angles = (distance * math.pi).reshape(-1)
+    values = [math.sin(angle) / angle if angle else 1.0 for angle in angles.tolist()]
+    return np.array(values, dtype=np.float64).reshape(distance.shape)

@@ -18,9 +18,12 @@ ENTRY_OVERHEAD: Final = 1024
 
 
 class CachedPatches(NamedTuple):
-    """A picture as `Family.patches` made it, and the plan it was made by; the array cannot be written to."""
+    """A picture as `Family.patches` made it, and the plan it was made by; the array cannot be written to.
 
-    plan: "PicturePlan"
+    The plan is None of what another process has made.
+    """
+
+    plan: "PicturePlan | None"
     patches: "Pixels"
 
 
@@ -57,16 +60,18 @@ class PatchCache:
             self._kept.move_to_end(digest)
             return found
 
+    def has(self, digest: str) -> bool:
+        """Whether patches are kept under the digest; nothing is counted, and nothing used."""
+        with self._lock:
+            return digest in self._kept
+
     def put(self, digest: str, plan: "PicturePlan", patches: "Pixels") -> CachedPatches:
         """Keep the patches, if they alone are within the bound; return them as they are kept.
 
         The array is the cache's from here on: it is made read-only, and copied first where it is a part of another,
         which may be memory that the next picture is written into.
         """
-        if not _is_whole(patches):
-            patches = patches.copy()
-        patches.setflags(write=False)
-        entry = CachedPatches(plan, patches)
+        entry = CachedPatches(plan, held(patches))
         with self._lock:
             if _size(entry) > self._bytes_max:
                 return entry
@@ -90,6 +95,10 @@ class PatchCache:
             counted = (self._hits, self._misses, self._evictions)
             return CacheCounts(*counted, len(self._kept), self._held)
 
+    def close(self) -> None:
+        """Let everything go."""
+        self.resize(0)
+
     def _shrink(self) -> None:
         while self._held > self._bytes_max:
             _, oldest = self._kept.popitem(last=False)
@@ -99,6 +108,14 @@ class PatchCache:
 
 def _size(entry: CachedPatches) -> int:
     return entry.patches.nbytes + ENTRY_OVERHEAD
+
+
+def held(patches: "Pixels") -> "Pixels":
+    """Return an array that cannot be written to and is all of its memory: the same one, unless it is a part of another."""
+    if not _is_whole(patches):
+        patches = patches.copy()
+    patches.setflags(write=False)
+    return patches
 
 
 def _is_whole(patches: "Pixels") -> bool:

@@ -112,13 +112,15 @@ def finish(
     rescale: float,
     dtype: Dtype,
     out: memoryview | None = None,
+    *,
+    stepwise: bool = False,
 ) -> memoryview:
     """Return levels as the numbers of a tensor, row-major and little-endian: (level * rescale - mean) / std.
 
     `values` are patches as rows of three equal runs, one a channel ([n, 3 * k]), or have their channels third from last
     ([…, 3, height, width]). Without `mean` levels are rescaled only; `uint8` leaves them as they are, for engines that
     normalise by themselves. Done in float32 in the order of the engine's own processor, then rounded to `dtype` once,
-    to the nearest, ties to even. `out` is where the bytes go, of exactly their number; else it is new memory.
+    to the nearest, ties to even; `stepwise` rounds after rescaling too. `out` is where the bytes go, of exactly their number; else it is new memory.
     """
     assert dtype in ("uint8", "float32", "float16", "bfloat16")
     width = {"uint8": 1, "float32": 4}.get(dtype, 2)
@@ -128,7 +130,7 @@ def finish(
     if dtype == "uint8":
         flat[:] = values.reshape(-1)
         return memory
-    table = value_table(mean, std, rescale, dtype)
+    table = value_table(mean, std, rescale, dtype, stepwise=stepwise)
     run = _channel_run(values)
     if KERNELS is None:
         widen_by_numpy(values, table, flat, run)
@@ -147,13 +149,22 @@ def widen_by_numpy(values: "Pixels", table: "Table", flat: "Pixels", run: int) -
 
 
 def value_table(
-    mean: Sequence[float] | None, std: Sequence[float] | None, rescale: float, dtype: Dtype
+    mean: Sequence[float] | None,
+    std: Sequence[float] | None,
+    rescale: float,
+    dtype: Dtype,
+    *,
+    stepwise: bool = False,
 ) -> "Table":
     """Return what each of 256 levels becomes in each channel: [3, 256]; bfloat16 as the upper halves of float32."""
     levels = np.arange(_LEVELS, dtype=np.float32)
     table: NDArray[np.float32]
     if mean is None or std is None:
         table = np.tile(levels * np.float32(rescale), (_CHANNELS, 1))
+    elif stepwise:
+        parts = levels / np.float32(round(1.0 / rescale))
+        middle, spread = np.array((mean, std), dtype=np.float32)[:, :, None]
+        table = (parts - middle) / spread
     else:
         back = np.float32(1.0 / rescale)
         mean255 = (np.array(mean, dtype=np.float32) * back)[:, None]

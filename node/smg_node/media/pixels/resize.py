@@ -2,9 +2,9 @@
 
 Always the horizontal pass first, 8 bits between the passes, and an axis that keeps its size is left alone. Compiled
 where a compiler was there (`native/pixel_kernels`). Without one Pillow is asked for one pass at a time, in this order:
-at most two levels away, where asking for both at once gives up to 25 (Pillow 13 runs the vertical pass first when that
-is less work, and models would see another picture than their own processor makes). The twin of the compiled kernel is
-numpy, exact and thirty times slower: what tests compare with.
+at most two levels away, where asking for both at once gives up to 25 (Pillow 13 runs the vertical pass first in pictures
+that lose many rows, and models would see another picture than their own processor makes). The twin of the compiled
+kernel is numpy, exact and thirty times slower: what tests compare with.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -45,13 +45,36 @@ def resize(pixels: "Pixels", columns: int, rows: int, kernel: Kernel) -> "Pixels
 
 def resize_by_pillow(pixels: "Pixels", columns: int, rows: int, kernel: Kernel) -> "Pixels":
     """Return the picture as `resize` does, at most two levels away, without the compiled kernel."""
+    height, _, _ = pixels.shape
+    return _by_pillow(pixels, ((columns, height), (columns, rows)), kernel)
+
+
+def resize_as_pillow(pixels: "Pixels", columns: int, rows: int, kernel: Kernel) -> "Pixels":
+    """Return the picture as Pillow 13 resizes it, whichever Pillow is installed here.
+
+    For processors that ask Pillow instead of torchvision: its weights have more bits, and it begins with the rows where
+    the picture loses more than twice as many of them as columns. Older ones always began with the columns, which is up
+    to 25 levels away in tall pictures; one pass is the same in all of them.
+    """
+    height, width, _ = pixels.shape
+    rows_first = rows < height and height - rows > 2 * (width - columns)
+    between = (width, rows) if rows_first else (columns, height)
+    return _by_pillow(pixels, (between, (columns, rows)), kernel)
+
+
+def _by_pillow(pixels: "Pixels", sizes: tuple[tuple[int, int], ...], kernel: Kernel) -> "Pixels":
+    """Return the picture resized by Pillow to one width and height after the other."""
     from PIL import Image
 
     height, width, _ = pixels.shape
-    if (columns, rows) == (width, height):
+    if sizes[-1] == (width, height):
         return pixels
-    found = Image.Resampling.BICUBIC if kernel == "bicubic" else Image.Resampling.BILINEAR
-    image = Image.fromarray(pixels).resize((columns, height), found).resize((columns, rows), found)
+    kinds = Image.Resampling
+    found = {"bicubic": kinds.BICUBIC, "bilinear": kinds.BILINEAR, "lanczos": kinds.LANCZOS}[kernel]
+    image = Image.fromarray(pixels)
+    for size in sizes:
+        image = image.resize(size, found)
+    columns, rows = sizes[-1]
     return np.frombuffer(image.tobytes(), dtype=np.uint8).reshape(rows, columns, 3)
 
 

@@ -70,9 +70,11 @@ class Call(msgspec.Struct, eq=False):
         leg, alone, telling = self._leg, story.alone, ground.telling
         handed = None
         if leg.media is not None:
-            handed = await leg.media.handed(hold.seeing, leg.ids, leg.done)
+            handed = await leg.media.handed(hold.seeing, leg.ids, leg.done, leg.first)
             leg.media.sent(handed)
         stream = hold.call(self._request(trace_headers, handed))
+        # What it was handed may be let go of before the answer is over.
+        handed = None
         if story.plain is not None and telling.cuts:
             self._cuts_from = stream
         try:
@@ -95,6 +97,10 @@ class Call(msgspec.Struct, eq=False):
             # It knows us by what it calls: together they would stay until the collector comes.
             self._cuts_from = None
             await stream.aclose()
+            if leg.media is not None and ground.journey is not None:
+                from smg_node.pipeline.generation.picture_steps import went
+
+                went(ground.journey, hold.worker.id, shared=getattr(stream, "shared", False))
         if not (story.over(leg.first, leg.count) if alone is None else alone.over):
             # An engine may end a call without finishing it.
             raise SmgError(ErrorKind.UPSTREAM_FAILED, "the engine ended without finishing")
@@ -158,6 +164,8 @@ class Call(msgspec.Struct, eq=False):
                     ground.first_token_s = now_s
                 hold.spoke(now_s, self._cached_tokens)
                 ground.parts.placer.confirmed(hold, now_s)
+                if self._leg.media is not None:
+                    self._leg.media.heard(self._leg.first)
         if out:
             self._behind = self._ground.telling.say(out)
         if self._cuts_from is not None:

@@ -134,5 +134,7 @@ def _unheard(_events: Sequence[Event]) -> bool:
     raise AssertionError("a silent story tells nothing")
 
 
+ENDED: Final = EventSink(_deaf, None, None)
+"""For generations that are over: whoever heard them is let go."""
 NOBODY_LISTENS: Final = EventSink(_unheard, None, None)
 """For stories that tell nothing."""

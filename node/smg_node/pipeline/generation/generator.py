@@ -12,6 +12,7 @@ itself it is given a moment to do so, because cancelling costs it more.
 
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from smg_node.admission.ticket import Ticket
@@ -22,12 +23,14 @@ from smg_node.core.generation.events import Event, Fail, Usage
 from smg_node.core.generation.outcome import Outcome, OutcomeKind
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.journey import Journey
+from smg_node.core.ports import Rng
 from smg_node.core.request_context import RequestContext
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.pipeline.generation.call_plan import Leg, Plan, plan
 from smg_node.pipeline.generation.engine_call import Call
 from smg_node.pipeline.generation.event_iterator import pulled
 from smg_node.pipeline.generation.event_sink import (
+    ENDED,
     CutShortError,
     EventSink,
     Ready,
@@ -49,6 +52,7 @@ from smg_node.telemetry.traces import request_scope as scope
 if TYPE_CHECKING:
     # Loaded with the first picture.
     from smg_node.pipeline.media.prompt_media import PromptMedia
+    from smg_node.pipeline.prompt.preparation import Prepared
 
 __all__ = ["GenerationParts", "GenerationRun", "Generator", "checked_key"]
 
@@ -184,6 +188,8 @@ class GenerationRun(GenerationContext, eq=False):
             if self._media is not None:
                 self._media.close()
             self._report(journey)
+            # Receivers know who knows this run: all of it would wait for the garbage collector.
+            self.telling = ENDED
 
     # ── The beginning ────────────────────────────────────────────────────────
 
@@ -204,11 +210,14 @@ class GenerationRun(GenerationContext, eq=False):
         ticket, preparer, placer = self.ticket, parts.preparer, parts.placer
         prepared = preparer.soon(request, model)
         if not isinstance(prepared, tuple):
-            prepared = await (prepared or preparer.prepared(request, model))
+            patient_until_s = context.deadline_s if context.patient else 0.0
+            prepared = await (
+                prepared or preparer.prepared(request, model, context.tenant, patient_until_s)
+            )
         first = prepared[0]
         self._media = media = first.media
         if media is not None:
-            media.begin()
+            await self._begun(media, first, model)
         wait = None if ticket is None else reserve(ticket, request, prepared, model, placer)
         if wait is not None:
             await wait
@@ -225,7 +234,7 @@ class GenerationRun(GenerationContext, eq=False):
             hold,
             generation_id=context.token or parts.ids.new(""),
             created_s=journey.began_ms // 1000,
-            new_id=self._new_call_id,
+            new_id=partial(_new_call_id, parts.rng),
             # Who may need more rights is looked at as it goes.
             silent=self._silent and (ticket is None or not ticket.watched),
             scored=self.dialect == SCORED,
@@ -268,6 +277,13 @@ class GenerationRun(GenerationContext, eq=False):
         self.ticket = ticket = parts.admission.ticket(self.context, name)
         return ticket
 
+    async def _begun(self, media: "PromptMedia", prepared: "Prepared", model: ServedModel) -> None:
+        """Begin the work on pictures, if their prompt is not refused for its length."""
+        from smg_node.pipeline.generation.picture_steps import check_length
+
+        check_length(self.request, prepared, model)
+        await media.begin()
+
     async def _pictured(self, wish: PlacementRequest, media: "PromptMedia") -> PlacementRequest:
         """Return the needs of a call with pictures, when those are made."""
         from smg_node.pipeline.generation.picture_steps import placement_with_pictures
@@ -280,7 +296,7 @@ class GenerationRun(GenerationContext, eq=False):
         from smg_node.pipeline.generation.picture_steps import finish
 
         assert self.journey is not None, "it began with the generation"
-        await finish(media, hold, planned.legs[0].ids, self.journey)
+        await finish(media, hold, planned.legs, self.journey, self.context.deadline_s)
 
     # ── Legs of their own ────────────────────────────────────────────────────
 
@@ -302,9 +318,6 @@ class GenerationRun(GenerationContext, eq=False):
         hold, self._hold = self._hold, None
         if hold is not None:
             hold.release(self.parts.clock.monotonic_s())
-
-    def _new_call_id(self, _name: str, _ordinal: int) -> str:
-        return f"call_{self.parts.rng.getrandbits(96):024x}"
 
     # ── The end ──────────────────────────────────────────────────────────────
 
@@ -383,3 +396,8 @@ class GenerationRun(GenerationContext, eq=False):
             kind: OutcomeKind = "refused" if self._failure.status < 500 else "failed"
             return kind, self._failure.code, self._failure.status
         return "client_gone", "client_gone", 499
+
+
+def _new_call_id(chance: Rng, _name: str, _ordinal: int) -> str:
+    # No method of the run: its parts would keep it, and it them, until the collector looks.
+    return f"call_{chance.getrandbits(96):024x}"

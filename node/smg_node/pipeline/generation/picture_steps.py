@@ -1,17 +1,28 @@
 """Picture steps: what a generation whose prompt has pictures does beside others; loaded with the first one."""
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from smg_node.core.errors import SmgError
+from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.journey import VIEWED_MAX, Journey, Viewed
+from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.media.prompt_media import PromptMedia
+from smg_node.pipeline.media.rule_groups import values_of
 from smg_node.pipeline.placement.placement_request import PlacementRequest
+from smg_node.pipeline.prompt.preparation import Prepared
+from smg_node.pipeline.prompt.prompt_fit import fit
+from smg_node.pipeline.prompt.request_bounds import request_bounds
 from smg_node.pipeline.reservation import Reservation
+from smg_node.routing.policy import PromptPictures
 
 if TYPE_CHECKING:
-    from smg_node.core.generation.request import TokenIds
+    from collections.abc import Sequence
+
+    from smg_node.pipeline.generation.call_plan import Leg
 
 
 def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> PlacementRequest:
@@ -25,12 +36,60 @@ def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> Place
             "has not said yet what it takes" if worker.card is None else media.why_not(worker.card)
         )
 
-    return replace(wish, places=media.places, fits=fits, why_not=why_not)
+    encodable = tuple([(each.digest, each.tokens) for each in media.ranges])
+    return replace(
+        wish,
+        places=media.places,
+        pictures=_pictures(media),
+        encodable=encodable,
+        fits=fits,
+        why_not=why_not,
+    )
 
 
-async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey: Journey) -> None:
-    """Finish the pictures for the reserved worker, before its call has begun and a refusal has its own status."""
-    handed = await media.handed(hold.seeing, ids)
+def _pictures(media: PromptMedia) -> PromptPictures | None:
+    """Return what policies look at; None where the node does not know which places the pictures have."""
+    ranges = media.ranges
+    if not ranges:
+        return None
+    items = [(each.offset + each.length, each.tokens) for each in ranges]
+    first = ranges[0]
+    return PromptPictures(bytes.fromhex(first.digest[:16]), first.offset, tuple(items))
+
+
+def check_length(request: GenerateRequest, prepared: Prepared, model: ServedModel) -> None:
+    """Refuse a prompt that no worker of the model takes, as `prompt_fit` does, before its pictures are made.
+
+    How many places they have in it follows from their sizes.
+    """
+    media = prepared.media
+    assert media is not None, "others are checked when they are placed"
+    refusals: list[tuple[int, SmgError]] = []
+    for card in media.cards:
+        bounds = request_bounds(model, card)
+        try:
+            fit(prepared, request, bounds, request.sampling.constraint)
+        except SmgError as error:
+            refusals.append((bounds.prompt_max or 0, error))
+        else:
+            return
+    if refusals:
+        # Where workers differ, the one that takes the longest is told of.
+        raise max(refusals, key=itemgetter(0))[1]
+
+
+async def finish(
+    media: PromptMedia, hold: Reservation, legs: "Sequence[Leg]", journey: Journey, until_s: float
+) -> None:
+    """Finish the pictures for the reserved worker, before its call has begun and a refusal has its own status.
+
+    `until_s` is until when its calls may take.
+    """
+    handed = await media.handed(hold.seeing, legs[0].ids)
+    media.calls([leg.first for leg in legs], until_s)
+    if handed.way == "tensors":
+        # The family's own: a journal has thousands of journeys.
+        journey.processor = tuple(values_of(media.family))
     journey.pictures = tuple(
         [
             Viewed(
@@ -41,7 +100,19 @@ async def finish(media: PromptMedia, hold: Reservation, ids: "TokenIds", journey
                 each.digest,
                 handed.way,
                 hold.worker.id,
+                media.maker(each) if handed.way == "tensors" else "engine",
             )
             for each in media.pictures[:VIEWED_MAX]
+        ]
+    )
+
+
+def went(journey: Journey, worker: str, *, shared: bool) -> None:
+    """Note how that worker got its pictures, where it was the first one."""
+    transport = "shared memory" if shared else "message"
+    journey.pictures = tuple(
+        [
+            replace(one, transport=transport) if one.worker == worker and not one.transport else one
+            for one in journey.pictures
         ]
     )

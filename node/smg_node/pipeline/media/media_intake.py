@@ -6,45 +6,53 @@ generation that has them.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError, invalid, unsupported
 from smg_node.core.generation.request import ChatPrompt, MediaPart, TokenIds, token_ids
 from smg_node.engines.engine import ModelCard
-from smg_node.fleet.models.picture_rules import PictureRules, TokenTexts
+from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.expand import PlacedPicture, expand
 from smg_node.media.family import Family
+from smg_node.pipeline.media.asked_media import (
+    AskedMedia,
+    asked_of,
+    check_workers,
+    forms_of,
+    makes_tensors,
+    why_not,
+)
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.media_ways import known, takes, ways_of
+from smg_node.pipeline.media.picture_bytes import text_bytes
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.picture_works import error_at
 from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
-from smg_node.prompts.media_forms import MediaForms, check_kinds, not_seen, ordered_media
+from smg_node.pipeline.media.rule_groups import (
+    RuleGroup,
+    disagreement,
+    group_for,
+    groups_of,
+    rules_of,
+)
+from smg_node.prompts.media_forms import check_kinds, not_seen, ordered_media
 
 T = TypeVar("T")
+
+_log = logging.getLogger("smg_node.pipeline")
 
 _QUICK_BYTES: Final = 262_144
 """Of files whose identity is found at once: hashing so many bytes takes 0.13 ms, as handing them over does."""
 _JPEG: Final = b"\xff\xd8\xff"
+_TOLD_MAX: Final = 64
+"""Disagreements of workers that are remembered as told."""
 _END_CHARACTERS: Final = 256
 """The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
-
-
-class AskedMedia(msgspec.Struct, frozen=True):
-    """The media of a conversation, whose model and workers take such; `forms` is how its template writes them."""
-
-    parts: Sequence[MediaPart]
-    forms: MediaForms
-    family: Family | None
-    tokens: TokenTexts
-    cards: Sequence[ModelCard]
-    options: MediaOptions
 
 
 class MediaIntake:
@@ -56,108 +64,170 @@ class MediaIntake:
         cards: Callable[[ServedModel], Sequence[ModelCard]],
         source: PictureSource,
         workshop: MediaWorkshop,
+        ready: Callable[[ServedModel], Sequence[ModelCard]] | None = None,
     ) -> None:
-        """`cards` are those of the workers that serve a model now."""
+        """`cards` are those of the workers that serve a model now, `ready` of those that may be given work, if known."""
         self._options = options
         self._cards = cards
         self._source = source
         self._workshop = workshop
+        self._ready = ready or cards
+        self._told: set[tuple[str, ...]] = set()
+        """Models whose workers' rules differ, and how, of which the log was told."""
 
-    async def asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+    async def asked(
+        self, prompt: ChatPrompt, model: ServedModel, tenant: str | None = None
+    ) -> AskedMedia:
         """Return the media of a conversation; INVALID_REQUEST at the first that the model or its workers do not take.
 
-        Nothing has been fetched then.
+        Nothing has been fetched then. `tenant` is whose conversation it is, None where that is not known.
         """
         with self._workshop.meters.refusals():
-            return await self._asked(prompt, model)
+            return await self._asked(prompt, model, tenant)
 
-    async def _asked(self, prompt: ChatPrompt, model: ServedModel) -> AskedMedia:
+    async def _asked(
+        self, prompt: ChatPrompt, model: ServedModel, tenant: str | None
+    ) -> AskedMedia:
         parts = ordered_media(prompt.turns)
         cards, options = self._cards(model), self._options()
-        rules = model.pictures
         # Models that a worker says see nothing are not looked into.
-        if rules is None or (cards and not any(card.media is not None for card in cards)):
+        group = await self._group(model, cards, parts, options)
+        if group is None:
             raise not_seen(parts[0], model.name)
-        family = await self._family(rules, model)
-        forms = _forms(family, rules.anchor)
+        forms = forms_of(group.family, group.anchor)
         check_kinds(parts, forms, model.name)
         if forms is None:
             raise unsupported(
-                f"this node does not know how pictures are shown to {model.name!r}: {rules.why_not}",
+                f"this node does not know how pictures are shown to {model.name!r}: {group.why_not}",
                 parts[0].where,
             )
-        asked = AskedMedia(parts, forms, family, rules.tokens(model.tokenizer), cards, options)
-        _check_workers(asked, model.name, rules.why_not, tokens_max=0)
+        asked = asked_of(parts, forms, group, model, cards, options, tenant)
+        check_workers(asked, model.name, group.why_not, tokens_max=0)
         return asked
 
-    async def media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+    async def _group(
+        self,
+        model: ServedModel,
+        cards: Sequence[ModelCard],
+        parts: Sequence[MediaPart],
+        options: MediaOptions,
+    ) -> RuleGroup | None:
+        """Return whose rules the pictures of a prompt follow; None where no worker has any."""
+        found = rules_of(model, cards)
+        if not found:
+            return None
+        if all(rules.known for rules in found):
+            groups = groups_of(found, model.tokenizer)
+        else:
+            groups = await self._in_thread(partial(groups_of, found, model.tokenizer))
+        if len(groups) == 1:
+            return groups[0]
+        self._tell(model.name, groups)
+        ready, items = self._ready(model), len(parts)
+
+        def weight(group: RuleGroup) -> int:
+            own = [
+                card for card in ready if card.media is not None and card.media.rules in group.files
+            ]
+            return sum(
+                [not why_not(card, group.family, group.files, options, items) for card in own]
+            )
+
+        return group_for(groups, parts, weight)
+
+    def _tell(self, model: str, groups: Sequence[RuleGroup]) -> None:
+        """Say once in the log that workers of a model differ."""
+        told = (model, *[group.name for group in groups])
+        if told not in self._told:
+            if len(self._told) >= _TOLD_MAX:
+                self._told.clear()
+            self._told.add(told)
+            _log.warning(
+                "workers of the model %s prepare pictures differently, so each prompt with pictures goes to those"
+                " that agree: %s",
+                model,
+                disagreement(groups),
+            )
+
+    async def media(
+        self,
+        asked: AskedMedia,
+        ids: TokenIds,
+        model: str,
+        patient_until_s: float = 0.0,
+        *,
+        counted: bool = False,
+    ) -> PromptMedia:
         """Return the pictures of a prompt of `ids`, which has one id for each; whoever has them closes them.
 
         INVALID_REQUEST with the path of a picture that cannot be had or is not taken, or where the prompt has more or
-        fewer places than pictures. Their files are charged to the memory of all pictures under way.
+        fewer places than pictures. Their files are charged to the memory of all pictures under way; if that is taken
+        it is waited for until `patient_until_s`, where that is not 0. Those that are only `counted` can never be begun:
+        of what is fetched for them no more is read than says their sizes.
         """
+        media = self._empty(asked, ids)
+        media.patient_until_s = patient_until_s
         with self._workshop.meters.refusals():
-            return await self._media(asked, ids, model)
+            await self._fill(media, asked, model, counted=counted)
+        return media
 
-    async def _media(self, asked: AskedMedia, ids: TokenIds, model: str) -> PromptMedia:
+    async def _fill(
+        self, media: PromptMedia, asked: AskedMedia, model: str, *, counted: bool
+    ) -> None:
+        """Get the pictures of a prompt and find their places; closes it where that fails."""
+        ids = media.ids
         family, anchor = asked.family, asked.tokens.token_id(asked.forms.anchor)
         if anchor is not None:
             _check_places(ids, anchor, asked.parts)
-        media = PromptMedia(
-            self._workshop, family, (), ids, ids, (), asked.options.where, _makes(asked)
-        )
         try:
-            media.pictures = await self._pictures(asked, media)
+            media.pictures = await self._pictures(asked, media, counted=counted)
             if family is not None:
                 assert anchor is not None, "a family's anchor is a token of its vocabulary"
                 placed = [_placed(each, family, asked.tokens) for each in media.pictures]
                 media.ids, media.ranges = expand(ids, anchor, placed)
                 largest = max(each.tokens for each in media.ranges)
-                _check_workers(asked, model, "", tokens_max=largest)
+                check_workers(asked, model, "", tokens_max=largest)
         except BaseException:
             media.close()
             raise
-        return media
 
     async def shown(
-        self, model: ServedModel, urls: Sequence[str], where: str, beside: int = 0
+        self,
+        model: ServedModel,
+        urls: Sequence[str],
+        where: str,
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> list[str]:
         """Return those of some data URLs that are pictures and can be shown to the model now; they are made by then.
 
         For pictures that no client sent: whoever is not shown one is told of it in words. `where` is what asked for them,
-        `beside` how many other pictures its request has.
+        `beside` how many other pictures its request has, `tenant` whose it is, None where that is not known.
         """
-        cards, options, rules = self._cards(model), self._options(), model.pictures
-        if rules is None or not any(card.media is not None for card in cards):
+        cards, options = self._cards(model), self._options()
+        if not cards or not urls:
             return []
-        family = await self._family(rules, model)
-        forms = _forms(family, rules.anchor)
-        if family is None or forms is None:
+        first = [MediaPart("image", urls[0], where)]
+        group = await self._group(model, cards, first, options)
+        forms = None if group is None else forms_of(group.family, group.anchor)
+        if group is None or group.family is None or forms is None:
             return []
         found: list[str] = []
         for url in urls:
             parts = [MediaPart("image", url, where)]
-            asked = AskedMedia(parts, forms, family, rules.tokens(model.tokenizer), cards, options)
+            asked = asked_of(parts, forms, group, model, cards, options, tenant)
             if await self._is_shown(asked, model.name, beside + len(found)):
                 found.append(url)
         return found
 
-    async def _family(self, rules: PictureRules, model: ServedModel) -> Family | None:
-        if rules.known:
-            return rules.family(model.tokenizer)
-        return await self._in_thread(partial(rules.family, model.tokenizer))
-
     async def _is_shown(self, asked: AskedMedia, model: str, beside: int) -> bool:
-        none = token_ids()
-        media = PromptMedia(
-            self._workshop, asked.family, (), none, none, (), asked.options.where, _makes(asked)
-        )
+        media = self._empty(asked, token_ids())
         try:
             media.pictures = await self._pictures(asked, media)
             plan = media.pictures[0].plan
             tokens = 0 if plan is None else plan.tokens
-            _check_workers(asked, model, "", tokens_max=tokens, beside=beside)
-            media.begin()
+            check_workers(asked, model, "", tokens_max=tokens, beside=beside)
+            await media.begin()
             await media.worked()
         except SmgError:
             return False
@@ -165,14 +235,34 @@ class MediaIntake:
             media.close()
         return True
 
+    def _empty(self, asked: AskedMedia, ids: TokenIds) -> PromptMedia:
+        """Return the media of a prompt of `ids` before their files are there."""
+        media = PromptMedia(
+            self._workshop,
+            asked.family,
+            (),
+            ids,
+            ids,
+            (),
+            asked.options.where,
+            makes_tensors(asked),
+            asked.cards,
+        )
+        media.files = asked.files
+        return media
+
     # ── Files ────────────────────────────────────────────────────────────────
 
-    async def _pictures(self, asked: AskedMedia, media: PromptMedia) -> list[PlannedPicture]:
+    async def _pictures(
+        self, asked: AskedMedia, media: PromptMedia, *, counted: bool = False
+    ) -> list[PlannedPicture]:
         """Return all pictures with their files and plans; those that are sent several times are got once."""
+        await media.hold_texts(text_bytes(asked.parts))
         firsts = _firsts(asked.parts)
         places = sorted(set(firsts))
         wanted = [at for at in places if _is_got(asked.parts[at], asked)]
-        got = await self._files([asked.parts[at] for at in wanted], media)
+        alike = partial(_alike, asked) if counted else None
+        got = await self._files([asked.parts[at] for at in wanted], media, asked.tenant, alike)
         files = dict(zip(wanted, got, strict=True))
         if _are_quick(got):
             planned: dict[int, PlannedPicture] = {}
@@ -201,10 +291,16 @@ class MediaIntake:
             raise failures.exceptions[0]  # noqa: B904  # its own cause is what tells why
         return {at: task.result() for at, task in tasks.items()}
 
-    async def _files(self, parts: Sequence[MediaPart], media: PromptMedia) -> Sequence[bytes]:
+    async def _files(
+        self,
+        parts: Sequence[MediaPart],
+        media: PromptMedia,
+        tenant: str | None,
+        alike: Callable[[int, int], bool] | None,
+    ) -> Sequence[bytes]:
         workshop = self._workshop
         began_s = workshop.monotonic_s()
-        files = await self._source.files(parts, media.hold)
+        files = await self._source.files(parts, media.hold, alike, tenant)
         fetched = [_is_fetched(part) for part in parts]
         if any(fetched):
             workshop.meters.took("fetch", workshop.monotonic_s() - began_s)
@@ -224,57 +320,36 @@ class MediaIntake:
 
     def _planned(self, part: MediaPart, data: bytes | None, asked: AskedMedia) -> PlannedPicture:
         """Look at a file and plan what becomes of it; in a thread where that may take a while."""
-        source, family, options = self._source, asked.family, asked.options
+        source, family = self._source, asked.family
         if data is None or family is None:
             return PlannedPicture(part, SentPicture(source, data or b"", None), None, "")
         header = source.header(data, part.where)
-        low = options.low_pixels if part.detail == "low" else None
+        low = asked.options.low_pixels if part.detail == "low" else None
         try:
             plan = family.plan(header.width, header.height, area_max=low)
         except SmgError as error:
             raise error_at(error, part.where) from error
-        digest = source.digest(data, family.fingerprint, part, low)
+        digest = source.digest(data, family.fingerprint, part, low, asked.tenant or "")
         return PlannedPicture(part, SentPicture(source, data, header), plan, digest)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._workshop.threads, work)
 
 
-def _forms(family: Family | None, anchor: str) -> MediaForms | None:
-    if family is not None:
-        return MediaForms(family.anchor, family.order)
-    return MediaForms(anchor) if anchor else None
-
-
-def _makes(asked: AskedMedia) -> bool:
-    """Whether some worker that may be chosen is handed tensors first."""
-    family, where = known(asked.family), asked.options.where
-    first = [ways_of(card.media, family=family, where=where)[:1] for card in asked.cards]
-    return not any(first) or ("tensors",) in first
-
-
-def _check_workers(
-    asked: AskedMedia, model: str, why: str, *, tokens_max: int, beside: int = 0
-) -> None:
-    """Raise INVALID_REQUEST at the first part where no worker that there is takes these pictures, and others `beside`."""
-    if not asked.cards:
-        # Who takes them is seen when one is there.
-        return
-    reasons = [
-        takes(
-            card,
-            family=known(asked.family),
-            where=asked.options.where,
-            items=beside + len(asked.parts),
-            tokens_max=tokens_max,
+def _alike(asked: AskedMedia, width: int, height: int) -> bool:
+    """Whether a picture has as many tokens when it is turned; where nobody here knows its tokens it has one place."""
+    family = asked.family
+    if family is None:
+        return True
+    try:
+        return all(
+            family.plan(width, height, area_max=area).tokens
+            == family.plan(height, width, area_max=area).tokens
+            for area in (None, asked.options.low_pixels)
         )
-        for card in asked.cards
-    ]
-    if all(reasons):
-        # Where workers differ, the best of them is told of.
-        told = next((each for each in reasons if "at most" in each), reasons[0])
-        more = f" ({why})" if why and "at most" not in told else ""
-        raise unsupported(f"the model {model!r} {told}{more}", asked.parts[0].where)
+    except SmgError:
+        # It is refused either way.
+        return True
 
 
 def _check_places(ids: TokenIds, anchor: int, parts: Sequence[MediaPart]) -> None:

@@ -11,7 +11,8 @@ class MediaOptions:
     """See the settings `media.*`.
 
     `where` is who works on pictures: "auto" is the node wherever it can. `low_pixels` is the largest area of a picture
-    that a client wants looked at with little detail. `inflight_bytes` bounds what all pictures under way take, `cache_bytes` what is kept of finished ones.
+    that a client wants looked at with little detail. `tenants_apart`: equal pictures of two tenants are two pictures. `inflight_bytes` bounds what all pictures under way take, `cache_bytes` what is kept of finished
+    ones. `processes` of one node share that: by `shared_folder`, or a part each where there is none.
     """
 
     where: Where = "auto"
@@ -21,3 +22,11 @@ class MediaOptions:
     inflight_bytes: int = 536_870_912
     cache_bytes: int = 268_435_456
     threads: int = 1
+    tenants_apart: bool = False
+    processes: int = 1
+    shared_folder: str = ""
+
+    @property
+    def own_cache_bytes(self) -> int:
+        """What one process may keep where each keeps its own."""
+        return self.cache_bytes // self.processes

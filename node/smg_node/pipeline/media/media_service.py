@@ -1,8 +1,9 @@
 """Media service: everything that works on pictures in one process, put together."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 from smg_node.engines.engine import ModelCard
@@ -14,9 +15,12 @@ from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches, PictureFiles
-from smg_node.pipeline.media.picture_works import PictureWorks
+from smg_node.pipeline.media.picture_threads import PictureThreads
+from smg_node.pipeline.media.picture_works import KeptPatches, PictureWorks
 from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.telemetry.metrics.cells import Cells
+
+_log = logging.getLogger("smg_node.pipeline")
 
 _TRIM_S: Final = IDLE_S + 1.0
 
@@ -32,14 +36,15 @@ class MediaService:
         *,
         cells: Cells,
         monotonic_s: Callable[[], float],
+        ready: Callable[[ServedModel], Sequence[ModelCard]] | None = None,
     ) -> None:
-        """`cards` are those of the workers that serve a model now; `fetcher` is asked for with the first URL."""
+        """`cards` and `ready`: see `MediaIntake`; `fetcher` is asked for with the first URL."""
         self._options = options
         self._monotonic_s = monotonic_s
-        self._threads = ThreadPoolExecutor(options.threads, thread_name_prefix="pictures")
+        self._threads = PictureThreads(options.threads)
         meters = MediaMeters(cells)
         self._arenas = Arenas()
-        self._kept = PatchCache(options.cache_bytes)
+        self._kept = _kept(options)
         self._budget = ByteBudget(options.inflight_bytes)
         self._trim: asyncio.TimerHandle | None = None
         self._works = PictureWorks(self._threads, self._kept, meters, self._rested)
@@ -47,18 +52,25 @@ class MediaService:
             self._threads, self._works, self._budget, meters, self._arenas, monotonic_s
         )
         files = PictureFiles(self._now, fetcher, self._threads)
-        self.intake: Final = MediaIntake(self._now, cards, files, workshop)
+        self.intake: Final = MediaIntake(self._now, cards, files, workshop, ready)
 
     def retune(self, options: MediaOptions) -> None:
-        """Go by these options from now on; the number of threads stays."""
+        """Go by these options from now on."""
         self._options = options
+        self._threads.resize(options.threads)
         self._budget.most = options.inflight_bytes
-        self._kept.resize(options.cache_bytes)
+        own = isinstance(self._kept, PatchCache)
+        self._kept.resize(options.own_cache_bytes if own else options.cache_bytes)
 
     @property
     def options(self) -> MediaOptions:
         """What it goes by now."""
         return self._options
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are."""
+        return self._threads.count
 
     @property
     def under_way(self) -> int:
@@ -80,6 +92,7 @@ class MediaService:
         if self._trim is not None:
             self._trim.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._kept.close()
 
     def _now(self) -> MediaOptions:
         return self._options
@@ -94,3 +107,16 @@ class MediaService:
         self._arenas.trim(self._monotonic_s())
         if self._arenas.kept_bytes():
             self._rested()
+
+
+def _kept(options: MediaOptions) -> KeptPatches:
+    """Return what keeps patches: that of all processes of the node, or of this one where there is no such memory."""
+    if options.shared_folder:
+        from smg_node.media.pixels.shared_patches import SharedPatches
+
+        folder = Path(options.shared_folder)
+        try:
+            return SharedPatches(folder, options.cache_bytes, processes=options.processes)
+        except OSError as error:
+            _log.warning("each process keeps pictures of its own: %s: %s", folder, error.strerror)
+    return PatchCache(options.own_cache_bytes)

@@ -57,6 +57,12 @@ def _untouched(card: MediaCard, where: Where) -> tuple[Way, ...]:
     return tuple(found)
 
 
+def known_to(card: ModelCard, family: Family | None, files: frozenset[str]) -> Known:
+    """Return whether this node knows how an engine's pictures are made, by rules for engines that have these `files`."""
+    own = card.media is None or card.media.rules in files
+    return known(family) if own else "no"
+
+
 def takes(card: ModelCard, *, family: Known, where: Where, items: int, tokens_max: int) -> str:
     """Return why an engine cannot be handed a prompt's pictures, in words; "" if it can.
 

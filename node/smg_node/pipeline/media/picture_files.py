@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Final, Protocol
@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from smg_node.core.cooperative_steps import REST_S
 from smg_node.core.generation.request import MediaPart
 from smg_node.media.picture import Picture, PictureHeader
+from smg_node.media.pixels.beginnings import size_is_known
 from smg_node.media.pixels.decode import DecodeLimits, decode, read_header
 from smg_node.media.pixels.identity import picture_digest
 from smg_node.media.sources import InlineSource, decoded, source_of
@@ -23,8 +24,16 @@ _REST: Final = partial(time.sleep, REST_S)
 class Fetches(Protocol):
     """What fetches files of clients' URLs; see `media.fetch.fetcher`."""
 
-    async def fetch(self, parts: Sequence[MediaPart], charge: Callable[[int], None]) -> list[bytes]:
-        """Return the files of parts in their order."""
+    async def fetch(
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        enough: Callable[[bytes], Awaitable[bool]] | None = None,
+        tenant: str | None = "",
+    ) -> list[bytes]:
+        """Return the files of parts in their order, of each no more than is `enough`; those kept are of that tenant,
+        for None none are.
+        """
         ...
 
 
@@ -43,7 +52,11 @@ class PictureFiles:
         self._threads = threads
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        alike: Callable[[int, int], bool] | None = None,
+        tenant: str | None = "",
     ) -> Sequence[bytes]:
         """See `PictureSource`; all addresses are looked at before anything is fetched."""
         bytes_max = self._options().image_bytes_max
@@ -66,9 +79,16 @@ class PictureFiles:
             else:
                 found[at] = await loop.run_in_executor(self._threads, decoded, source, part, _REST)
         if remote:
-            fetched = await self._fetcher().fetch([part for _, part in remote], charge)
+            enough = None if alike is None else partial(self._is_enough, alike)
+            wanted = [part for _, part in remote]
+            fetched = await self._fetcher().fetch(wanted, charge, enough, tenant)
             found.update(zip([at for at, _ in remote], fetched, strict=True))
         return [found[at] for at in range(len(parts))]
+
+    async def _is_enough(self, alike: Callable[[int, int], bool], data: bytes) -> bool:
+        """Whether the size of a picture is known by the first bytes of its file."""
+        look = partial(size_is_known, data, alike)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     def header(self, data: bytes, where: str) -> PictureHeader:
         """See `PictureSource`."""
@@ -79,9 +99,19 @@ class PictureFiles:
         return decode(data, header, None)
 
     def digest(
-        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+        self,
+        data: bytes,
+        fingerprint: str,
+        part: MediaPart,
+        area_max: int | None = None,
+        tenant: str = "",
     ) -> str:
         """See `PictureSource`."""
         return picture_digest(
-            data, fingerprint=fingerprint, detail=part.detail, area_max=area_max, uuid=part.uuid
+            data,
+            fingerprint=fingerprint,
+            tenant=tenant,
+            detail=part.detail,
+            area_max=area_max,
+            uuid=part.uuid,
         )

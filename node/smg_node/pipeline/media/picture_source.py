@@ -14,9 +14,17 @@ class PictureSource(Protocol):
     """Where the files of pictures come from, and what they are."""
 
     async def files(
-        self, parts: Sequence[MediaPart], charge: Callable[[int], None]
+        self,
+        parts: Sequence[MediaPart],
+        charge: Callable[[int], None],
+        alike: Callable[[int, int], bool] | None = None,
+        tenant: str | None = "",
     ) -> Sequence[bytes]:
         """Return the files of some parts of one request in their order, out of data URLs or fetched.
+
+        With `alike` nothing but their sizes is wanted, and they may end where those are known; it is whether a picture
+        of some width and height is the same to the caller when it is turned. Files kept of a URL are those of its
+        `tenant`; for None none are kept or used.
 
         `charge` is told of bytes before they are kept, and what it raises ends everything. SmgError with the path of
         a part that cannot be had.
@@ -32,11 +40,16 @@ class PictureSource(Protocol):
         ...
 
     def digest(
-        self, data: bytes, fingerprint: str, part: MediaPart, area_max: int | None = None
+        self,
+        data: bytes,
+        fingerprint: str,
+        part: MediaPart,
+        area_max: int | None = None,
+        tenant: str = "",
     ) -> str:
         """Return the identity of a picture that is processed so, 64 hex digits. Meant for a thread.
 
-        `area_max` is the largest area that it was planned with.
+        `area_max` is the largest area that it was planned with, `tenant` whose it is if others must not share it.
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from smg_node.core.errors import SmgError
 from smg_node.media.family import PicturePlan
-from smg_node.media.pixels.patch_cache import PatchCache
+from smg_node.media.pixels.patch_cache import CacheCounts, CachedPatches
 from smg_node.pipeline.media.media_meters import MediaMeters
 
 if TYPE_CHECKING:
@@ -29,6 +29,34 @@ class Make(Protocol):
 
     def __call__(self) -> "Pixels":
         """Return its patches, in an array of their own; runs in a thread."""
+        ...
+
+
+class KeptPatches(Protocol):
+    """What keeps patches of pictures seen lately; see `media.pixels.patch_cache`."""
+
+    def get(self, digest: str) -> CachedPatches | None:
+        """Return what was put under the digest; None where it is not kept."""
+        ...
+
+    def has(self, digest: str) -> bool:
+        """Whether patches are kept under the digest; looking does not count as use."""
+        ...
+
+    def put(self, digest: str, plan: PicturePlan, patches: "Pixels") -> CachedPatches:
+        """Keep patches if there is room for them, and return them as they are kept."""
+        ...
+
+    def resize(self, bytes_max: int) -> None:
+        """Set the bound; what is beyond it goes at once."""
+        ...
+
+    def counts(self) -> CacheCounts:
+        """Return the counters for metrics."""
+        ...
+
+    def close(self) -> None:
+        """Let everything go."""
         ...
 
 
@@ -71,7 +99,7 @@ class PictureWorks:
     def __init__(
         self,
         threads: Executor,
-        kept: PatchCache,
+        kept: KeptPatches,
         meters: MediaMeters,
         rested: Callable[[], object] = lambda: None,
     ) -> None:
@@ -89,7 +117,13 @@ class PictureWorks:
 
     def known(self, digest: str) -> bool:
         """Whether a picture is kept or under way, so that wanting it takes no memory."""
-        return digest in self._under_way or self._kept.get(digest) is not None
+        return digest in self._under_way or self._kept.has(digest)
+
+    def state(self, digest: str) -> str:
+        """Return whose patches a prompt gets that begins now: "kept" or "shared" ones, or its own, of this "node"."""
+        if digest in self._under_way:
+            return "shared"
+        return "kept" if self._kept.has(digest) else "node"
 
     def begin(self, digest: str, make: Make) -> PictureWork:
         """Return the work of a picture, which its caller enters and leaves; `make` runs in a thread where it is new."""

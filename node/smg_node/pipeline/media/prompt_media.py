@@ -2,11 +2,15 @@
 
 Belongs to one generation, which begins the work, waits for it before a worker is chosen, has the result finished for
 each worker that is called, and closes it in the end: then its work stops and its memory is given back.
+
+Patches and tensors are held until each call of the request has said something: its engine has read the message then, and
+until then it may have to be sent again. Afterwards only the files are held. A call that breaks in the middle of its
+answer goes on with patches that are kept for the next turn of its chat, or are made again; if the memory for that is
+taken it waits in line, as its answer cannot be refused any more.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -28,16 +32,20 @@ from smg_node.media.pixels.arena import Arenas, owned
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import Where
-from smg_node.pipeline.media.media_ways import Way, known, takes, ways_of
+from smg_node.pipeline.media.media_ways import Way, known_to, takes, ways_of
+from smg_node.pipeline.media.picture_bytes import at_once, patch_bytes, tensor_bytes, work_bytes
 from smg_node.pipeline.media.picture_source import SentPicture
+from smg_node.pipeline.media.picture_threads import PictureThreads
 from smg_node.pipeline.media.picture_works import PictureWork, PictureWorks
+from smg_node.pipeline.media.rule_groups import SAME
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels
 
-_CHANNELS = 3
 _QUICK_BYTES: Final = 16_777_216
 """Of 8-bit values that are put together at once, as they are."""
+PATIENCE_S: Final = 30.0
+"""How long room is waited for at most: many times as long as any picture is worked on."""
 
 
 class PlannedPicture(msgspec.Struct, frozen=True):
@@ -64,7 +72,7 @@ class Handed(msgspec.Struct, frozen=True):
 class MediaWorkshop:
     """What all prompts with pictures share: the threads, the works in them, and the memory they may take."""
 
-    threads: Executor
+    threads: PictureThreads
     works: PictureWorks
     budget: ByteBudget
     meters: MediaMeters
@@ -89,11 +97,25 @@ class PromptMedia:
     where: Where
     makes: bool = True
     """Whether tensors are made before a worker is chosen, because some worker is handed those."""
+    cards: Sequence[ModelCard] = ()
+    """Those of the workers that there were when it was taken in."""
+    patient_until_s: float = 0.0
+    """Until when on the monotonic clock it waits for room, instead of being refused; 0 for not at all."""
     way: Way | None = None
     """How the last engine was handed them; None before."""
+    files: frozenset[str] = SAME
+    """Of the workers that the family is of (`MediaCard.rules`): others are handed no tensors."""
+    _again_until_s: float = 0.0
+    """The same for what is made when calls are under way."""
+    _unheard: set[int] = field(default_factory=set)
+    """Calls that have not said anything yet, by the number of their first answer."""
     _works: list[PictureWork] = field(default_factory=list)
     _makings: list["Making"] = field(default_factory=list)
+    _makers: dict[str, str] = field(default_factory=dict)
+    """Who made patches first, by digest."""
     _taken: int = 0
+    _files: int = 0
+    """What of it are texts and files, which are held to the end."""
     _scratch: int = 0
     """What of it only the work needs, until it is over."""
     _finished: dict[FinishedFor, TensorBatch | None] = field(default_factory=dict)
@@ -110,11 +132,15 @@ class PromptMedia:
         """How many places of features all pictures have in the prompt; 0 where that is not known."""
         return sum([each.tokens for each in self.ranges])
 
+    def maker(self, each: PlannedPicture) -> str:
+        """Return who made the patches of a picture; see `Viewed`."""
+        return self._makers.get(each.digest, "")
+
     def why_not(self, card: ModelCard) -> str:
         """Return why an engine of that card cannot be handed them, "" if it can."""
         return takes(
             card,
-            family=known(self.family),
+            family=known_to(card, self.family, self.files),
             where=self.where,
             items=len(self.pictures),
             tokens_max=max([each.tokens for each in self.ranges], default=0),
@@ -126,25 +152,38 @@ class PromptMedia:
 
     # ── The work ─────────────────────────────────────────────────────────────
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Begin the work on all pictures, if an engine is handed tensors; SmgError where the memory for it cannot be had."""
         assert not self._works, "it is begun once"
         if self.family is not None and self.makes:
             with self.workshop.meters.refusals():
-                self._begin()
+                await self._begin(self.patient_until_s)
 
-    def _begin(self) -> None:
-        works, fresh = self.workshop.works, {}
+    async def _begin(self, until_s: float) -> None:
+        scratch, patches = self._needed()
+        await self.take(scratch + patches, until_s)
+        self._scratch += scratch
+        if until_s:
+            # What was kept may have gone meanwhile.
+            again = self._needed()
+            self._add(max(sum(again) - scratch - patches, 0))
+            self._scratch += max(again[0] - scratch, 0)
         for each in self.pictures:
-            if not works.known(each.digest):
-                fresh[each.digest] = each
-        scratch = sum([_scratch_bytes(each) for each in fresh.values()])
-        self._take(scratch + sum([_patch_bytes(each) for each in fresh.values()]))
-        self._scratch = scratch
-        for each in self.pictures:
+            self._makers.setdefault(each.digest, self.workshop.works.state(each.digest))
             making = self._making(each)
             self._makings.append(making)
-            self._works.append(works.begin(each.digest, making))
+            self._works.append(self.workshop.works.begin(each.digest, making))
+
+    def _needed(self) -> tuple[int, int]:
+        """Return what the work on those pictures takes that are neither kept nor under way, and what is left of it."""
+        known, works, patches = self.workshop.works.known, {}, 0
+        for each in self.pictures:
+            if each.digest not in works and not known(each.digest):
+                plan, sent = _planned(each), each.sent
+                assert sent.header is not None, "what is planned has been looked at"
+                works[each.digest] = work_bytes(plan, sent.header, len(sent.data))
+                patches += patch_bytes(plan)
+        return at_once(works.values(), self.workshop.threads.count), patches
 
     async def worked(self) -> None:
         """Return when all pictures are made; SmgError with the path of one that cannot be."""
@@ -166,30 +205,57 @@ class PromptMedia:
                 self.workshop.meters.took(stage, seconds)
         self._makings.clear()
 
-    def hold(self, size: int) -> None:
-        """Take memory for files that were fetched; SmgError where it cannot be had."""
-        self._take(size)
+    async def hold_texts(self, size: int) -> None:
+        """Take memory for what stands in the request; SmgError where it cannot be had."""
+        await self.take(size, self.patient_until_s)
+        self._files += size
 
-    def _take(self, size: int) -> None:
-        self.workshop.budget.take(size, self._taken)
+    def hold(self, size: int) -> None:
+        """Take memory for files; SmgError where it cannot be had.
+
+        Who has waited for room already goes on: nobody can wait in the middle of what an origin sends.
+        """
+        budget = self.workshop.budget
+        if self.patient_until_s:
+            budget.check(size, self._taken)
+            self._add(size)
+        else:
+            budget.take(size, self._taken)
+            self._taken += size
+        self._files += size
+
+    def _add(self, size: int) -> None:
+        """Take memory although it may not be there: this request cannot be refused any more, but others can."""
+        self.workshop.budget.add(size)
+        self._taken += size
+
+    async def take(self, size: int, until_s: float) -> None:
+        """Take memory, waiting for it until then, 0 for not at all; SmgError where it cannot be had."""
+        budget = self.workshop.budget
+        if until_s:
+            patience_s = min(until_s - self.workshop.monotonic_s(), PATIENCE_S)
+            await budget.take_in_line(size, self._taken, patience_s)
+        else:
+            budget.take(size, self._taken)
         self._taken += size
 
     def _making(self, each: PlannedPicture) -> "Making":
-        family, plan = self.family, each.plan
-        assert family is not None, "tensors are made by a family"
-        assert plan is not None, "which has planned them"
-        return Making(family, plan, each.sent, self.workshop)
+        assert self.family is not None, "tensors are made by a family"
+        return Making(self.family, _planned(each), each.sent, self.workshop)
 
     # ── For one engine ───────────────────────────────────────────────────────
 
-    async def handed(self, card: ModelCard, ids: TokenIds, done: int = 0) -> Handed:
+    async def handed(self, card: ModelCard, ids: TokenIds, done: int = 0, first: int = 0) -> Handed:
         """Return what an engine of that card is handed; `ids` are the call's, of which the last `done` are answer.
 
-        INVALID_REQUEST where it cannot be handed these pictures together.
+        `first` is the number of the call's first answer. INVALID_REQUEST where it cannot be handed these pictures
+        together.
         """
         assert not self._closed, "nobody calls an engine afterwards"
+        self._unheard.add(first)
         assert card.media is not None, "engines that take none are not chosen"
-        for way in ways_of(card.media, family=known(self.family), where=self.where):
+        family = known_to(card, self.family, self.files)
+        for way in ways_of(card.media, family=family, where=self.where):
             media = await self._as(way, card)
             if media is not None:
                 self.way = way
@@ -199,9 +265,20 @@ class PromptMedia:
             self.pictures[0].part.where,
         )
 
+    def calls(self, firsts: Iterable[int], until_s: float) -> None:
+        """Note which calls there will be, by the numbers of their first answers, and until when they may take."""
+        self._unheard.update(firsts)
+        self._again_until_s = until_s
+
     def sent(self, handed: Handed) -> None:
         """Count what an engine is sent now."""
         self.workshop.meters.handed(handed.way, len(self.pictures))
+
+    def heard(self, first: int) -> None:
+        """Note that a call has said something; when all have, patches and tensors are let go of."""
+        self._unheard.discard(first)
+        if not self._unheard and not self._closed:
+            self._let_go()
 
     async def _as(self, way: Way, card: ModelCard) -> EngineMedia | None:
         if way == "tensors":
@@ -242,7 +319,7 @@ class PromptMedia:
         async with self._finishing:
             if wanted not in self._finished:
                 if not self._works:
-                    self._begin()
+                    await self._begin(self._again_until_s or self.patient_until_s)
                 self._finished[wanted] = await self._finish(wanted)
             return self._finished[wanted]
 
@@ -250,14 +327,12 @@ class PromptMedia:
         family, plans, patches = self.family, [], []
         assert family is not None, "tensors are made by a family"
         for work, each in zip(self._works, self.pictures, strict=True):
-            assert each.plan is not None, "it was planned with the family"
-            plans.append(each.plan)
+            plans.append(_planned(each))
             patches.append(await work.patches(each.part.where))
         loop, began_s = asyncio.get_running_loop(), self.workshop.monotonic_s()
-        if (
-            wanted.device_normalizes
-            and sum([_patch_bytes(each) for each in self.pictures]) <= _QUICK_BYTES
-        ):
+        if not wanted.device_normalizes and not self._closed:
+            self._add(tensor_bytes(plans, wanted.dtype))
+        if wanted.device_normalizes and sum(map(patch_bytes, plans)) <= _QUICK_BYTES:
             # Nothing is computed, and little copied.
             batch = family.batch(plans, patches, self.ranges, wanted)
         else:
@@ -266,21 +341,25 @@ class PromptMedia:
             )
         self.workshop.meters.took("finish", self.workshop.monotonic_s() - began_s)
         self._made()
-        if batch is not None and not wanted.device_normalizes and not self._closed:
-            # It cannot be refused any more, but others can.
-            self._taken += batch.pixels.size
-            self.workshop.budget.add(batch.pixels.size)
         return batch
+
+    def _let_go(self) -> None:
+        """Give back all but what files take."""
+        for work in self._works:
+            work.leave()
+        self._works.clear()
+        self._finished = {kind: None for kind, batch in self._finished.items() if batch is None}
+        self._tell_times()
+        self.workshop.budget.give(self._taken - self._files)
+        self._taken, self._scratch = self._files, 0
 
     def close(self) -> None:
         """Stop what is under way, and give the memory back; harmless the second time."""
         self._closed = True
-        for work in self._works:
-            work.leave()
-        self._works.clear()
+        self._let_go()
         self._finished.clear()
         self.workshop.budget.give(self._taken)
-        self._taken = self._scratch = 0
+        self._taken = self._files = 0
 
 
 class Making(msgspec.Struct):
@@ -304,23 +383,6 @@ class Making(msgspec.Struct):
         return patches
 
 
-def _scratch_bytes(each: PlannedPicture) -> int:
-    """Return what only the work on a picture takes: its file as it is read, its pixels, and what is resized and cut away.
-
-    Where a family cuts most of what it has resized away, a needle that was enlarged is more than its patches.
-    """
-    plan = each.plan
-    assert plan is not None, "it was planned with the family"
-    resized = _CHANNELS * plan.columns * plan.rows
-    cut_away = max(resized - _patch_bytes(each), 0)
-    return len(each.sent.data) + _CHANNELS * plan.width * plan.height + cut_away
-
-
-def _patch_bytes(each: PlannedPicture) -> int:
-    """Return what the patches of a picture take, for as long as it may have to be handed to an engine."""
-    plan = each.plan
-    assert plan is not None, "it was planned with the family"
-    patches = 1
-    for length in plan.shape:
-        patches *= length
-    return patches
+def _planned(each: PlannedPicture) -> PicturePlan:
+    assert each.plan is not None, "it was planned with the family"
+    return each.plan

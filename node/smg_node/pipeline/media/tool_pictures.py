@@ -22,7 +22,11 @@ class ToolPictures:
         self._intake = intake
 
     async def shown(
-        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+        self,
+        model: str,
+        content: Sequence[Mapping[str, Any]],
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> tuple[str, ...]:
         """See `Pictures`."""
         served = self._model(model)
@@ -36,4 +40,4 @@ class ToolPictures:
         ]
         if not urls:
             return ()
-        return tuple(await self._intake().shown(served, urls[:RESULT_MAX], WHERE, beside))
+        return tuple(await self._intake().shown(served, urls[:RESULT_MAX], WHERE, beside, tenant))

@@ -10,17 +10,29 @@ from smg_node.fleet.health.circuit_breaker import State
 from smg_node.fleet.workers.worker import Status, Worker
 from smg_node.fleet.workers.worker_roles import ROLES
 from smg_node.pipeline.observability.journey_log import Journal
+from smg_node.pipeline.placement.placement_request import ObserveEncode
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.routing.retry_budget import RetryBudgets
 from smg_node.routing.wait_queue import ClassCounts
+from smg_node.telemetry.metrics.cells import Cells
+from smg_node.telemetry.metrics.declared import media, resilience
 from smg_node.telemetry.metrics.declared import node as declared
-from smg_node.telemetry.metrics.declared import resilience
 from smg_node.telemetry.metrics.meters import Meters, Reading
 
 if TYPE_CHECKING:
     from smg_node.tokens.caches.cached_encoder import CachedEncoder
 
 _STATES: Final[Mapping[State, int]] = {State.CLOSED: 0, State.HALF_OPEN: 1, State.OPEN: 2}
+
+
+def encode_meter(cells: Cells) -> ObserveEncode:
+    """Return what counts pictures that workers encode for others, and the time they take to accept them."""
+
+    def observe(outcome: str, seconds: float) -> None:
+        cells.tally(media.ENCODE_ITEMS, outcome).inc()
+        cells.spread(media.ENCODE_SECONDS, outcome).observe(seconds)
+
+    return observe
 
 
 def watch_fleet(meters: Meters, fleet: Fleet, clock: Clock) -> None:

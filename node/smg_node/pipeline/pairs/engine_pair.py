@@ -75,7 +75,9 @@ class PairCall:
     def _at_once(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
         partners = self._partners
         request = replace(request, room=Room(partners.host, partners.port, partners.number))
-        stream = partners.decode.generate(replace(request, rank=partners.decode_rank))
+        # Pictures that others encode are handed to the first engine only.
+        answered = replace(request, rank=partners.decode_rank, rooms=())
+        stream = partners.decode.generate(answered)
         # Only the first engine can tell of the prompt's tokens.
         patient = request.sampling.prompt_logprobs is not None
         return self._legs.at_once(lambda: self._prefill(request), stream, patient=patient)

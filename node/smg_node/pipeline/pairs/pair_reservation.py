@@ -14,7 +14,7 @@ from typing import Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock
 from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
-from smg_node.engines.engine import Abilities, EngineRequest, ModelCard, Prefilled
+from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, Leg
@@ -60,7 +60,13 @@ class PairReservation(Reservation, eq=False, kw_only=True):
     @property
     def seeing(self) -> ModelCard:
         """See `Reservation`."""
-        return self.card if self._alone else self.prefill.card
+        card = self.card if self._alone else self.prefill.card
+        return card if self.encodes is None else self.encodes.seen_by(card)
+
+    @property
+    def seer(self) -> Engine:
+        """See `Reservation`."""
+        return self.engine if self._alone else self.prefill.engine
 
     @property
     def caching(self) -> tuple[Worker, int | None]:
@@ -78,17 +84,24 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         """See `Reservation`. After a failed hand-over it is the worker whose call reported the
         error.
         """
+        if self.at_encoder is not None:
+            return self.at_encoder.worker
         at_first = self._call is not None and self._call.broke == "prefill"
         return self.prefill.worker if at_first else self.worker
 
     @property
     def lonely(self) -> bool:
         """See `Reservation`."""
-        at_first = self.culprit is self.prefill.worker
-        return self.prefill.lonely if at_first else self.alone and self.worker.load.inflight == 1
+        at = self.at_encoder or (self.prefill if self.culprit is self.prefill.worker else self)
+        return at.alone and at.worker.load.inflight == 1
 
     def call(self, request: EngineRequest) -> ChunkStream:
-        """See `Reservation`: both calls, as one."""
+        """See `Reservation`: both calls, as one, after those that encode its pictures."""
+        if self.encodes is not None:
+            return self.encodes.stream(request, self._begin)
+        return self._begin(request)
+
+    def _begin(self, request: EngineRequest) -> ChunkStream:
         call = PairCall(self.partners, self.prefilled)
         self.take(call)
         return PulledChunks(call.chunks(request))
@@ -121,6 +134,9 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         fault = self._call.fault if self._call is not None else None
         if fault == "prefill":
             self.prefill.failed(error, now_s)
+        elif fault == "transfer" and self.encodes is not None:
+            # It may have waited for a picture; whoever encoded it is looked at.
+            return
         elif fault == "transfer":
             self.bans.failed(self.prefill.worker.id, self.worker.id, now_s)
         else:

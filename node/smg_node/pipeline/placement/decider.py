@@ -4,7 +4,7 @@ Reading all candidates, choosing, counting the call in and logging it in its jou
 nothing can change in between.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import TokenIds
@@ -20,15 +20,21 @@ from smg_node.pipeline.placement.placement_request import (
     TARGET,
     Beginnings,
     CachedPlacement,
+    ObserveEncode,
     Part,
     PlacementAttempt,
     PlacementRequest,
     Rule,
+    unobserved,
 )
 from smg_node.pipeline.placement.role_candidates import RoleCandidates, role_candidates_of
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import NOBODY, Avoid
 from smg_node.routing.policy_registry import Policies
+
+if TYPE_CHECKING:
+    # Loaded with the first picture where somebody encodes.
+    from smg_node.pipeline.placement.encoder_selection import EncoderSelector
 
 __all__ = [
     "RETRY_AFTER_S",
@@ -56,6 +62,7 @@ class Decider:
         clock: Clock,
         rng: Rng,
         beginnings: Beginnings | None = None,
+        observe: ObserveEncode = unobserved,
     ) -> None:
         self._fleet = fleet
         self._beginnings = beginnings
@@ -63,6 +70,10 @@ class Decider:
         self.at_once: Final = self._picker.at_once
         """Chooses and holds where all is as usual; see `Picker`."""
         self._pair_up = PairSelector(self._picker, clock=clock, rng=rng)
+        self._clock = clock
+        self._rng = rng
+        self._observe = observe
+        self._encoders: EncoderSelector | None = None
         self._stages: dict[str, RoleCandidates] = {}
 
     def stages(self, model: AnyModel, now_s: float, rule: Rule) -> RoleCandidates:
@@ -125,7 +136,33 @@ class Decider:
         return CachedPlacement(version, model, until_s, part, stage.all, stage.dropped, only)
 
     def find(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
-        """Choose and reserve a worker, or a pair, if one can be had now."""
+        """Choose and reserve a worker, or a pair, if one can be had now; and encoders of its pictures, where there are."""
+        hold = self._found(one, now_s)
+        if hold is None or one.stages.encode is None or not one.wish.encodable:
+            return hold
+        return self._with_encoders(one, hold, now_s)
+
+    def _with_encoders(
+        self, one: PlacementAttempt, hold: Reservation, now_s: float
+    ) -> Reservation | None:
+        """Return the reservation with its encoders; None, counted out, where it must have some and none can be had."""
+        if self._encoders is None:
+            from smg_node.pipeline.placement.encoder_selection import EncoderSelector
+
+            self._encoders = EncoderSelector(
+                self._picker, clock=self._clock, rng=self._rng, observe=self._observe
+            )
+        try:
+            hold.encodes = self._encoders.legs(one, hold.caching[0], now_s)
+        except BaseException:
+            hold.release(now_s)
+            raise
+        if hold.encodes is None and not one.rule.encode.fallback:
+            hold.release(now_s)
+            return None
+        return hold
+
+    def _found(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
         stages = one.stages
         if stages.pairs is not None:
             return self._pair_up.choose(one, stages.pairs, now_s)
@@ -159,10 +196,14 @@ class Decider:
         if worker.serves is model and worker.routable and usable:
             stages = self.stages(model, now_s, rule)
             one = PlacementAttempt(model, wish, stages, rule, now_s)
+            hold: Reservation | None = None
             if worker.role == "regular":
                 part = Part("", model.name, TARGET)
-                return self._picker.take(wish, part, worker, stages.regular.dropped, now_s, now_s)
-            hold = self._pair_up.with_worker(one, worker, now_s) if wish.pair else None
+                hold = self._picker.take(wish, part, worker, stages.regular.dropped, now_s, now_s)
+            elif worker.role != "encode" and wish.pair:
+                hold = self._pair_up.with_worker(one, worker, now_s)
+            if hold is not None and stages.encode is not None and wish.encodable:
+                hold = self._with_encoders(one, hold, now_s)
             if hold is not None:
                 return hold
         raise SmgError(

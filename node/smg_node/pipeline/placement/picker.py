@@ -1,6 +1,7 @@
 """Picker: chooses one worker for a call, or for its half of one, by a policy, and counts it in."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from smg_node.core.journey import Chosen, Rated, Ratings
 from smg_node.core.ports import Clock, Rng
@@ -15,12 +16,19 @@ from smg_node.pipeline.placement.placement_request import (
     PlacementRequest,
 )
 from smg_node.pipeline.reservation import NOT_CACHED, Reservation
-from smg_node.routing.costs import counted
+from smg_node.routing.costs import COMPUTED, counted
 from smg_node.routing.policies.consistent_hashing import ConsistentHashing
 from smg_node.routing.policies.manual import Manual
 from smg_node.routing.policies.sticky import Sticky
-from smg_node.routing.policy import CHOICE, Asked, Beginning
+from smg_node.routing.policy import CHOICE, Asked, Beginning, PromptPictures
 from smg_node.routing.policy_registry import Policies
+
+if TYPE_CHECKING:
+    # Loaded with the first picture.
+    from smg_node.pipeline.encoder_work import EncoderWork
+
+DECODE: Final = "decode"
+"""The half of a pair that works on no pictures."""
 
 
 class Picker:
@@ -65,6 +73,8 @@ class Picker:
             if beginning is not None and beginning.blocks:
                 overlap = beginning.overlaps(usual.choosable.pool)[0]
         cost_s = policy.only(part.name, load, counted(ids, wish.text), overlap, now_s)
+        if wish.pictures is not None:
+            cost_s += COMPUTED * _extra_s(wish.pictures, (worker,), (overlap,), now_s)[0]
         rated = (Rated(worker.id, cost_s, load.wait_s, overlap),)
         dropped = usual.dropped
         return self.take(wish, part, worker, dropped, now_s, now_s, 1, rated, beginning, overlap)
@@ -105,6 +115,10 @@ class Picker:
         )
         if part.policy.startswith(CHOICE):
             _tell_more(asked, wish)
+        if wish.pictures is not None and part.role != DECODE:
+            overlaps = pool.nothing if beginning is None else beginning.overlaps(pool)
+            asked.pictures = wish.pictures
+            asked.extra_s = _extra_s(wish.pictures, choosable.workers, overlaps, now_s)
         policy = self._policies.named(part.policy)
         at = policy.choose(asked, pool, self._rng)
         return self.take(
@@ -146,6 +160,10 @@ class Picker:
         if card.ranks > 1:
             rank, overlap = _rank(worker, work, wish.key if keyed else "", beginning, now_s)
         tokens = max(0, work - int(overlap)) if overlap else work
+        encoder = None
+        if wish.pictures is not None and part.role != DECODE:
+            encoder = _encoder_work(wish.pictures, worker, now_s)
+            tokens += encoder.as_prompt(worker, overlap)
         probe = worker.breaker.take_probe(now_s) if worker.breaker.troubled else 0
         ahead = worker.hold(tokens, rank)
         if journey is not None:
@@ -167,20 +185,26 @@ class Picker:
                     _note(wish.note, rated),
                 )
             )
+        cached = NOT_CACHED if wish.caches is None else wish.caches.call(worker.id)
         return Reservation(
-            worker,
-            engine,
-            card,
-            work,
-            tokens,
-            now_s,
-            ahead,
-            probe,
-            worker.load.inflight == 1,
-            beginning,
-            rank,
-            NOT_CACHED if wish.caches is None else wish.caches.call(worker.id),
-        )
+            worker, engine, card, work, tokens, now_s, ahead, probe, worker.load.inflight == 1,
+            beginning, rank, cached, encoder,
+        )  # fmt: skip
+
+
+def _extra_s(
+    pictures: PromptPictures, workers: Sequence[Worker], overlaps: Sequence[float], now_s: float
+) -> list[float]:
+    """Return the seconds that pictures cost at each of these workers, `overlaps` ids being cached there."""
+    from smg_node.pipeline.encoder_work import encoder_work, extra_s
+
+    return extra_s(encoder_work(pictures, workers, now_s), overlaps)
+
+
+def _encoder_work(pictures: PromptPictures, worker: Worker, now_s: float) -> "EncoderWork":
+    from smg_node.pipeline.encoder_work import encoder_work
+
+    return encoder_work(pictures, (worker,), now_s)[0]
 
 
 def _tell_more(asked: Asked, wish: PlacementRequest) -> None:

@@ -1,8 +1,8 @@
 """Placement request: what one call needs of its worker, and the rule and attempt that find one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final, Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,7 @@ from smg_node.pipeline.placement.candidates import ChoiceSet, Dropped
 from smg_node.pipeline.placement.eligibility import Allowed
 from smg_node.pipeline.placement.role_candidates import RoleCandidates
 from smg_node.pipeline.retry import NOBODY, Avoid
-from smg_node.routing.policy import Beginning, Pricing
+from smg_node.routing.policy import Beginning, Pricing, PromptPictures
 
 PROBE: Final = "probe"
 TARGET: Final = "target"
@@ -59,6 +59,10 @@ class PlacementRequest(msgspec.Struct, eq=False):
     """What decided before any policy, in words, for the journey."""
     places: tuple[tuple[str, int], ...] = ()
     """Digest and first id of each picture among `ids`: what a prefix cache tells them apart by."""
+    pictures: PromptPictures | None = None
+    """The same pictures, for policies; None if there are none."""
+    encodable: tuple[tuple[str, int], ...] = ()
+    """Digest and tokens of each picture that another worker may encode."""
 
 
 class Beginnings(Protocol):
@@ -95,6 +99,26 @@ class Beginnings(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class EncodeRule:
+    """Rule for who encodes a picture, where workers do that for others: by `policy`, in `timeout_s`.
+
+    Who works its prompt off does it where none of them can, with `fallback`.
+    """
+
+    policy: str = "consistent_hashing"
+    fallback: bool = True
+    timeout_s: float = 30.0
+
+
+ObserveEncode: TypeAlias = Callable[[str, float], None]
+"""Told how one encode call ended (ok, failed, cancelled), and how many seconds it took."""
+
+
+def unobserved(_outcome: str, _seconds: float) -> None:
+    """Take no notice."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """Placement rule of a model's calls: its policy, and when the own zone is left.
 
@@ -108,6 +132,7 @@ class Rule:
     prefill: str = "cache_aware"
     decode: str = "least_load"
     fallback: bool = True
+    encode: EncodeRule = field(default_factory=EncodeRule)
 
 
 class PlacementAttempt(msgspec.Struct, eq=False):

@@ -29,6 +29,7 @@ from smg_node.pipeline.placement.decider import (
 )
 from smg_node.pipeline.placement.eligibility import eligible
 from smg_node.pipeline.placement.own_models import OwnModels
+from smg_node.pipeline.placement.placement_request import EncodeRule, ObserveEncode, unobserved
 from smg_node.pipeline.placement.waiting_room import PAUSE_MIN_S, WaitingRoom, overloaded
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import NOBODY
@@ -60,6 +61,8 @@ class PlacerOptions:
     prefill_policies: Mapping[str, str] = field(default_factory=dict)
     decode_policies: Mapping[str, str] = field(default_factory=dict)
     fallback_regular: bool = True
+    encode: EncodeRule = field(default_factory=EncodeRule)
+    encode_policies: Mapping[str, str] = field(default_factory=dict)
 
 
 class Placer:
@@ -74,11 +77,14 @@ class Placer:
         clock: Clock,
         rng: Rng,
         beginnings: Beginnings | None = None,
+        observe_encode: ObserveEncode = unobserved,
     ) -> None:
         self._fleet = fleet
         self._options = options
         self._clock = clock
-        self._decider = Decider(fleet, policies, clock=clock, rng=rng, beginnings=beginnings)
+        self._decider = Decider(
+            fleet, policies, clock=clock, rng=rng, beginnings=beginnings, observe=observe_encode
+        )
         self._rooms: dict[str, WaitingRoom] = {}
         self._rules: dict[str, Rule] = {}
         self._at_once = self._decider.at_once
@@ -106,6 +112,8 @@ class Placer:
         prefill_policies: Mapping[str, str] | None = None,
         decode_policies: Mapping[str, str] | None = None,
         fallback_regular: bool | None = None,
+        encode: EncodeRule | None = None,
+        encode_policies: Mapping[str, str] | None = None,
     ) -> None:
         """Use other policies from the next request on; policies whose name stays keep their state."""
         old = self._options
@@ -122,6 +130,8 @@ class Placer:
             prefill_policies=dict(prefill_policies or {}),
             decode_policies=dict(decode_policies or {}),
             fallback_regular=old.fallback_regular if fallback_regular is None else fallback_regular,
+            encode=encode or old.encode,
+            encode_policies=dict(encode_policies or {}),
         )
         self._rules.clear()
         self._usual.clear()
@@ -285,6 +295,10 @@ class Placer:
                 options.prefill_policies.get(name, options.prefill_policy),
                 options.decode_policies.get(name, options.decode_policy),
                 options.fallback_regular,
+                replace(
+                    options.encode,
+                    policy=options.encode_policies.get(name, options.encode.policy),
+                ),
             )
         return rule
 

@@ -15,12 +15,18 @@ from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.core.errors import SmgError
 from smg_node.core.registry import Registry
 from smg_node.fleet.load.worker_load import LoadOptions
+from smg_node.pipeline.placement.placement_request import EncodeRule
 from smg_node.routing.policy import Bindings, PolicyFactory, PolicyOptions
 from smg_node.routing.policy_registry import Policies, known_policies
 
-PolicyField: TypeAlias = Literal["policy", "prefill_policy", "decode_policy"]
-POLICY_FIELDS: Final[tuple[PolicyField, ...]] = ("policy", "prefill_policy", "decode_policy")
-"""What a model may have policies for: whole requests, and the two halves of those that two engines share."""
+PolicyField: TypeAlias = Literal["policy", "prefill_policy", "decode_policy", "encode_policy"]
+POLICY_FIELDS: Final[tuple[PolicyField, ...]] = (
+    "policy",
+    "prefill_policy",
+    "decode_policy",
+    "encode_policy",
+)
+"""What a model may have policies for: whole requests, the two halves of those that two engines share, and pictures."""
 _KNOB: Final = "routing.policy"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 
@@ -77,6 +83,7 @@ def build_policies(settings: Settings, sticky: Bindings) -> Policies:
         _KNOB: routing.policy,
         "routing.prefill_policy": routing.prefill_policy,
         "routing.decode_policy": routing.decode_policy,
+        "routing.encode_policy": routing.encode_policy,
         "routing.manual_delegate": routing.manual_delegate,
     }
     for field in POLICY_FIELDS:
@@ -94,6 +101,12 @@ def by_model(settings: Settings, field: PolicyField = "policy") -> Mapping[str, 
     """Return the policies of models with one of their own, for that part of their requests."""
     said = {name: getattr(model, field) for name, model in settings.models.items()}
     return {name: policy for name, policy in said.items() if policy}
+
+
+def encode_rule(settings: Settings) -> EncodeRule:
+    """Return the rule for who encodes pictures, from these settings."""
+    routing = settings.routing
+    return EncodeRule(routing.encode_policy, routing.encode_fallback, routing.encode_timeout_s)
 
 
 def policy_options(settings: Settings) -> PolicyOptions:
@@ -126,4 +139,5 @@ def load_options(settings: Settings) -> LoadOptions:
         waiting_max=overload.waiting_max,
         kv_max=overload.kv_ratio,
         backlog_max=routing.backlog_max,
+        encoder_rate=settings.media.tokens_per_s,
     )

@@ -83,13 +83,14 @@ class Prefixes:
         self, beginning: Beginning, worker: str, now_s: float, *, rank: int | None = None
     ) -> None:
         """Record that `worker` has computed that prompt; a worker with a subscription reports it
-        itself.
+        itself, unless there are pictures in it, which few engines name in their events: what those that do
+        confirm goes before it.
         """
         assert type(beginning) is PromptLookup, "what `of` returned"
         if not beginning.blocks:
             return
         followed = self._followed.get(worker)
-        if followed is None or not followed[0].following:
+        if followed is None or not followed[0].following or beginning.media:
             self._beginnings.dispatched(beginning, worker, now_s, rank=rank)
 
     def answered(
@@ -102,14 +103,14 @@ class Prefixes:
         rank: int | None = None,
     ) -> None:
         """Record that `worker` has answered that prompt with `ids`; a worker with a subscription
-        reports it itself.
+        reports it itself, unless there are pictures in it.
         """
         assert type(beginning) is PromptLookup, "what `of` returned"
         # Of most answers there is nothing to say: they end no block, and the prompt was assumed a moment ago.
         if len(ids) < beginning.room and beginning.assumed(worker, rank, now_s):
             return
         followed = self._followed.get(worker)
-        if followed is None or not followed[0].following:
+        if followed is None or not followed[0].following or beginning.media:
             self._beginnings.answered(beginning, ids, worker, now_s, rank=rank)
 
     # ── What the fleet hears ─────────────────────────────────────────────────

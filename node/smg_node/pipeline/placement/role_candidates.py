@@ -4,6 +4,9 @@ A model may have regular workers, which answer alone, and others of which it tak
 worker computes the prompt, a decode worker draws the answer. Two form a pair if they hand over in
 the same way, and share what they must share for that; pairs go before regular workers.
 
+Workers that encode pictures stand beside them: they answer nobody, and a call takes them in addition to its worker or
+pair (`encoder_selection`).
+
 All filters apply to each half by itself. A pair can be had where both halves have a worker left.
 """
 
@@ -73,6 +76,8 @@ class RoleCandidates(msgspec.Struct, frozen=True):
     version: int = 0
     model: AnyModel | None = None
     """Of which version of the fleet and which model all of them are."""
+    encode: Candidates | None = None
+    """Those that encode pictures for the others; None where no worker does."""
 
     @property
     def open(self) -> bool:
@@ -104,6 +109,8 @@ class RoleCandidates(msgspec.Struct, frozen=True):
     def lack(self, name: str) -> str:
         """Return the text of what is missing where none can be chosen and none is full."""
         first, second = self.prefill, self.decode
+        if self.open:
+            return f"no worker that encodes pictures for {name!r} is ready"
         if first is None or second is None:
             return f"no worker of {name!r} is ready"
         prompts, answers = len(first.sieved.candidates), len(second.sieved.candidates)
@@ -127,7 +134,7 @@ class RoleCandidates(msgspec.Struct, frozen=True):
 
     def only_alone(self) -> "RoleCandidates":
         """Return the candidates of a call that no pair can take."""
-        return _stages(self.regular)
+        return _stages(self.regular, encode=self.encode)
 
     def _pairs_busy(self) -> bool:
         first, second = self.prefill, self.decode
@@ -146,9 +153,11 @@ class RoleCandidates(msgspec.Struct, frozen=True):
     def _each(self, change: Callable[[Candidates], Candidates], zone: str) -> "RoleCandidates":
         regular = change(self.regular)
         if self.prefill is None or self.decode is None:
-            return _stages(regular, fallback=self.fallback)
+            return _stages(regular, fallback=self.fallback, encode=self.encode)
         first, second = change(self.prefill), change(self.decode)
-        return _stages(regular, first, second, zone=zone, fallback=self.fallback)
+        return _stages(
+            regular, first, second, zone=zone, fallback=self.fallback, encode=self.encode
+        )
 
 
 def role_candidates_of(
@@ -167,14 +176,19 @@ def role_candidates_of(
         workers = [worker for worker in serving if worker.role == role]
         return candidates_of(version, model, workers, now_s, zone=zone, before=old)
 
-    if all(worker.role == "regular" for worker in serving):
+    roles = {worker.role for worker in serving}
+    encode: Candidates | None = None
+    if "encode" in roles:
+        encode = of_role("encode", before.encode if before is not None else None)
+    if not roles & {"prefill", "decode"}:
         old = before.regular if before is not None else None
-        regular = candidates_of(version, model, serving, now_s, zone=zone, before=old)
-        return _stages(regular, fallback=fallback)
+        alone = serving if encode is None else [one for one in serving if one.role == "regular"]
+        regular = candidates_of(version, model, alone, now_s, zone=zone, before=old)
+        return _stages(regular, fallback=fallback, encode=encode)
     regular = of_role("regular", before.regular if before is not None else None)
     first = of_role("prefill", before.prefill if before is not None else None)
     second = of_role("decode", before.decode if before is not None else None)
-    return _stages(regular, first, second, zone=zone, fallback=fallback)
+    return _stages(regular, first, second, zone=zone, fallback=fallback, encode=encode)
 
 
 def _stages(
@@ -184,9 +198,12 @@ def _stages(
     *,
     zone: str = "",
     fallback: bool = True,
+    encode: Candidates | None = None,
 ) -> RoleCandidates:
     """Combine candidates of all roles, and compute what every decision needs of them."""
     until_s = regular.sieved.until_s
+    if encode is not None:
+        until_s = min(until_s, encode.sieved.until_s)
     if first is None or second is None:
         return RoleCandidates(
             regular,
@@ -195,6 +212,7 @@ def _stages(
             until_s=until_s,
             version=regular.version,
             model=regular.model,
+            encode=encode,
         )
     return RoleCandidates(
         regular,
@@ -206,6 +224,7 @@ def _stages(
         until_s=min(until_s, first.sieved.until_s, second.sieved.until_s),
         version=regular.version,
         model=regular.model,
+        encode=encode,
     )
 
 

@@ -85,6 +85,16 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     media: "PromptMedia | None" = None
 
 
+class Asking(msgspec.Struct, frozen=True):
+    """Who asks for a prompt with pictures (None where that is not known), until when room for them is waited for (0
+    for not at all), and whether they are only counted.
+    """
+
+    tenant: str | None
+    patient_until_s: float
+    counted: bool
+
+
 @dataclass(frozen=True, slots=True)
 class PrepareLimits:
     """Maximum size of a constraint, in bytes."""
@@ -185,25 +195,41 @@ class Preparer:
         found = await self._encoded(encoder, text, key, special=prompt.add_special_tokens)
         return (Prepared(found.ids, text, prompt.where, (), found.packed),)
 
-    async def prepared(self, request: GenerateRequest, model: ServedModel) -> tuple[Prepared, ...]:
-        """Return all prompts of a request, rendered and encoded, when its constraints have been checked."""
-        await self.constraints(request, model.printing)
-        return tuple(await self.prompts(request, model))
+    async def prepared(
+        self,
+        request: GenerateRequest,
+        model: ServedModel,
+        tenant: str | None = None,
+        patient_until_s: float = 0.0,
+    ) -> tuple[Prepared, ...]:
+        """Return all prompts of a request, rendered and encoded, when its constraints have been checked.
 
-    async def prompts(self, request: GenerateRequest, model: ServedModel) -> list[Prepared]:
+        `tenant` is whose request it is, None where that is not known. `patient_until_s` is until when room for its
+        pictures is waited for, 0 for not at all.
+        """
+        await self.constraints(request, model.printing)
+        return tuple(await self.prompts(request, model, tenant, patient_until_s))
+
+    async def prompts(
+        self,
+        request: GenerateRequest,
+        model: ServedModel,
+        tenant: str | None = None,
+        patient_until_s: float = 0.0,
+    ) -> list[Prepared]:
         """Render and encode every prompt of a request."""
         prompts = request.prompts
         if len(prompts) == 1:
-            return [await self.prompt(prompts[0], model)]
+            return [await self.prompt(prompts[0], model, tenant, patient_until_s)]
         prepared: list[Prepared] = []
         for prompt in prompts:
             await self.pace(token_count(prompt))
-            prepared.append(await self.prompt(prompt, model))
+            prepared.append(await self.prompt(prompt, model, tenant, patient_until_s))
         return prepared
 
     async def counted(self, prompt: Prompt, model: ServedModel) -> Prepared:
         """Render and encode one prompt that nobody is sent; of pictures only the files' headers are read."""
-        prepared = await self.prompt(prompt, model)
+        prepared = await self.prompt(prompt, model, counted=True)
         if prepared.media is not None:
             prepared.media.close()
         return prepared
@@ -212,8 +238,19 @@ class Preparer:
         """Return when the loop has a round in which one of many prompts, of so many ids, may be looked at."""
         await self._turns.turn(ids / IDS_A_ROUND + 1 / PROMPTS_A_ROUND)
 
-    async def prompt(self, prompt: Prompt, model: ServedModel) -> Prepared:
-        """Render and encode one prompt; INVALID_REQUEST where the template or the ids object."""
+    async def prompt(
+        self,
+        prompt: Prompt,
+        model: ServedModel,
+        tenant: str | None = None,
+        patient_until_s: float = 0.0,
+        *,
+        counted: bool = False,
+    ) -> Prepared:
+        """Render and encode one prompt; INVALID_REQUEST where the template or the ids object.
+
+        One that is `counted` is sent to nobody.
+        """
         if type(prompt) is TokenPrompt:
             return Prepared(prompt.ids, "", prompt.where)
         if type(prompt) is ChatPrompt:
@@ -221,7 +258,9 @@ class Preparer:
             text = self._rendered(prompt, model, ignored)
             if text is None:
                 if self._media is not None and has_media(prompt):
-                    return await self._with_media(self._intake(prompt), prompt, model)
+                    intake = self._intake(prompt)
+                    asking = Asking(tenant, patient_until_s, counted)
+                    return await self._with_media(intake, prompt, model, asking)
                 text = await self.in_thread(self._rendering(prompt, model, ignored, rest=_REST))
             told = tuple(ignored)
         else:
@@ -243,11 +282,11 @@ class Preparer:
             raise unsupported(error.message, media_of(prompt.turns)[0].where) from error
 
     async def _with_media(
-        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel
+        self, intake: "MediaIntake", prompt: ChatPrompt, model: ServedModel, asking: "Asking"
     ) -> Prepared:
         """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
         ignored: list[str] = []
-        asked = await intake.asked(prompt, model)
+        asked = await intake.asked(prompt, model, asking.tenant)
         if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
             text = self._rendering(prompt, model, ignored, media=asked.forms)()
         else:
@@ -258,7 +297,8 @@ class Preparer:
         found = encoder.lookup(key)
         if found is None:
             found = await self._encoded(encoder, text, key, special=special)
-        media = await intake.media(asked, found.ids, model.name)
+        until_s, counted = asking.patient_until_s, asking.counted
+        media = await intake.media(asked, found.ids, model.name, until_s, counted=counted)
         same = media.ids is found.ids
         packed = found.packed if same else b""
         return Prepared(media.ids, text, prompt.where, tuple(ignored), packed, media)

@@ -221,6 +221,16 @@ class ToolLoopRun:
                 ledger.judge, block, runs.annotations, apart=apart, number=number, call_ids=call_ids
             )
             await self._pass(outlet, plan, stream, runs)
+            if (
+                stream.failure is not None
+                and stream.begin is None
+                and plan.drop_pictures(stream.failure)
+            ):
+                # It has said nothing, and is made again: a refused pass is none.
+                number -= 1
+                del self._outcomes[-1:]
+                runs.pictured = plan.pictures
+                continue
             if stream.failure is not None:
                 self._ended = True
                 outlet.fail([Fail(runs.blame(stream.failure))])
@@ -233,7 +243,9 @@ class ToolLoopRun:
                 return
             if outlet.full:
                 await outlet.ready()
-            self._context = msgspec.structs.replace(self._timed(), token="", goes_on=True)
+            self._context = msgspec.structs.replace(
+                self._timed(), token="", goes_on=True, patient=True
+            )
 
     async def _prior(
         self, outlet: LoopOutlet, plan: PassPlan, ledger: CallLedger, runs: ToolRuns
@@ -254,7 +266,7 @@ class ToolLoopRun:
                 runs.spoken = True
         finally:
             runs.cut()
-        self._context = self._timed()
+        self._context = msgspec.structs.replace(self._timed(), patient=True)
         plan.add_prior(prior, runs.results)
         return prior.next_block
 
@@ -263,6 +275,7 @@ class ToolLoopRun:
     ) -> None:
         """Have the model speak once, and return when the runs of its calls are over as well."""
         run = self._next_run(plan)
+        passing: _Passing | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 passing = _Passing(self._opening, outlet, stream, runs, group)
@@ -270,6 +283,8 @@ class ToolLoopRun:
                 if stream.failure is not None:
                     runs.cancel()
         finally:
+            if passing is not None:
+                passing.over()
             self._attempts = max(self._attempts, run.attempts)
             if self._ticket is None:
                 self._ticket = run.ticket
@@ -350,6 +365,10 @@ class _Passing:
                 out += self._begun(call)
         return outlet.say(out)
 
+    def over(self) -> None:
+        """Let go of the answer, which keeps the run that keeps this: nothing is heard any more."""
+        self._opening = _unopened
+
     def _begun(self, call: Called) -> list[Event]:
         finish = self._stream.finish
         cut = finish is not None and finish.reason not in ("stop", "tool_calls")
@@ -359,6 +378,10 @@ class _Passing:
         if cut and not _is_object(call.arguments):
             return self._runs.refuse(call, INCOMPLETE)
         return self._runs.begin(call, self._group)
+
+
+def _unopened(_stream: PassStream) -> list[Event]:
+    raise AssertionError("what is over does not begin")
 
 
 def _is_object(text: str) -> bool:

@@ -2,9 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 import msgspec
 
+from smg_node.core.context_limit import TOO_LONG_CODE
+from smg_node.core.errors import SmgError
 from smg_node.core.generation.events import End, Event, Finish, FinishReason
 from smg_node.core.generation.request import (
     ChatPrompt,
@@ -18,9 +22,24 @@ from smg_node.mcp.catalog.catalog import Catalog
 from smg_node.mcp.search.searched_tool import SearchedTool
 from smg_node.pipeline.tool_loop.call_ledger import CallLedger
 from smg_node.pipeline.tool_loop.pass_stream import PassStream
-from smg_node.pipeline.tool_loop.pass_turns import assistant_turn, result_turn
+from smg_node.pipeline.tool_loop.pass_turns import (
+    TOOLS,
+    assistant_turn,
+    result_turn,
+    without_pictures,
+)
 from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
 from smg_node.pipeline.tool_loop.total_usage import TotalUsage
+
+_NOT_SHOWN: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "media_busy": "there is no room for it at the moment",
+        "media_too_large": "it does not fit beside the other pictures",
+        TOO_LONG_CODE: "it does not fit into this conversation",
+    }
+)
+"""What a model is told of pictures by the error that a pass with them ends in."""
+_SERVER_ERRORS: Final = 500
 
 
 class PassPlan:
@@ -91,6 +110,23 @@ class PassPlan:
         turns = prior.turns(self._prompt.turns, results)
         self._prompt = msgspec.structs.replace(self._prompt, turns=turns)
         self.changed = True
+
+    def drop_pictures(self, error: SmgError) -> bool:
+        """Take the pictures that tools answered out of the prompt, if that may mend what `error` says of a pass.
+
+        Results then say so: a model that is told in words goes on, and what its tools did is not lost. False where there
+        are none, or the error is of something else.
+        """
+        why = _NOT_SHOWN.get(error.code)
+        if why is None and (error.where or "").startswith(TOOLS) and error.status < _SERVER_ERRORS:
+            why = "this model cannot be shown it now"
+        if why is None:
+            return False
+        turns = without_pictures(self._prompt.turns, why)
+        if turns == tuple(self._prompt.turns):
+            return False
+        self._prompt = msgspec.structs.replace(self._prompt, turns=turns)
+        return True
 
     def after(
         self,

@@ -1,12 +1,17 @@
 """Pass turns: what a model said in one pass, and what came of its calls, as turns of the next pass's prompt. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
 
 from smg_node.core.generation.events import BlockEnd
 from smg_node.core.generation.request import MediaPart, Part, TextPart, ToolCall, Turn, TurnBlock
 from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import RunResult
 
+TOOLS: Final = "tools"
+"""The path of a picture that a tool answered: what asked for it stands there."""
 _ORDER = {"reasoning": 0, "text": 1, "refusal": 1, "call": 2}
 """The order in which templates show what an assistant said."""
 
@@ -42,9 +47,26 @@ def result_turn(call_id: str, result: RunResult) -> Turn:
     references = tuple(tool.name for tool in result.found)
     content: str | tuple[Part, ...] = result.text
     if result.pictures:
-        shown = [MediaPart("image", url, "tools") for url in result.pictures]
+        shown = [MediaPart("image", url, TOOLS) for url in result.pictures]
         content = (TextPart(result.text), *shown)
     return Turn("tool", content, answers_call=call_id, references=references)
+
+
+def without_pictures(turns: Sequence[Turn], why: str) -> tuple[Turn, ...]:
+    """Return a history whose results say in words why the pictures in them are not shown."""
+    return tuple([_told(turn, why) for turn in turns])
+
+
+def _told(turn: Turn, why: str) -> Turn:
+    content = turn.content
+    if type(content) is not tuple:
+        return turn
+    texts = [part for part in content if not (isinstance(part, MediaPart) and part.where == TOOLS)]
+    dropped = len(content) - len(texts)
+    if not dropped:
+        return turn
+    what = "the picture is" if dropped == 1 else f"the {dropped} pictures are"
+    return msgspec.structs.replace(turn, content=(*texts, TextPart(f"[{what} not shown: {why}]")))
 
 
 def with_results(turns: Sequence[Turn], results: Mapping[str, RunResult]) -> tuple[Turn, ...]:

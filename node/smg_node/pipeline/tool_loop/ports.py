@@ -143,9 +143,15 @@ class Pictures(Protocol):
     """Finds what a model can be shown of the pictures that tools answer."""
 
     async def shown(
-        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+        self,
+        model: str,
+        content: Sequence[Mapping[str, Any]],
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> tuple[str, ...]:
         """Return data URLs of the pictures among the blocks of a result that the model of that name takes, in order.
+
+        `tenant` is whose answer it is for, None where that is not known.
 
         None where it takes none, no more than it takes with `beside` others in one request, and without those that cannot be read: what is there is told in words as well.
         """

@@ -253,7 +253,9 @@ class ToolRuns:
         if pictures is not None and any(block.get("type") == "image" for block in result.content):
             # Engines bound the pictures of a request, so one result is looked at after the other.
             async with self._showing:
-                shown = await pictures.shown(self._model, result.content, self.pictured)
+                shown = await pictures.shown(
+                    self._model, result.content, self.pictured, self._context.tenant
+                )
                 self.pictured += len(shown)
             result = msgspec.structs.replace(result, pictures=shown)
         return result

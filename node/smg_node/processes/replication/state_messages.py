@@ -108,6 +108,7 @@ class Serving(msgspec.Struct, frozen=True, array_like=True):
 
     host: str
     port: int
+    scheme: str = "http"
 
 
 Word = TypeVar("Word")

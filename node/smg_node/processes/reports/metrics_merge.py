@@ -92,8 +92,9 @@ def _merged(found: Sequence[Counted], *, controls: bool) -> Values:
         if rule == "sum":
             _add(values, metric.series)
         else:
+            choose = min if rule == "min" else max
             for one in metric.series:
-                values[one.key] = max(one.value, values.get(one.key, one.value))
+                values[one.key] = choose(one.value, values.get(one.key, one.value))
     return values
 
 

@@ -147,6 +147,9 @@ class ChatTemplate:
             raise TemplateError(
                 "broken", _clip(f"the chat template failed{where}: {_said(error)}")
             ) from error
+        finally:
+            # Macros of the template know the context, and it them: with the conversation's texts.
+            context.vars.clear()
 
     def trace(self, variables: Mapping[str, Any], notes: Notes, dates: Dates) -> Form | None:
         """Return the skeleton of what is printed for variables with symbolic texts in them, None if

@@ -78,6 +78,19 @@ class PromptLookup(msgspec.Struct, eq=False, gc=False):
         self._pool, self._found, self._found_s = pool, overlaps, self.now_s
         return overlaps
 
+    def reaches(self, pool: Pool, token: int) -> bool:
+        """See `routing.policy.Beginning`."""
+        index = self._index
+        before = token // index.block
+        if before >= self.blocks:
+            return False
+        upto = index.match(self.hashes(before)[:before], self.now_s) if before else {}
+        block, workers = index.block, pool.workers
+        return any(
+            overlap > upto.get(worker, 0.0) * block
+            for worker, overlap in zip(workers, self.overlaps(pool), strict=True)
+        )
+
     def by_rank(self, worker: str) -> Mapping[int, float]:
         """See `routing.policy.Beginning`."""
         index = self._index

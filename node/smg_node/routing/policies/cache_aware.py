@@ -9,6 +9,9 @@ emptier ones are drawn more often. Three rules go beside that:
   moment agree without a message, and later prompts like it find it cached.
 - A worker that begins with an empty cache would never be best for anything: one in four cold prompts is its,
   on the same terms.
+- A prompt whose first picture is cached nowhere is cold as well, whatever is cached of the text before it, and its
+  owner is that picture's: its encoder's output may be there, and an engine that names no pictures in its events has
+  them in its cache without saying so.
 - Between two samples of an engine this node sends it at most a burst of what it would have to compute anew:
   an idle worker looks idle to every node.
 """
@@ -19,7 +22,7 @@ from typing import Final
 from smg_node.core.ports import Rng
 from smg_node.routing.cold_work_limit import Burst
 from smg_node.routing.cost_sampling import Cheapest
-from smg_node.routing.costs import cost, costs, prompt_tokens, rate
+from smg_node.routing.costs import cost, costs, prompt_tokens, rate, with_pictures
 from smg_node.routing.policies.threshold import Threshold
 from smg_node.routing.policy import Asked, Policy, PolicyParts
 from smg_node.routing.pool import Candidate, Pool
@@ -58,8 +61,8 @@ class CacheAware:
             overlaps = beginning.overlaps(pool)
         if len(overlaps) == 1:
             return self._only(asked, pool, tokens, overlaps)
-        found = costs(pool, tokens, overlaps)
-        if overlaps is pool.nothing or max(overlaps) < COLD_TOKENS:
+        found = with_pictures(costs(pool, tokens, overlaps), asked)
+        if overlaps is pool.nothing or max(overlaps) < COLD_TOKENS or _is_unseen(asked, pool):
             at = self._of_cold(asked, pool, found, rng)
         else:
             at = self._cheapest.draw(found, rng)
@@ -79,7 +82,9 @@ class CacheAware:
     def _only(self, asked: Asked, pool: Pool, tokens: int, overlaps: Sequence[float]) -> int:
         """Return the one there is, and tell what it costs."""
         one = pool.candidates[0]
-        found = (self.only(asked.model, one, tokens, overlaps[0], asked.now_s),)
+        found = with_pictures(
+            [self.only(asked.model, one, tokens, overlaps[0], asked.now_s)], asked
+        )
         rate(asked, pool, found, overlaps, 0)
         return 0
 
@@ -116,6 +121,14 @@ class CacheAware:
         return at
 
 
+def _is_unseen(asked: Asked, pool: Pool) -> bool:
+    """Whether the prompt has pictures, and nobody has the first of them."""
+    pictures, beginning = asked.pictures, asked.beginning
+    if pictures is None or beginning is None:
+        return False
+    return not beginning.reaches(pool, pictures.begins)
+
+
 def _fresh(pool: Pool, now_s: float) -> list[int]:
     """Return the candidates that fill an empty cache; none where most do, as after the start of
     this node.
@@ -127,7 +140,12 @@ def _fresh(pool: Pool, now_s: float) -> list[int]:
 def _first_block(asked: Asked) -> bytes:
     """Return the digest that prompts with the same beginning share; b"" for one without a beginning
     to share.
+
+    A prompt with pictures goes by the first of them instead: many conversations begin with the same words, and what
+    takes longest is the picture.
     """
+    if asked.pictures is not None:
+        return asked.pictures.first
     if asked.beginning is not None:
         return asked.beginning.first()
     if prompt_tokens(asked) < COLD_TOKENS:

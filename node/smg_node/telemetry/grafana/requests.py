@@ -257,6 +257,18 @@ OVERVIEW: Final = Board(
                     "short",
                     (total(media.MEDIA_UNDER_WAY),),
                 ),
+                Panel(
+                    "Pictures encoded apart",
+                    "By engines that do only that, by how the call went.",
+                    "cps",
+                    (rate(media.ENCODE_ITEMS, "outcome"),),
+                ),
+                Panel(
+                    "Time until a picture is accepted",
+                    "By such an engine, nineteen of twenty.",
+                    "s",
+                    (quantile(media.ENCODE_SECONDS, 0.95, "outcome"),),
+                ),
             ),
         ),
     ),

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 MetricKind: TypeAlias = Literal["counter", "gauge", "histogram"]
-Merge: TypeAlias = Literal["sum", "max", "control"]
-"""What a gauge is of a node of several processes: their sum, the largest, or what the control process says."""
+Merge: TypeAlias = Literal["sum", "max", "min", "control"]
+"""What a gauge is of a node of several processes: their sum, the largest, the smallest, or what the control process says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,15 @@
 here.
 """
 
+from typing import Final
+
 from smg_node.telemetry.prometheus.alert import Alert, Example
 
+_EXPIRES: Final = 'smg_node_tls_certificate_expires_seconds{instance="a:29000",pair="default"}'
+_RENEW: Final = (
+    "Replace the files that `http.tls` names: they are taken within two seconds. If they have been replaced, "
+    "the node's log says why it kept the old ones."
+)
 ALERTS = (
     Alert(
         name="SmgNodeDown",
@@ -231,6 +238,45 @@ ALERTS = (
         example=Example(
             fires={'smg_node_usage_lost_total{instance="a:29000"}': "0x15 5x15"},
             quiet={'smg_node_usage_lost_total{instance="a:29000"}': "5x30"},
+        ),
+    ),
+    Alert(
+        name="SmgCertificateExpiresSoon",
+        severity="warning",
+        expression="min by (instance, pair) (smg_node_tls_certificate_expires_seconds) < 1209600",
+        wait_s=600,
+        summary="Certificate {{ $labels.pair }} of node {{ $labels.instance }} is good for less than two weeks.",
+        meaning="Clients will refuse the node's API the moment it expires.",
+        action=_RENEW,
+        example=Example(
+            fires={_EXPIRES: "1000000x120"},
+            quiet={_EXPIRES: "2000000x120"},
+        ),
+    ),
+    Alert(
+        name="SmgCertificateExpires",
+        severity="critical",
+        expression="min by (instance, pair) (smg_node_tls_certificate_expires_seconds) < 172800",
+        wait_s=0,
+        summary="Certificate {{ $labels.pair }} of node {{ $labels.instance }} is good for less than two days, if at all.",
+        meaning="Clients will refuse the node's API the moment it expires.",
+        action=_RENEW,
+        example=Example(
+            fires={_EXPIRES: "100000x30"},
+            quiet={_EXPIRES: "200000x30"},
+        ),
+    ),
+    Alert(
+        name="SmgCertificateRefused",
+        severity="warning",
+        expression="increase(smg_node_tls_reload_failures_total[1h]) > 0",
+        wait_s=0,
+        summary="Node {{ $labels.instance }} could not use renewed certificate files.",
+        meaning="It goes on with the old ones, until they expire.",
+        action="Its log names the file and what is wrong with it.",
+        example=Example(
+            fires={'smg_node_tls_reload_failures_total{instance="a:29000"}': "0x15 1x15"},
+            quiet={'smg_node_tls_reload_failures_total{instance="a:29000"}': "1x30"},
         ),
     ),
     Alert(

@@ -11,7 +11,8 @@ from smg_chaos.bench.figures.measurement import Lengths
 from smg_chaos.bench.figures.progress import Progress
 from smg_chaos.bench.figures.rows import Row
 from smg_chaos.bench.gateways.gateways import Gateway
-from smg_chaos.bench.load.workloads import Load, Workload, chosen
+from smg_chaos.bench.load.workload import Load, Workload
+from smg_chaos.bench.load.workloads import chosen
 from smg_chaos.bench.session import bundle_of
 
 

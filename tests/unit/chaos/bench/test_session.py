@@ -123,3 +123,16 @@ def test_what_it_was_measured_on_is_told() -> None:
     assert len(told["load_average"]) == 3
     assert told["libraries"]["uvloop"]
     assert {"clock_source", "nice", "kernel", "cpu_pressure_10s", "commit"} <= told.keys()
+
+
+def test_with_tools_this_gateway_goes_alone_with_a_client_process_for_runs(tmp_path: Path) -> None:
+    installed(tmp_path, "smg")
+    planned = plan(tmp_path, workloads=("tools",))
+    assert [one.label for one in planned.gateways] == ["smg-node"]
+    assert [one.name for one in planned.workloads] == ["tools-500-alone", "tools-500"]
+    assert planned.client_processes == 2
+    assert planned.load.tools.runs_per_s == 50
+    with pytest.raises(ValueError, match="smg: not with tools"):
+        plan(tmp_path, workloads=("tools",), gateways=("smg-node", "smg"))
+    with pytest.raises(ValueError, match="not with --url"):
+        plan(tmp_path, workloads=("tools",), url="http://127.0.0.1:1")

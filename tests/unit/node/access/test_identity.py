@@ -2,6 +2,7 @@
 
 import contextlib
 import hmac
+from dataclasses import dataclass
 from typing import cast
 
 import pytest
@@ -11,7 +12,13 @@ from hypothesis import strategies as st
 from smg_mesh.state.api_keys import KeyRecord
 from smg_node.access import identity
 from smg_node.access.api_key import digest_of, key_text
-from smg_node.access.identity import ANYBODY, LOCAL, Identity, KeyAuthenticator, Role
+from smg_node.access.identity import (
+    ANYBODY,
+    LOCAL,
+    Identity,
+    KeyAuthenticator,
+    Role,
+)
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
@@ -55,6 +62,13 @@ def key(role: Role) -> str:
     return key_text(role, SECRETS[role])
 
 
+@dataclass
+class Line:
+    """As much of a connection as the guard looks at."""
+
+    certificate: None = None
+
+
 class Asked:
     """As much of a request as the guard looks at."""
 
@@ -63,6 +77,7 @@ class Asked:
         if given is not None:
             self.headers["authorization"] = f"Bearer {given}"
         self.peer = peer
+        self.line = Line()
         self.identity = ANYBODY
         self.route = None
 

@@ -261,6 +261,35 @@ def test_how_a_models_answers_are_read_is_told_with_what_decided(run: RunAdmin) 
     assert json.loads(as_json)["parsers"] == _PARSERS
 
 
+_RULES = [
+    {
+        "workers": 2,
+        "family": "qwen3_vl",
+        "why_not": "",
+        "values": [
+            {"name": "image_mean", "value": [0.5, 0.5, 0.5], "origin": "family default"},
+            {"name": "max_pixels", "value": 1003520, "origin": "models.media.processor"},
+        ],
+    },
+    {"workers": 1, "family": "", "why_not": "resample is 0", "values": []},
+]
+
+
+def test_how_a_models_pictures_are_made_is_told_with_where_each_number_is_from(
+    run: RunAdmin,
+) -> None:
+    own = {"workers": 3, "parsers": _PARSERS, "modalities": ["text", "image"], "pictures": _RULES}
+    with admin_api(lambda _: (200, {"id": "m", "x_smg": own})) as api:
+        _, told, _ = run("--url", api.url, "models", "explain", "m")
+        _, as_json, _ = run("--url", api.url, "models", "explain", "m", "--json")
+    assert "pictures    qwen3_vl, at 2 of its workers" in told
+    assert "image_mean = 0.5, 0.5, 0.5 (family default)" in told
+    assert "max_pixels = 1003520 (models.media.processor)" in told
+    assert "by its engines: resample is 0, at 1 of its workers" in told
+    assert "prepare pictures differently" in told
+    assert json.loads(as_json)["pictures"] == _RULES
+
+
 def test_a_model_of_workers_that_speak_http_has_no_parsers_here(run: RunAdmin) -> None:
     with admin_api(lambda _: (200, {"id": "m", "x_smg": {"workers": 1}})) as api:
         _, told, _ = run("--url", api.url, "models", "explain", "m")

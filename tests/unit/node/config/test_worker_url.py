@@ -93,7 +93,7 @@ def test_labels_cannot_be_changed_afterwards() -> None:
             "grpc://h:1?xyz=1",
             "known: role, model, contract, priority, cost, bootstrap_port, label.NAME",
         ),
-        ("grpc://h:1?role=encode", "known: regular, prefill, decode"),
+        ("grpc://h:1?role=encoder", "known: regular, prefill, decode, encode"),
         ("grpc://h:1?bootstrap_port=0", "'0' is no port from 1 to 65535"),
         ("grpc://h:1?bootstrap_port=65536", "no port from 1 to 65535"),
         ("grpc://h:1?label.bootstrap_port=8998x", "no port from 1 to 65535"),

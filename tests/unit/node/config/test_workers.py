@@ -32,6 +32,20 @@ def test_each_role_has_a_flag_and_a_prefill_worker_may_have_its_port_behind_it()
         )
 
 
+def test_encode_workers_are_given_as_other_gateways_take_them() -> None:
+    flags = ["--encode", "grpc://a:1", "18995", "--encode", "grpc://b:1", "none"]
+    more = ["--worker", "grpc://c:1?role=encode&label.encode_group=left"]
+    settings = load([*flags, *more]).settings
+    assert settings.workers.listed == (
+        "grpc://c:1?role=encode&label.encode_group=left",
+        "grpc://a:1?role=encode&label.bootstrap_port=18995",
+        "grpc://b:1?role=encode",
+    )
+    routing = settings.routing
+    said = (routing.encode_policy, routing.encode_timeout_s, routing.encode_fallback)
+    assert said == ("consistent_hashing", 30, True)
+
+
 def test_a_file_and_the_environment_say_them_too(tmp_path: Path) -> None:
     said = """
         workers:
@@ -60,6 +74,8 @@ def test_a_file_and_the_environment_say_them_too(tmp_path: Path) -> None:
         (["--prefill", "a:1?role=decode"], "prefill_urls", "its role is decode"),
         (["--decode", "a:1?role=prefill"], "decode_urls", "its role is prefill"),
         (["--decode", "a:1", "8998"], "decode_urls", "'8998': it needs a port"),
+        (["--encode", "a:1?role=decode"], "encode_urls", "its role is decode"),
+        (["--encode", "a:1", "70000"], "encode_urls", "no port from 1 to 65535"),
     ],
 )
 def test_what_cannot_be_is_refused_by_the_knobs_name(
@@ -76,6 +92,7 @@ def test_what_cannot_be_is_refused_by_the_knobs_name(
     [
         ["--worker", "grpc://a:1", "--prefill", "grpc://a:1"],
         ["--prefill", "grpc://a:1", "--decode", "grpc://A:1?model=m"],
+        ["--encode", "grpc://a:1", "--decode", "grpc://a:1"],
     ],
 )
 def test_one_engine_is_not_listed_for_two_roles(flags: list[str]) -> None:

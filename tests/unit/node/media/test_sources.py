@@ -153,6 +153,8 @@ def test_data_are_decoded_in_pieces_as_they_are_whole(
             whole: bytes | None = binascii.a2b_base64(odd, strict_mode=True)
         except ValueError:
             whole = None
+        if len(odd) % 4:
+            whole = None  # the decoder takes a sign of padding too many
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sources, "_PIECE_CHARACTERS", 8)
             if compiled and kernels.KERNELS is not None:

@@ -1,5 +1,7 @@
 import random
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -12,10 +14,15 @@ from smg_node.engines.disaggregation import Pairing
 from smg_node.engines.engine import Contract
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.http.ports.node import WorkerRequest
+from smg_node.pipeline.placement.placement_request import EncodeRule
 from smg_node.pipeline.placement.policy_settings import build_policies
 from smg_node.routing.policy_registry import OwnBindings
 from smg_node.system_clock import SystemClock
-from smg_node.wiring.fleet_parts import FleetService, build_placer
+from smg_node.telemetry.metrics.cells import Cells
+from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
+from smg_node.wiring.base import Base
+from smg_node.wiring.fleet_parts import FleetService
+from smg_node.wiring.placement_parts import build_placer
 from support.engines.fake_engine import card
 from support.fleet.fleet_builder import fleet_of
 from support.fleet.fleet_world import Board, FakeSharedWorkers, fleet_world
@@ -145,18 +152,23 @@ def test_every_word_about_policies_reaches_what_chooses_workers(tmp_path: Path) 
         *("--policy", "bucket", "--prefill-policy", "random", "--decode-policy", "power_of_two"),
         *("--models.m.policy", "manual", "--models.m.decode-policy", "round_robin"),
         *("--models.n.prefill-policy", "least_load", "--no-routing.fallback-regular"),
+        *("--encode-policy", "round_robin", "--models.m.encode-policy", "random"),
+        *("--no-routing.encode-fallback", "--routing.encode-timeout-s", "7"),
     ]
     settings = load(flags).settings
+    meters = SimpleNamespace(cells=Cells(MEDIA_METRICS, before=lambda: None))
+    ground = SimpleNamespace(clock=SystemClock(), rng=random.Random(1), meters=meters)
     placer = build_placer(
         settings,
         fleet_of({}, tmp_path),
         build_policies(settings, OwnBindings()),
-        clock=SystemClock(),
-        rng=random.Random(1),
+        cast(Base, ground),
     )
     options = placer._options
     assert (options.policy, options.policies) == ("bucket", {"m": "manual"})
     assert (options.prefill_policy, options.prefill_policies) == ("random", {"n": "least_load"})
+    assert options.encode == EncodeRule("round_robin", fallback=False, timeout_s=7)
+    assert options.encode_policies == {"m": "random"}
     assert (options.decode_policy, options.decode_policies) == (
         "power_of_two",
         {"m": "round_robin"},

@@ -52,7 +52,7 @@ def test_a_node_without_pictures_loads_nothing_for_them() -> None:
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True, timeout=120
     )
     loaded = set(json.loads(ran.stdout))
-    rooms = ("smg_node.media.", "smg_node.pipeline.media")
+    rooms = ("smg_node.media.", "smg_node.pipeline.media", "smg_node.pipeline.encoding")
     assert {name for name in loaded if f"{name}.".startswith(rooms)} <= _MAY
     assert not loaded & {"numpy", "PIL", "simplejpeg"}
 

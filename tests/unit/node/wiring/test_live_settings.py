@@ -28,6 +28,7 @@ from smg_node.dialects.thought_seals import PlainVault
 from smg_node.fleet.fleet import Fleet
 from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.http_parts import HttpParts
+from smg_node.pipeline.placement.placement_request import EncodeRule
 from smg_node.pipeline.placement.placer import Placer
 from smg_node.pipeline.prompt.preparation import Preparer
 from smg_node.pipeline.relay.relay_context import ShadowPost
@@ -293,6 +294,10 @@ def test_each_policy_is_followed_under_its_own_name(wired: Wired) -> None:
         "models/org/m/policy": "manual",
         "models/org/m/prefill_policy": "round_robin",
         "models/m/decode_policy": "least_load",
+        "routing.encode_policy": "random",
+        "routing.encode_timeout_s": 3.0,
+        "routing.encode_fallback": False,
+        "models/m/encode_policy": "round_robin",
     }
     for key, value in said.items():
         settings.set(key, value, version=None)
@@ -308,6 +313,8 @@ def test_each_policy_is_followed_under_its_own_name(wired: Wired) -> None:
     assert told["prefill_policies"] == {"org/m": "round_robin"}
     assert told["decode_policies"] == {"m": "least_load"}
     assert told["fallback_regular"] is False
+    assert told["encode"] == EncodeRule("random", fallback=False, timeout_s=3.0)
+    assert told["encode_policies"] == {"m": "round_robin"}
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ class ResponsePresenter:
             case Listed() | RunStart() | RunNote() | RunEnd():
                 if type(event) is RunStart and event.block == self._owned:
                     self._settle("completed", out)
-                self._serving().take(event, out)
+                self._serving().take(event, out, self._new_id)
             case Usage():
                 self._usage = event if self._usage is None else _sum(self._usage, event)
             case Begin():
@@ -220,7 +220,7 @@ class ResponsePresenter:
         self._enter_pass(event)
         if event.owner is not None:
             self._owned = event.block
-            self._open = self._serving().opened(event, out)
+            self._open = self._serving().opened(event, out, self._new_id)
             return
         self._open = item = self._opened(event)
         self._items.append(item)
@@ -235,7 +235,7 @@ class ResponsePresenter:
         if self._served is None:
             from smg_node.dialects.responses.events.served.served_output import ServedOutput
 
-            self._served = ServedOutput(self._ask, self._script, self._items, self._new_id)
+            self._served = ServedOutput(self._ask, self._script, self._items)
         return self._served
 
     def _opened(self, event: BlockStart) -> OpenItem:

@@ -56,8 +56,10 @@ def check_media(request: EngineRequest, card: MediaCard | None) -> None:
         _check_card(card, "tensors", media.modality, len(media.ranges))
         _check_tensors(media)
         _check_keys(media)
-        # Who fetches a prompt is sent no pixels: they were made for the engine that it fetches from.
-        _check_dtype(media.pixels, None if is_fetched(request.transfer) else card)
+        # Who fetches a prompt or its encoded pictures is sent no pixels: they were made for the engine it fetches from.
+        unseen = is_fetched(request.transfer) or not request.pixels
+        _check_dtype(media.pixels, None if unseen else card)
+        _check_rooms(request, len(media.ranges))
         _check_prompt(request.ids, media)
         _check_ranges(media, card)
         _check_grid(media)
@@ -95,6 +97,20 @@ def _check_card(card: MediaCard | None, way: str, modality: str, count: int) -> 
     most = card.items_max.get(modality)
     if not (most is None or count <= most):
         raise MediaCheckError(f"{count} items of kind {modality}, at most {most}")
+
+
+def _check_rooms(request: EngineRequest, count: int) -> None:
+    """A picture without a room would never come, and a room of two pictures would mix them up."""
+    if request.rooms:
+        if len(request.rooms) != count:
+            raise MediaCheckError(f"{len(request.rooms)} rooms for {count} items")
+        if request.pixels:
+            raise MediaCheckError("pictures that are encoded elsewhere and sent along")
+        numbers = {room.number for room in request.rooms}
+        if len(numbers) != count:
+            raise MediaCheckError("two pictures in one room")
+        if min(numbers) <= 0:
+            raise MediaCheckError("a room without a number")
 
 
 def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import msgspec
+from msgspec.structs import replace
 
 from smg_node.media.engine_media import WIDTHS, Tensor, TensorBatch
 
@@ -29,6 +30,16 @@ def items_of(batch: TensorBatch) -> list[Item]:
         Item(cut[batch.pixel_key][at], {name: cut[name][at] for name in batch.sides})
         for at in range(count)
     ]
+
+
+def single(batch: TensorBatch, at: int, item: Item) -> TensorBatch:
+    """Return the batch of picture `at` alone, whose tensors are `item`; its place begins at 0."""
+    return replace(
+        batch,
+        pixels=item.pixels,
+        sides=item.sides,
+        ranges=(replace(batch.ranges[at], offset=0),),
+    )
 
 
 def whole_numbers(tensor: Tensor) -> Sequence[int]:

@@ -55,8 +55,9 @@ class ExplainRoutes:
 
 
 def _journey(journey: Journey) -> Mapping[str, Any]:
-    # Two workers that share a call were chosen for one attempt.
-    calls = [step for step in journey.steps if isinstance(step, Chosen) and step.role != "prefill"]
+    # Workers that share a call were chosen for one attempt.
+    shared = ("prefill", "encode")
+    calls = [step for step in journey.steps if isinstance(step, Chosen) and step.role not in shared]
     return {
         **msgspec.structs.asdict(journey),
         "under_way": journey.ended_ms is None,
@@ -67,6 +68,10 @@ def _journey(journey: Journey) -> Mapping[str, Any]:
         "bills": [_bill(one) for one in journey.bills],
         "runs": [msgspec.structs.asdict(one) for one in journey.runs],
         "pictures": [msgspec.structs.asdict(one) for one in journey.pictures],
+        "processor": [
+            {"name": name, "value": value, "origin": origin}
+            for name, value, origin in journey.processor
+        ],
     }
 
 

@@ -38,7 +38,12 @@ class ModelRoutes:
         if dialect:
             return self._one(dialect, request)
         name = request.values["id"]
-        return json_reply(_row(self._catalog.model(name), name))
+        model = self._catalog.model(name)
+        row = _row(model, name)
+        if model.sees:
+            rules = await self._catalog.pictures(model.id)
+            row["x_smg"]["pictures"] = [msgspec.to_builtins(each) for each in rules]
+        return json_reply(row)
 
     async def google_models(self, request: HttpRequest) -> Reply:
         """List every model and alias as Google's API does."""
@@ -83,7 +88,7 @@ def _row(model: ModelView, name: str) -> dict[str, Any]:
         "workers_ready": model.workers_ready,
         "roles": dict(model.roles),
         "context": model.context,
-        "modalities": ["text"],
+        "modalities": ["text", "image"] if model.sees else ["text"],
         "aliases": list(model.aliases),
     }
     if model.parsers is not None:

@@ -52,11 +52,16 @@ class ProcessorValue(NamedTuple):
 
 
 class Normalization(msgspec.Struct, frozen=True):
-    """What becomes of 8-bit values: `(x * rescale - mean) / std` a channel, or `x * rescale` where there is no mean."""
+    """What becomes of 8-bit values: `(x * rescale - mean) / std` a channel, or `x * rescale` where there is no mean.
+
+    `stepwise` rescales first and normalises what was rounded, as torchvision's own transforms do; otherwise both are one
+    step, as in transformers.
+    """
 
     rescale: float
     mean: Triple | None
     std: Triple | None
+    stepwise: bool = False
 
 
 class ProcessorFiles:
@@ -109,6 +114,20 @@ class ProcessorFiles:
         value = default if value is None else value
         return self._note(name, _whole(name, value, origin, most=most), origin)
 
+    def engine_integer(
+        self, name: str, default: int | None, *path: str, most: int = SIDE_MAX
+    ) -> int:
+        """Return a whole number from 1 to `most` that engines take from config.json, at `path`, unless overridden."""
+        value, origin = self._of_engine(name, default, path)
+        return self._note(name, _whole(name, value, origin, most=most), origin)
+
+    def engine_flag(self, name: str, *, default: bool) -> bool:
+        """Return true or false that engines take from config.json unless overridden."""
+        value, origin = self._of_engine(name, default, ())
+        if not isinstance(value, bool):
+            raise ProcessorError(f"{name} of {origin} is neither true nor false")
+        return self._note(name, value, origin)
+
     def square(self, name: str, default: int) -> int:
         """Return the side of a square that is given as one number, as height and width, or as its shortest edge."""
         found = self.size(name, Size(default, default))
@@ -148,9 +167,9 @@ class ProcessorFiles:
             raise ProcessorError(f"{name} is false")
 
     def kernel(self, default: int) -> int:
-        """Return the resampling filter as Pillow counts them: 2 (bilinear) or 3 (bicubic)."""
+        """Return the resampling filter as Pillow counts them: 2 (bilinear) or 3 (bicubic); 1 (Lanczos) as a default."""
         value, origin = self._first("resample", default, ())
-        if value not in (2, 3) or isinstance(value, bool):
+        if isinstance(value, bool) or value not in (2, 3, default):
             raise ProcessorError(
                 f"resample of {origin} is {_shown(value)}: only 2 and 3 are reproduced here"
             )
@@ -209,6 +228,14 @@ class ProcessorFiles:
             raise ProcessorError(f"{name} of {origin} is not a list of three numbers")
         red, green, blue = (_finite(name, each, origin) for each in numbers)
         return self._note(name, (red, green, blue), origin)
+
+    def _of_engine(self, name: str, default: Any, path: _Path) -> tuple[Any, str]:
+        _, overrides = self._layers[0]
+        for origin, place in ((OVERRIDES, (overrides, (name,))), (CONFIG, (self.config, path))):
+            found = _at(place[0], place[1] or (name,))
+            if found is not None:
+                return found, origin
+        return default, DEFAULT
 
     def _first(self, name: str, default: Any, paths: tuple[_Path, ...]) -> tuple[Any, str]:
         for origin, layer in self._layers:

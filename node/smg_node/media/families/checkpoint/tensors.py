@@ -7,7 +7,7 @@ import msgspec
 
 from smg_node.media.engine_media import WIDTHS, Dtype, MediaRange, Tensor, TensorBatch
 from smg_node.media.families.checkpoint.processor_files import Normalization
-from smg_node.media.family import FinishedFor
+from smg_node.media.family import FinishedFor, PicturePlan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,9 +37,15 @@ def counts(numbers: Sequence[int]) -> Tensor:
     return Tensor((len(numbers),), "int64", (_words(numbers),))
 
 
+def patch_grids(name: str, plans: Sequence[PicturePlan]) -> dict[str, Tensor]:
+    """Return the grids of pictures that are rows of patches, under the model's `name`, and how many rows each has."""
+    rows = counts([plan.shape[0] for plan in plans])
+    return {name: integers([plan.grid for plan in plans]), "patches_per_image": rows}
+
+
 def shared(number: int) -> Tensor:
-    """Return one whole number that all pictures have in common, as int64 without a shape."""
-    return Tensor((), "int64", (_words((number,)),))
+    """Return one whole number that all pictures have in common, as int64."""
+    return Tensor((1,), "int64", (_words((number,)),))
 
 
 def finished(
@@ -80,7 +86,8 @@ def piece(
 
     if coarse and values.mean is not None:
         return _coarse(levels, values, dtype)
-    return finish(levels, values.mean, values.std, values.rescale, dtype)
+    told = (values.mean, values.std, values.rescale)
+    return finish(levels, *told, dtype, stepwise=values.stepwise)
 
 
 def _coarse(levels: "Pixels", values: Normalization, dtype: Dtype) -> memoryview:

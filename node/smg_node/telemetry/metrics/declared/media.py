@@ -54,7 +54,22 @@ MEDIA_CACHE_BYTES = Metric(
     "Patches that are kept for pictures that come again, of at most `media.cache_bytes`.",
     pulled=True,
 )
+ENCODE_ITEMS = Metric(
+    "smg_node_encode_items_total",
+    "counter",
+    "Pictures that engines of their own were asked to encode for others: `ok` (accepted), `failed`, `cancelled`.",
+    ("outcome",),
+)
+ENCODE_SECONDS = Metric(
+    "smg_node_encode_seconds",
+    "histogram",
+    "Time until such an engine had accepted a picture, or encoded it where it says so, by how that went.",
+    ("outcome",),
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
 MEDIA_METRICS: Final = (
+    ENCODE_ITEMS,
+    ENCODE_SECONDS,
     MEDIA_ITEMS,
     MEDIA_BYTES,
     MEDIA_SECONDS,

@@ -55,6 +55,29 @@ HTTP_REFUSED = Metric(
     "Connections turned away or cut by a limit of the server.",
     ("reason",),
 )
+TLS_HANDSHAKES = Metric(
+    "smg_node_tls_handshakes_total",
+    "counter",
+    "TLS handshakes of clients that are over: ok, failed, timeout, gone, plain_http (no TLS at all), refused (too many"
+    " at once).",
+    ("outcome",),
+)
+TLS_RELOADS = Metric(
+    "smg_node_tls_reloads_total", "counter", "Times that the listeners' certificates were renewed."
+)
+TLS_RELOAD_FAILURES = Metric(
+    "smg_node_tls_reload_failures_total",
+    "counter",
+    "Times that changed certificate files of the listeners would not do, and the old ones stayed.",
+)
+TLS_EXPIRES = Metric(
+    "smg_node_tls_certificate_expires_seconds",
+    "gauge",
+    "How long a certificate of the listeners is still valid.",
+    ("pair",),
+    merge="min",
+    pulled=True,
+)
 TENANT_REQUESTS = Metric(
     "smg_node_tenant_http_requests_total",
     "counter",
@@ -227,6 +250,10 @@ METRICS: Final[tuple[Metric, ...]] = (
     HTTP_REQUESTS,
     HTTP_SECONDS,
     HTTP_REFUSED,
+    TLS_HANDSHAKES,
+    TLS_RELOADS,
+    TLS_RELOAD_FAILURES,
+    TLS_EXPIRES,
     TENANT_REQUESTS,
     HTTP_INFLIGHT,
     HTTP_CONNECTIONS,

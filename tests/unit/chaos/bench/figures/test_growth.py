@@ -7,7 +7,8 @@ from smg_chaos.bench.figures.growth import WORKERS, growths, with_workers
 from smg_chaos.bench.figures.profiling import profiled, said_of
 from smg_chaos.bench.figures.rows import Figure
 from smg_chaos.bench.gateways.gateways import EQUIPPED, KINDS, Place, Wanted
-from smg_chaos.bench.load.workloads import Load, prompts
+from smg_chaos.bench.load.workload import Load
+from smg_chaos.bench.load.workloads import prompts
 
 
 def place(tmp_path: Path) -> Place:

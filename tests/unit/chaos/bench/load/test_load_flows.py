@@ -111,6 +111,19 @@ async def test_held_streams_are_asked_once_and_counted_while_they_last() -> None
     assert 0.02 < tally.tpot[0] < 1
 
 
+async def test_gaps_between_tokens_are_told_where_they_are_asked_for() -> None:
+    asked = msgspec.structs.replace(FLOW, shape="held", gaps=True)
+    async with server(step_s=0.05) as port:
+        tally = await driven(port, asked, lambda tally: tally.requests == 4)
+        silent = await driven(
+            port, msgspec.structs.replace(asked, gaps=False), lambda tally: tally.requests == 4
+        )
+    assert 4 <= len(tally.gaps) <= 8, "three tokens a stream, and two may come at once"
+    assert tally.gaps == sorted(tally.gaps)
+    assert all(0 < gap <= tally.gap for gap in tally.gaps)
+    assert silent.gaps == []
+
+
 async def test_a_wrong_text_is_an_error_and_no_answer() -> None:
     flow = msgspec.structs.replace(FLOW, text="One two four")
     async with server() as port:

@@ -3,6 +3,7 @@ import os
 import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,14 +47,28 @@ def test_the_shares_of_a_job_are_the_whole_job(count: int, connections: int) -> 
     assert len({part.prompt.first for part in parts}) == len(parts)
 
 
+@given(st.integers(1, 5))
+def test_a_flow_of_one_process_goes_there_whole_and_nowhere_else(count: int) -> None:
+    flows = tuple(msgspec.structs.replace(FLOW, name=str(n), process=n) for n in range(3))
+    parts = [share_of(job(1, *flows), number, count).flows for number in range(count)]
+    assert sorted(one.name for part in parts for one in part) == ["0", "1", "2"]
+    for number, part in enumerate(parts):
+        assert all(int(one.name) % count == number for one in part)
+        assert all(one == flows[int(one.name)] for one in part)
+
+
 def test_tallies_of_several_clients_are_added() -> None:
     replies = [
         Reply(did="close", tallies={"a": Tally(requests=2, tokens=5, ttft=[0.1], problems=["x"])}),
-        Reply(did="close", tallies={"a": Tally(requests=3, errors=1, ttft=[0.2]), "b": Tally()}),
+        Reply(
+            did="close",
+            tallies={"a": Tally(requests=3, errors=1, ttft=[0.2], gaps=[0.3]), "b": Tally()},
+        ),
     ]
     sums = merged(replies)
     assert (sums["a"].requests, sums["a"].tokens, sums["a"].errors) == (5, 5, 1)
     assert sums["a"].ttft == [0.1, 0.2]
+    assert sums["a"].gaps == [0.3]
     assert sums["b"] == Tally()
 
 

@@ -5,7 +5,9 @@ import pytest
 
 from smg_chaos.bench.load.job import Flow
 from smg_chaos.bench.load.script import Script, VendorScript
-from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, Load, Workload, chosen, paced
+from smg_chaos.bench.load.workload import Load, Workload
+from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, chosen, paced
+from smg_chaos.bench.options import ToolLoad
 from smg_chaos.engine.scripts.bundle import tiny_bundle
 from smg_chaos.vendor.answers.token_counts import pieces_of
 
@@ -25,7 +27,8 @@ def flows_of(workload: Workload, load: Load = LOAD) -> Sequence[Flow]:
 
 def test_every_name_means_a_workload() -> None:
     found = chosen(NAMES, [64, 256])
-    assert {one.name for one in found} == {*WORKLOADS, "paced-64", "paced-256"}
+    more = {"paced-64", "paced-256", "tools-500-alone", "tools-500"}
+    assert {one.name for one in found} == {*WORKLOADS, *more}
     assert {one.name for one in chosen(["vendor"], [])} < WORKLOADS.keys()
 
 
@@ -59,6 +62,25 @@ def test_a_vendor_is_asked_natively_by_messages_and_else_by_chat(name: str, api:
         (flow,) = flows_of(WORKLOADS[f"vendor-{name}{form}"])
         assert flow.api == api
         assert flow.stream == bool(form)
+
+
+def test_runs_of_tools_are_measured_beside_the_same_streams_without_them() -> None:
+    load = ToolLoad(streams=(7, 9), step_ms=50, runs_per_s=3.0, result_bytes=1000)
+    found = chosen(["tools"], [64], load)
+    assert [one.name for one in found] == ["tools-7-alone", "tools-7", "tools-9-alone", "tools-9"]
+    assert {one.behind for one in found} == {"tools"}
+    assert [one.beside for one in found] == ["", "tools-7-alone", "", "tools-9-alone"]
+    (alone,), (streams, runs) = flows_of(found[0]), flows_of(found[1])
+    assert alone == streams
+    assert (streams.shape, streams.connections, streams.gaps) == ("held", 7, True)
+    assert streams.tokens == 40, "2 s of a token every 50 ms"
+    assert (runs.shape, runs.rate_per_s, runs.api) == ("open", 3.0, "responses")
+    assert runs.prompt.sizes == (1000,)
+    assert runs.prompt.first != streams.prompt.first
+    # What reads large results must not hold up what measures gaps.
+    assert (streams.process, runs.process) == (0, 1)
+    assert all(one.clients_min == 2 for one in found)
+    assert "1,000 bytes" in found[1].says
 
 
 def test_an_unknown_workload_is_refused_with_those_that_exist() -> None:

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from smg_node.admin.views.journey_view import draw_explained
 from smg_node.core.journey import Broke, Chosen, Ran, Rated, Viewed
@@ -288,10 +289,20 @@ async def test_pictures_are_told_with_size_tokens_and_way(run: RunAdmin) -> None
         unknown = Viewed("", 0, 0, 0, "", "references", "w\x1b[31m")
         journey = served.journal.begin("req_1", "chat", "m", BEGAN_MS)
         journey.add(chosen())
-        journey.pictures = (seen, unknown)
+        kept = replace(seen, maker="kept", transport="shared memory")
+        own = replace(seen, maker="node", transport="message")
+        left = replace(unknown, maker="engine")
+        journey.pictures = (seen, unknown, kept, own, left)
+        mean = ("image_mean", (0.5, 0.5, 0.5), "family default")
+        journey.processor = (("max_pixels", 1003520, "models.media.processor"), mean)
         served.journal.end(journey, outcome(), BEGAN_MS + 2410)
         code, out, _ = await admin(run, served, "explain", "req_1")
     assert code == 0
     assert "640 x 480, 300 tokens by the rules of qwen3_vl, abababababab…, as tensors to w-1" in out
+    assert "max_pixels = 1003520 (models.media.processor)" in out
+    assert "image_mean = 0.5, 0.5, 0.5 (family default)" in out
     assert "as references to" in out
+    assert "made for an earlier request, as tensors in shared memory to w-1" in out
+    assert "made by this node, as tensors to w-1" in out
+    assert "left to the engine, as references to w" in out
     assert "\x1b" not in out

@@ -93,7 +93,7 @@ def test_everything_wrong_is_reported_in_one_go_with_its_place(tmp_path: Path) -
         name: 123
         http:
           nesting_max: 1000
-          bogus: 1
+          quux: 1
         workers:
           urls: [grpc://a:1, ftp://b:2]
         telemetry: {log_level: warn}
@@ -105,7 +105,7 @@ def test_everything_wrong_is_reported_in_one_go_with_its_place(tmp_path: Path) -
     )
     assert lines == [
         "--polcy: there is no such flag; did you mean --policy? (command line)",
-        f"http.bogus: there is no such knob (file {file}, line 4)",
+        f"http.quux: there is no such knob (file {file}, line 4)",
         "SMG_HTTP__LISTN: no knob has this name; did you mean 'SMG_HTTP__LISTEN'? (environment)",
         f"name: it must be text, got the number 123; put quotes around it (file {file}, line 1)",
         "telemetry.log_level: it must be one of debug, info, warning, error, got 'warn';"

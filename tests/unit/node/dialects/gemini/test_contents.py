@@ -1,5 +1,6 @@
 """Contents to turns: neighbours, thoughts and their signatures, calls and results."""
 
+import base64
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import MediaPart, TextPart, ToolCall, Turn
 from smg_node.dialects.gemini.signatures import signature_of
+from smg_node.media.sources import InlineSource, decoded, source_of
 from support.answers.gemini_bodies import HI, SEALS, prompt_of, request_of, turns_of
 
 
@@ -55,6 +57,27 @@ def test_a_turn_with_nothing_in_it_is_none() -> None:
     assert turns_of(HI, model({"text": ""}), model({"text": "x", "thought": True})) == (
         Turn("user", "hi"),
     )
+
+
+@pytest.mark.parametrize("sent", ["+/+/+w==", "-_-_-w==", "+/+/+w", "-_-_-w", "+_-/-w="])
+def test_inline_data_come_in_either_alphabet_with_or_without_padding(sent: str) -> None:
+    (turn,) = turns_of(user({"inlineData": {"mimeType": "image/png", "data": sent}}))
+    part = (turn.content or ())[0]
+    assert isinstance(part, MediaPart)
+    assert part.source == "data:image/png;base64,+/+/+w=="
+    source = source_of(part, bytes_max=100)
+    assert isinstance(source, InlineSource)
+    assert decoded(source, part) == b"\xfb\xff\xbf\xfb"
+
+
+@pytest.mark.parametrize("more", [0, 1, 2])
+def test_large_inline_data_are_read_whole(more: int) -> None:
+    data = b"\xfb\xff\xbf" * (1 << 18) + bytes(more)
+    sent = base64.urlsafe_b64encode(data).decode().rstrip("=")
+    (turn,) = turns_of(user({"inlineData": {"mimeType": "image/png", "data": sent}}))
+    part = (turn.content or ())[0]
+    assert isinstance(part, MediaPart)
+    assert part.source.partition(",")[2] == base64.b64encode(data).decode()
 
 
 def test_media_are_parts_of_a_question() -> None:

@@ -54,7 +54,7 @@ def test_a_scheduler_started_for_one_role_says_which_and_where(
 
 
 @pytest.mark.parametrize("contract", SCHEDULERS)
-@pytest.mark.parametrize("mode", ["null", "", None, "encode", "PREFILLER", 3, True, ["prefill"]])
+@pytest.mark.parametrize("mode", ["null", "", None, "encoder", "PREFILLER", 3, True, ["prefill"]])
 def test_a_scheduler_of_any_other_mode_does_everything_alone(
     contract: Contract, mode: object
 ) -> None:
@@ -62,6 +62,14 @@ def test_a_scheduler_of_any_other_mode_does_everything_alone(
         contract, disaggregation_mode=mode, disaggregation_bootstrap_port=8998, dp_size=2
     )
     assert (card.role, card.pairing, card.ranks) == ("regular", None, 2)
+
+
+def test_only_tokenspeed_has_a_mode_to_encode_pictures_for_others() -> None:
+    said = {"disaggregation_mode": "encode", "disaggregation_bootstrap_port": 18995}
+    card = scheduler_card(Contract.TOKENSPEED, **said)
+    assert (card.role, card.pairing) == ("encode", Pairing("room", "", 18995, "", 63))
+    card = scheduler_card(Contract.SGLANG, **said)
+    assert (card.role, card.pairing) == ("regular", None)
 
 
 @pytest.mark.parametrize("contract", SCHEDULERS)

@@ -1,8 +1,10 @@
 """Calls with pictures over real transports: whole, checked, bounded, and with nothing left in shared memory."""
 
 import asyncio
+import gc
 import logging
 import os
+import weakref
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import numpy as np
 import pytest
 from msgspec import structs
 from smg_grpc_proto.generated import vllm_engine_pb2 as pb
@@ -185,6 +188,45 @@ async def test_tensors_go_through_shared_memory_where_it_is_the_same(
         assert read == [b"".join(media.pixels.pieces)]
         assert len(served.server.calls_of("Generate")[0].request) < 20_000
         assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+async def test_nothing_of_a_tensor_is_held_by_a_call_whose_answer_goes_on(
+    transport: str, memory: SharedMemory, *, shared: bool
+) -> None:
+    async with bench(options=sharing(memory) if shared else INLINE) as served:
+        introduces(served, memory.namespace)
+        await served.engine.card(5)
+        gate = asyncio.Event()
+
+        async def script(_: bytes) -> AsyncIterator[bytes]:
+            yield served.chunk(7)
+            await gate.wait()
+            yield served.complete()
+
+        served.generates(script)
+        request, known = _known_by(*large())
+        stream = served.engine.call(request)
+        assert getattr(stream, "shared", False) is False
+        del request
+        assert not await stream.pour(lambda _: False), "it has said something"
+        gc.collect()
+        assert known() is None
+        assert getattr(stream, "shared", False) is shared
+        gate.set()
+        while not await stream.pour(lambda _: True):
+            pass
+        await stream.aclose()
+
+
+def _known_by(
+    request: EngineRequest, media: TensorBatch
+) -> "tuple[EngineRequest, weakref.ref[Any]]":
+    """Return the request with its tensor in an array of which nothing is held but by it."""
+    array = np.frombuffer(b"".join(media.pixels.pieces), dtype=np.uint8).copy()
+    pixels = structs.replace(media.pixels, pieces=(array.data,))
+    media = structs.replace(media, pixels=pixels)
+    return structs.replace(request, media=media), weakref.ref(array)
 
 
 @pytest.mark.parametrize("namespace", ["", "elsewhere:22"])

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from smg_node.engines.disaggregation import Pairing
+from smg_node.engines.engine import Contract, MediaCard
 from smg_node.engines.kv_events import CURSOR_CODE, LOST_CODE
 from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
 from smg_node.fleet.fleet import ListenOptions
 from smg_node.fleet.health.peer_verdicts import Sight
 from smg_node.fleet.workers import engine_subscriptions as listening
 from smg_node.fleet.workers.engine_subscriptions import SubscriptionContext
+from support.engines.fake_engine import card
 from support.fleet.fleet_builder import fleet_of, running, set_aside
 from support.fleet.kv_event_subscription import (
     QUICK,
@@ -252,3 +255,18 @@ def test_a_mistake_that_is_made_every_second_is_told_once_a_minute(
     assert len(caplog.records) == 3
     assert all("a mistake of ours" in str(record.exc_text) for record in caplog.records)
     assert "121 times" in caplog.text
+
+
+async def test_one_that_encodes_pictures_is_asked_neither_events_nor_loads(tmp_path: Path) -> None:
+    engine, ear = engine_with(batches(1, stays=True)), Ear()
+    engine.model_card = card(
+        contract=Contract.TOKENSPEED,
+        role="encode",
+        pairing=Pairing("room", bootstrap_port=1),
+        media=MediaCard(ways=frozenset({"tensors"})),
+    )
+    engine.abilities = replace(engine.abilities, loads=True)
+    async with listening_to(engine, tmp_path, ear) as (_, worker):
+        assert worker.role == "encode"
+        await asyncio.sleep(0.05)
+        assert (engine.subscribed, engine.polls, ear.heard) == ([], 0, [])

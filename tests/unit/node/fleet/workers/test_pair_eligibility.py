@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smg_node.engines.disaggregation import Pairing, Role
-from smg_node.engines.engine import Contract, ModelCard
+from smg_node.engines.engine import Contract, MediaCard, ModelCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.pair_eligibility import fit, useful
 from smg_node.fleet.workers.worker import Status
@@ -140,3 +140,16 @@ async def test_an_engine_that_comes_back_in_another_part_is_registered_anew(
         for again in (half("decode"), half("decode", ranks=4), half("decode", Pairing("store"))):
             engine.model_card = again
             await until(lambda again=again: worker.card == again and worker.routable)  # type: ignore[misc]  # a lambda with a default
+
+
+async def test_who_encodes_pictures_is_of_use_with_those_it_does_that_for(tmp_path: Path) -> None:
+    sees = MediaCard(ways=frozenset({"tensors"}))
+    cards = {
+        host: card(contract=Contract.TOKENSPEED, role=role, pairing=ROOM, media=sees)
+        for host, role in (("p", "prefill"), ("d", "decode"), ("e", "encode"))
+    }
+    async with fleet_with(tmp_path, cards) as fleet:
+        assert hosts(fleet) == {"p", "d", "e"}
+        assert not fit(fleet.get("grpc://e:1"), fleet.get("grpc://d:1"))
+        set_aside(fleet, fleet.get("grpc://d:1").id, on=True)
+        assert hosts(fleet) == set()

@@ -4,8 +4,14 @@ import pytest
 
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.engines.disaggregation import Pairing, Role
-from smg_node.engines.engine import Contract, ModelCard
-from smg_node.fleet.workers.worker_roles import bootstrap_address_of, misfit, pairing_of, role_of
+from smg_node.engines.engine import Contract, MediaCard, ModelCard
+from smg_node.fleet.workers.worker_roles import (
+    bootstrap_address_of,
+    encoding_of,
+    misfit,
+    pairing_of,
+    role_of,
+)
 from support.engines.fake_engine import card
 
 ROOM = Pairing("room", group="mooncake", bootstrap_port=9001)
@@ -128,3 +134,55 @@ def test_partners_meet_at_the_workers_own_host_and_the_usual_port_unless_somebod
         "10.0.0.9",
         5,
     )
+
+
+SEEN = MediaCard(ways=frozenset({"tensors"}))
+BLIND = MediaCard(ways=frozenset({"references"}))
+
+
+@pytest.mark.parametrize(
+    ("query", "known", "encoding", "says"),
+    [
+        (
+            "",
+            card(contract=Contract.TOKENSPEED, role="encode", pairing=ROOM, media=SEEN),
+            "room",
+            "",
+        ),
+        (
+            "role=encode",
+            card(contract=Contract.TOKENSPEED, role="encode", pairing=ROOM, media=SEEN),
+            "room",
+            "",
+        ),
+        ("role=encode", card(contract=Contract.VLLM, media=SEEN), "cache", ""),
+        ("", card(contract=Contract.VLLM, media=SEEN), None, ""),
+        (
+            "role=encode",
+            card(contract=Contract.TOKENSPEED, media=SEEN),
+            "room",
+            "was not started to encode pictures",
+        ),
+        (
+            "role=prefill",
+            card(contract=Contract.TOKENSPEED, role="encode", pairing=ROOM, media=SEEN),
+            None,
+            "was started for encode, and is registered as prefill",
+        ),
+        ("role=encode", card(contract=Contract.VLLM), "cache", "takes no pictures"),
+        ("role=encode", card(contract=Contract.VLLM, media=BLIND), "cache", "takes no pictures"),
+        ("role=encode", card(contract=Contract.SGLANG, media=SEEN), None, "speak sglang cannot"),
+        ("role=encode", HTTP, None, "speak openai cannot encode"),
+    ],
+)
+def test_who_can_encode_pictures_for_others(
+    query: str, known: ModelCard, encoding: str | None, says: str
+) -> None:
+    url = parse_worker_url(f"grpc://h:1?{query}" if query else "grpc://h:1")
+    if known is HTTP:
+        url = parse_worker_url(f"http://h:1?{query}")
+    assert encoding_of(url, known) == encoding
+    found = misfit(url, known)
+    assert says in found
+    assert bool(found) == bool(says)
+    assert encoding_of(url, None) is None

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from smg_node.core.generation.events import Delta, Event
+from support.http import http_node, raw_http
 from support.http.http_node import FakeRun, chat, for_ever, node, opening
 from support.http.raw_http import ask, connect, until
 
@@ -52,7 +53,25 @@ async def test_what_is_no_http_is_told_so(junk: bytes, caplog: pytest.LogCapture
         assert (response.status, response.error()["code"]) == (400, "invalid_http")
         assert await client.at_end()
         assert (await ask(served.port, "GET", "/health")).status == 200
-    assert not caplog.records
+    assert not [record for record in caplog.records if "spoke TLS" not in record.getMessage()]
+
+
+async def test_a_tls_hello_on_a_plain_port_is_counted_and_said_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(http_node, "SERVER", "direct")
+    monkeypatch.setattr(http_node, "TLS", None)
+    monkeypatch.setattr(raw_http, "TLS", None)
+    async with node() as served:
+        for _ in range(3):
+            async with connect(served.port) as client:
+                client.writer.write(b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4\x03\x03\r\n\r\n")
+                assert await client.reader.read()
+        refused = "smg_node_http_connections_refused_total"
+        assert served.sample(refused, reason="tls_on_plain_port") == 3
+    assert [record.getMessage().split(";")[0] for record in caplog.records] == [
+        "a client spoke TLS to a port of plain HTTP"
+    ]
 
 
 async def test_any_bytes_at_all_leave_the_node_well(caplog: pytest.LogCaptureFixture) -> None:
@@ -180,7 +199,7 @@ async def test_a_client_that_reads_slowly_but_reads_is_not_cut() -> None:
         await client.head()
         run = served.generations.runs[0]
         for _ in range(20):  # twice as long as a client may read nothing, and far less than is sent
-            await client.reader.readexactly(10_000)
+            await client.reader.readexactly(100_000)
             await asyncio.sleep(0.2)
         pulled = run.pulled
         assert not run.closed.is_set()

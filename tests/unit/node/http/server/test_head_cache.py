@@ -19,6 +19,7 @@ from smg_node.http.server.request_parser import RequestReader
 
 class Flow:
     peer = ""
+    certificate = None
 
     def pause_reading(self) -> None:
         pass

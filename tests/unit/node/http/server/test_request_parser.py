@@ -52,6 +52,7 @@ class Read:
 
 class Flow:
     peer = ""
+    certificate = None
 
     def pause_reading(self) -> None:
         pass

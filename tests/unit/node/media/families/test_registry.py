@@ -187,8 +187,12 @@ def test_a_processor_that_does_otherwise_is_not_known(
 
 
 def test_configurations_that_contradict_themselves_are_not_known() -> None:
-    files = changed("llava", "config.json", vision_config={"model_type": "siglip_vision_model"})
-    assert "not that of CLIP" in reason("llava", files)
+    siglip = {"vision_config": {"model_type": "siglip_vision_model"}}
+    assert "do_center_crop is true" in reason("llava", changed("llava", "config.json", **siglip))
+    files = changed("llava", "config.json", vision_config={"model_type": "dinov2"})
+    assert "not that of CLIP or SigLIP" in reason("llava", files)
+    files = changed("llava_next", "config.json", vision_config={"model_type": "dinov2"})
+    assert "not that of CLIP or SigLIP" in reason("llava_next", files)
     files = changed("mistral3", "processor_config.json", patch_size=16)
     assert "patch_size" in reason("mistral3", files)
     pinpoints = [[335, 672]]
@@ -249,6 +253,29 @@ KEYS = (
     "media_proc_cfg",
     "max_soft_tokens",
     "pooling_kernel_size",
+    "max_image_size",
+    "do_image_splitting",
+    "min_dynamic_patch",
+    "max_dynamic_patch",
+    "dynamic_image_size",
+    "use_thumbnail",
+    "image_size",
+    "crop_to_patches",
+)
+CONFIG_KEYS = (
+    "architectures",
+    "candidate_resolutions",
+    "downsample_ratio",
+    "image_grid_pinpoints",
+    "image_seq_len",
+    "image_seq_length",
+    "image_mean",
+    "normalize",
+    "patch_size",
+    "scale_factor",
+    "vision_aspect_ratio",
+    "vision_feature_select_strategy",
+    "vision_soft_tokens_per_image",
 )
 
 
@@ -256,16 +283,19 @@ KEYS = (
 @given(
     values=st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3),
     vision=JSON,
+    told=st.dictionaries(st.sampled_from(CONFIG_KEYS), JSON, max_size=2),
     size=st.tuples(st.integers(1, 4000), st.integers(1, 4000)),
 )
 def test_garbage_is_a_reason_and_never_another_error(
-    name: str, values: dict[str, Any], vision: Any, size: tuple[int, int]
+    name: str, values: dict[str, Any], vision: Any, told: dict[str, Any], size: tuple[int, int]
 ) -> None:
     files = encoded(CHECKPOINTS[name])
     config = dict(CHECKPOINTS[name]["config.json"])
     if vision is not None:
         config["vision_config"] = vision
-    files["config.json"] = json.dumps(config).encode()
+    files["config.json"] = json.dumps({**config, **told}).encode()
+    processor = CHECKPOINTS[name].get("processor_config.json", {})
+    files["processor_config.json"] = json.dumps({**processor, **told}).encode()
     made = family_of(files, overrides=values, tokens=vocabulary(name))
     if isinstance(made, UnknownFamily):
         assert len(made.reason) < 300
@@ -302,7 +332,8 @@ def test_a_family_is_loaded_alone_and_without_numpy() -> None:
             f"{room}.checkpoint.checkpoint_family",
             f"{room}.checkpoint.processor_files",
             f"{room}.checkpoint.tensors",
-            f"{room}.qwen_vl",
+            f"{room}.native_size",
+            f"{room}.native_size.qwen_vl",
             f"{room}.registry",
         ]
     )

@@ -4,6 +4,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,8 +15,8 @@ from smg_node.core.generation.request import MediaKind, MediaPart
 from smg_node.media.fetch.checked_resolver import CheckedResolver, ForbiddenAddressError
 from smg_node.media.fetch.fetch_rules import FetchMode, FetchRules
 from smg_node.media.fetch.fetch_settings import fetch_limits, fetch_rules
-from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
-from support.media.odd_origin import PICTURE, OddOrigin, odd_origin
+from smg_node.media.fetch.fetcher import Enough, Fetcher, FetchLimits
+from support.media.odd_origin import LASTING, PICTURE, OddOrigin, odd_origin
 
 PUBLIC = "93.184.216.34"
 PATIENT = FetchLimits(bytes_max=100_000, picture_s=30.0, clip_s=30.0)
@@ -51,12 +52,13 @@ async def fetch(origin: OddOrigin) -> AsyncIterator[Fetch]:
         limits: FetchLimits = PATIENT,
         charge: Callable[[int], None] = free,
         trust: Callable[[], ssl.SSLContext] = untrusting,
+        enough: Enough | None = None,
     ) -> list[bytes]:
         rules = FetchRules(mode, (f"*.test:{origin.port}",), private)
         fetcher = Fetcher(lambda: rules, lambda: limits, lookup=origin.lookup, trust=trust)
         opened.append(fetcher)
         parts = [MediaPart(kind, url, f"messages[0].content[{at}]") for at, url in enumerate(urls)]
-        return await fetcher.fetch(parts, charge)
+        return await fetcher.fetch(parts, charge, enough)
 
     yield fetch
     for fetcher in opened:
@@ -253,6 +255,47 @@ async def test_so_many_are_asked_at_a_time_and_so_many_of_a_host(
     many = [origin.url(f"slowly?{at}", f"h{at % 6}.test") for at in range(36)]
     assert await fetch(*many) == [PICTURE] * 36
     assert 4 < origin.most <= 16
+
+
+async def test_no_more_is_read_of_a_file_than_is_wanted(origin: OddOrigin, fetch: Fetch) -> None:
+    asked: list[int] = []
+    charged: list[int] = []
+
+    async def enough(data: bytes) -> bool:
+        asked.append(len(data))
+        return len(data) >= 20_000
+
+    limits = FetchLimits(bytes_max=1_000_000, picture_s=30.0)
+    (data,) = await fetch(
+        origin.url("endless"), limits=limits, charge=charged.append, enough=enough
+    )
+    assert len(data) >= 20_000
+    assert sum(charged) == len(data)
+    assert asked[0] >= 4_096
+    assert all(after >= 2 * before for before, after in pairwise(asked))
+    assert asked[-1] == len(data)
+    (small,) = await fetch(origin.url("picture"), limits=limits, enough=enough)
+    assert small == PICTURE, "what ends before is whole"
+    assert await refused(fetch(origin.url("large"), enough=enough), "media_too_large")
+
+
+async def test_a_beginning_is_not_kept_for_who_wants_the_whole(origin: OddOrigin) -> None:
+    async def enough(_: bytes) -> bool:
+        return True
+
+    media = Media(fetch_private_hosts=("127.0.0.1/32", f"pics.test:{origin.port}"))
+    rules = fetch_rules(media)
+    limits = FetchLimits(bytes_max=1_000_000, picture_s=30.0, cache_bytes=1_000_000)
+    fetcher = Fetcher(lambda: rules, lambda: limits, lookup=origin.lookup, trust=untrusting)
+    try:
+        part = MediaPart("image", origin.url("lasting"), "x")
+        (beginning,) = await fetcher.fetch([part], free, enough)
+        assert 4_096 <= len(beginning) < len(LASTING)
+        assert await fetcher.fetch([part], free) == [LASTING]
+        assert await fetcher.fetch([part], free, enough) == [LASTING], "it is kept by now"
+        assert len(origin.asked) == 2
+    finally:
+        await fetcher.close()
 
 
 async def test_a_node_that_fetches_nothing_opens_nothing(origin: OddOrigin, fetch: Fetch) -> None:

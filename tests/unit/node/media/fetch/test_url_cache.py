@@ -92,3 +92,13 @@ def test_it_never_holds_more_than_it_may_nor_another_file(
         for asked in "abc":
             found = cache.find(asked, float(now))
             assert found is None or found == last[asked]
+
+
+def test_what_is_kept_for_one_tenant_is_not_found_for_another() -> None:
+    cache = UrlCache()
+    cache.keep("https://x/a", b"one", until_s=10, bytes_max=100, tenant="acme")
+    assert cache.find("https://x/a", 0) is None
+    assert cache.find("https://x/a", 0, tenant="zoo") is None
+    assert cache.find("https://x/a", 0, tenant="acme") == b"one"
+    # Names and URLs that are the same text together are not the same.
+    assert cache.find("mehttps://x/a", 0, tenant="ac") is None

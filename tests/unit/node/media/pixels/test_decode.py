@@ -31,7 +31,7 @@ def read(data: bytes, limits: DecodeLimits = LIMITS) -> Picture:
 def as_engines_do(data: bytes) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return what the image loader of vLLM makes of a file."""
     image = ImageOps.exif_transpose(Image.open(BytesIO(data)))
-    if image.has_transparency_data:
+    if image.mode != "RGB" and image.has_transparency_data:
         image = image.convert("RGBA")
         ground = Image.new("RGB", image.size, (255, 255, 255))
         ground.paste(image, mask=image.split()[3])

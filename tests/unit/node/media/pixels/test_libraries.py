@@ -25,7 +25,7 @@ import msgspec
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import MediaPart, token_ids
 from smg_node.media.families.registry import family_of
-from smg_node.pipeline.media.media_intake import AskedMedia
+from smg_node.pipeline.media.asked_media import AskedMedia
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_service import MediaService
 from smg_node.prompts.media_forms import MediaForms

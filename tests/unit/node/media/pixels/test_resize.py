@@ -27,6 +27,10 @@ def filtered(x: float, kernel: Kernel) -> float:
     x = abs(x)
     if kernel == "bilinear":
         return max(1 - x, 0.0)
+    if kernel == "lanczos":
+        whole = math.pi * x
+        parts = whole and 3 * math.sin(whole) * math.sin(whole / 3) / (whole * whole)
+        return (parts if whole else 1.0) if x < 3 else 0.0
     if x < 1:
         return ((-0.5 + 2) * x - (-0.5 + 3)) * x * x + 1
     return (((x - 5) * x + 8) * x - 4) * -0.5 if x < 2 else 0.0

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest, MediaCard
 from smg_node.media.engine_media import EncodedBatch, TensorBatch
 from smg_node.pipeline.media.media_options import MediaOptions
-from support.engines.fake_engine import FakeEngine, says
+from support.engines.fake_engine import FakeEngine, Script, says
 from support.http.raw_http import until
 from support.media.pictured_bench import chat, picture, pictured, seeing
 from support.media.plain_pictures import PLACE, refusal
@@ -56,6 +57,18 @@ async def test_a_journey_tells_of_each_picture(tmp_path: Path) -> None:
         assert seen.way == "tensors"
         assert len(seen.digest) == 64
         assert seen.worker
+        assert (seen.maker, seen.transport) == ("node", "message")
+
+
+async def test_a_journey_tells_who_made_a_picture(tmp_path: Path) -> None:
+    files = seeing(MediaCard(frozenset({"encoded"})))
+    for engine, makers in ((seeing(), ["node", "kept"]), (files, ["engine", "engine"])):
+        async with pictured(tmp_path, FILES, {"one": engine}) as it:
+            for _ in range(2):
+                await it.bench.answer(SHORT, prompts=chat("look", picture(A)))
+            journeys = it.bench.journal.get("req_1")
+            found = [one.maker for journey in journeys for one in journey.pictures]
+            assert sorted(found) == sorted(makers)
 
 
 async def test_the_same_picture_twice_is_got_and_made_once(tmp_path: Path) -> None:
@@ -227,3 +240,64 @@ async def test_the_context_is_that_of_the_expanded_prompt(tmp_path: Path) -> Non
         error = await it.bench.error(SHORT, prompts=chat("look", picture("https://x/wide")))
         assert error.code == "context_length_exceeded"
         assert "6010" in error.message
+        assert it.source.decodes == 0, "its size is told by its header"
+        assert it.workshop.budget.taken == 0
+
+
+async def test_a_prompt_that_some_worker_takes_is_that_workers_to_refuse(
+    tmp_path: Path,
+) -> None:
+    small, large = seeing(), seeing()
+    small.model_card = replace(small.model_card, context=20)
+    async with pictured(tmp_path, FILES, {"small": small, "large": large}) as it:
+        prompts = chat("a prompt of some twenty tokens", picture(A))
+        sampling = Sampling(max_tokens=10)
+        for _ in range(6):
+            async for _ in it.bench.start(sampling, prompts=prompts).events():
+                pass
+        assert it.source.decodes == 1, "nobody knows whose it is before it is placed"
+        assert large.requests
+        assert not small.requests
+
+
+def holding(gate: asyncio.Event) -> Script:
+    """Return a script that says something, and goes on when it may."""
+
+    async def script(request: EngineRequest) -> AsyncIterator[Sequence[Chunk]]:
+        yield [Chunk(0, tuple(b"he"))]
+        await gate.wait()
+        yield [Chunk(0, tuple(b"llo"), finish="stop")]
+
+    return script
+
+
+async def test_what_only_a_first_token_needs_is_given_back_while_the_answer_streams(
+    tmp_path: Path,
+) -> None:
+    gate = asyncio.Event()
+    engine = seeing(MediaCard(frozenset({"tensors"})), holding(gate))
+    async with pictured(tmp_path, FILES, {"one": engine}) as it:
+        texts_and_files = len(A) + len("30x2:a")
+        it.source.gate.clear()
+        async with asyncio.TaskGroup() as group:
+            prompts = chat("look", picture(A))
+            asked = group.create_task(it.bench.answer(SHORT, prompts=prompts))
+            await until(lambda: it.workshop.budget.taken > texts_and_files)
+            it.source.gate.set()
+            await until(lambda: it.workshop.budget.taken == texts_and_files)
+            assert not asked.done()
+            gate.set()
+        assert asked.result().choices[0].text() == "hello"
+
+
+async def test_an_answer_that_breaks_after_that_goes_on_all_the_same(tmp_path: Path) -> None:
+    first, second = broken_after("he"), seeing(script=says("llo"))
+    options = MediaOptions(cache_bytes=0)
+    async with pictured(tmp_path, FILES, {"one": first, "two": second}, options=options) as it:
+        it.kept.cache.resize(0)
+        texts = [
+            (await it.bench.answer(SHORT, prompts=chat("look", picture(A)))).choices[0].text()
+            for _ in range(4)
+        ]
+        assert "hello" in texts
+        assert it.source.decodes == 4 + texts.count("hello"), "once more for each that broke"

@@ -95,7 +95,7 @@ def test_workers_are_counted_by_the_part_they_play_while_they_are_ready(scene: S
     scene.mute.card = card(role="prefill")
     found = scene.scraped()
     ready = {role: found[f'smg_node_workers_ready{{role="{role}"}}'] for role in ROLES}
-    assert ready == {"regular": 1, "prefill": 2, "decode": 0}
+    assert ready == {"regular": 1, "prefill": 2, "decode": 0, "encode": 0}
     assert found['smg_node_workers{status="ready"}'] == 3
 
 

@@ -257,3 +257,58 @@ def test_a_short_answer_says_nothing_new_until_what_was_assumed_of_its_prompt_is
     assert told == [4, 4]
     scene.prefixes.answered(beginning, token_ids([7]), scene.other.id, scene.now_s)
     assert told == [4, 4, 4]
+
+
+# ── Pictures ─────────────────────────────────────────────────────────────────
+
+PLACES = (("d" * 64, BLOCK + 10),)
+
+
+def pictured(scene: Scene, worker: Worker | None = None, name: str = "d" * 64) -> list[float]:
+    """Send the prompt with a picture in its second block to a worker, if any; return who has how much of it."""
+    beginning = scene.prefixes.of(scene.one_model, IDS, "", scene.now_s, ((name, BLOCK + 10),))
+    assert beginning is not None
+    if worker is not None:
+        scene.prefixes.dispatched(beginning, worker.id, scene.now_s)
+    return list(beginning.overlaps(Pool([scene.one.load, scene.other.load])))
+
+
+def test_an_engine_that_names_no_pictures_is_believed_to_have_those_it_was_sent(
+    scene: Scene,
+) -> None:
+    for one in (scene.one, scene.other):
+        scene.prefixes.start(one)
+        # It tells of the text before the picture, and of blocks that nobody recognises.
+        scene.prefixes.batch(one, batch(0, stored(1)), scene.now_s)
+        one.following = True
+    pictured(scene, scene.one)
+    found = pictured(scene)
+    assert found[0] > found[1] == BLOCK
+    assert pictured(scene, name="e" * 64) == [BLOCK, BLOCK], "another picture is another prompt"
+    scene.send(scene.one)
+    assert scene.overlaps() == [BLOCK, BLOCK], "of text it says itself what it has"
+
+
+def test_what_an_engine_confirms_of_pictures_goes_before_what_was_assumed(scene: Scene) -> None:
+    scene.prefixes.start(scene.one)
+    scene.one.following = True
+    pictured(scene, scene.one)
+    assert pictured(scene)[0] == 4 * BLOCK / 2
+    cut = [IDS[at * BLOCK : (at + 1) * BLOCK] for at in range(4)]
+    blocks = [KvBlock(100, cut[0]), KvBlock(101, cut[1], media=(("d" * 64, 10),))]
+    blocks += [KvBlock(100 + at, cut[at]) for at in (2, 3)]
+    scene.prefixes.batch(scene.one, batch(0, KvStored(None, tuple(blocks))), scene.now_s)
+    assert pictured(scene)[0] == 4 * BLOCK
+
+
+@pytest.mark.parametrize(("token", "reached"), [(0, True), (BLOCK - 1, True), (BLOCK, False)])
+def test_a_prompt_reaches_as_far_as_somebody_has_it(
+    scene: Scene, token: int, *, reached: bool
+) -> None:
+    scene.prefixes.start(scene.one)
+    scene.prefixes.batch(scene.one, batch(0, stored(1)), scene.now_s)
+    beginning = scene.prefixes.of(scene.one_model, IDS, "", scene.now_s, PLACES)
+    assert beginning is not None
+    pool = Pool([scene.one.load, scene.other.load])
+    assert beginning.reaches(pool, token) is reached
+    assert not beginning.reaches(pool, 10_000)

@@ -4,11 +4,15 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
+from smg_node.core.context_limit import TOO_LONG_CODE
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.events import (
     Begin,
     BlockEnd,
     BlockStart,
+    Event,
     Fail,
     Listed,
     RunEnd,
@@ -69,7 +73,11 @@ class Shown:
         self.beside: list[int] = []
 
     async def shown(
-        self, model: str, content: Sequence[Mapping[str, Any]], beside: int = 0
+        self,
+        model: str,
+        content: Sequence[Mapping[str, Any]],
+        beside: int = 0,
+        tenant: str | None = None,
     ) -> tuple[str, ...]:
         assert model == "m"
         self.beside.append(beside)
@@ -93,6 +101,57 @@ async def test_the_next_pass_is_shown_the_pictures_of_results() -> None:
         "data:image;base64,AAAA",
         "data:image;base64,BBBB",
     ]
+
+
+def _refused(kind: ErrorKind, code: str, where: str = "messages") -> Sequence[Sequence[Event]]:
+    return [[Fail(SmgError(kind, "refused", where=where, code=code))]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "where", "why"),
+    [
+        (ErrorKind.RATE_LIMITED, "media_busy", "messages", "there is no room for it at the moment"),
+        (ErrorKind.TOO_LARGE, "media_too_large", "messages", "it does not fit beside"),
+        (ErrorKind.INVALID_REQUEST, TOO_LONG_CODE, "messages", "it does not fit into this"),
+        (ErrorKind.INVALID_REQUEST, "unsupported_parameter", "tools", "cannot be shown it now"),
+    ],
+)
+async def test_a_pass_that_is_refused_for_pictures_of_tools_goes_on_in_words(
+    kind: ErrorKind, code: str, where: str, why: str
+) -> None:
+    refused = _refused(kind, code, where)
+    model = Model(speech(calls("weather")), refused, speech(said("it rains")))
+    listener = await heard(model, Servers(WEATHER, draws), request(serving("w")), pictures=Shown())
+    assert listener.text() == "it rains"
+    assert listener.answer().usage == Usage(20, 8, 4)
+    assert [run.context.patient for run in model.runs] == [False, True, True]
+    content = model.prompt(2).turns[2].content
+    assert isinstance(content, tuple)
+    assert not media_of(model.prompt(2).turns)
+    last = content[-1]
+    assert isinstance(last, TextPart)
+    assert last.text.startswith("[the 2 pictures are not shown: ")
+    assert why in last.text
+
+
+async def test_a_pass_without_pictures_of_tools_that_is_refused_ends_the_answer() -> None:
+    refused = _refused(ErrorKind.RATE_LIMITED, "media_busy")
+    other = _refused(ErrorKind.RATE_LIMITED, "rate_limit_exceeded")
+    asked = Turn("user", (TextPart("hello"), MediaPart("image", "https://a.example/a.png", "x")))
+    for answer, servers in ((refused, Servers(WEATHER)), (other, Servers(WEATHER, draws))):
+        model = Model(speech(calls("weather")), answer)
+        listener = await heard(
+            model, servers, request(serving("w"), turns=[asked]), pictures=Shown()
+        )
+        assert isinstance(listener.events[-1], Fail)
+        assert len(model.runs) == 2, "what a client sent is not left out"
+
+
+async def test_pictures_are_left_out_once_and_a_second_refusal_is_the_end() -> None:
+    refused = _refused(ErrorKind.RATE_LIMITED, "media_busy")
+    model = Model(speech(calls("weather")), refused, refused)
+    listener = await heard(model, Servers(WEATHER, draws), request(serving("w")), pictures=Shown())
+    assert isinstance(listener.events[-1], Fail)
 
 
 async def test_pictures_of_all_results_and_of_the_conversation_are_counted_together() -> None:

@@ -1,6 +1,7 @@
 """Loop with engines: a model that prints calls by its template's form, real prompts, and a server that counts its runs."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,12 @@ from smg_node.engines.chunk import Chunk
 from smg_node.engines.engine import EngineRequest
 from smg_node.parsers.selection.chosen_formats import Chosen
 from smg_node.parsers.selection.model_formats import Printing
+from smg_node.pipeline.generation.generator import GenerationRun
 from smg_node.pipeline.tool_loop.loop_parts import LoopParts
+from smg_node.pipeline.tool_loop.loop_run import ToolLoopRun
+from smg_node.pipeline.tool_loop.pass_stream import PassStream
 from smg_node.pipeline.tool_loop.serving_generations import ServingGenerations
+from smg_node.prompts.jinja.render_context import ChatContext
 from smg_node.system_clock import SystemClock, system_rng
 from support.engines.fake_engine import FakeEngine, card
 from support.engines.generation_bench import Bench, bench_of
@@ -121,3 +126,27 @@ async def test_an_unknown_model_is_told_as_ever(tmp_path: Path) -> None:
             listener = await told(it, PooledTools(pool, [spec("s", server.url)]))
             assert isinstance(listener.events[-1], Fail)
             assert listener.events[-1].error.kind is ErrorKind.NOT_FOUND
+
+
+async def test_nothing_of_an_answer_waits_for_the_garbage_collector(tmp_path: Path) -> None:
+    # It would be megabytes, for results stand in it several times, and a look of the collector stops every stream.
+    engine = FakeEngine(Speaker(CALL % "one", CALL % "two", "All said."))
+    engine.model_card = card(context=4096)
+    async with (
+        served("modern") as server,
+        pooled() as pool,
+        bench_of(tmp_path, {"a": engine}) as it,
+    ):
+        servers = PooledTools(pool, [spec("s", server.url)])
+        kinds = (ToolLoopRun, GenerationRun, PassStream, ChatContext)
+        gc.collect()
+        gc.disable()
+        # What other tests left is none of ours.
+        before = [one for one in gc.get_objects() if isinstance(one, kinds)]
+        try:
+            listener = await told(it, servers)
+            assert listener.text() == "All said."
+            after = [one for one in gc.get_objects() if isinstance(one, kinds)]
+            assert [type(one) for one in after] == [type(one) for one in before]
+        finally:
+            gc.enable()

@@ -1,5 +1,7 @@
 """The environment of chat templates, compared with what the reference does."""
 
+import gc
+import weakref
 from datetime import UTC, datetime
 from typing import Any
 
@@ -161,3 +163,22 @@ def test_what_cannot_be_compiled_says_so(text: str) -> None:
     with pytest.raises(TemplateError) as failure:
         compiled(text)
     assert failure.value.kind == "compile"
+
+
+def test_what_a_template_with_macros_was_given_does_not_wait_for_the_garbage_collector() -> None:
+    class Messages(list[dict[str, str]]):
+        """A conversation that can be watched."""
+
+    template = compiled(
+        "{%- macro said(text) -%}{{ text }}!{%- endmacro -%}{{ said(messages[0].content) }}"
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        messages = Messages([{"content": "a long conversation"}])
+        known = weakref.ref(messages)
+        assert template.render({"messages": messages}) == "a long conversation!"
+        del messages
+        assert known() is None
+    finally:
+        gc.enable()

@@ -66,50 +66,51 @@ class HiddenCall(OpenItem):
         raise AssertionError("what is hidden has no item")
 
 
+NewItemId: TypeAlias = Callable[[str, str], str]
+"""Makes the id of an item of a type, which may end with the tail of its call's id."""
+
+
 class ServedOutput:
     """Items of tools of ours in one response.
 
-    `new_id` makes the id of an item of a type, which may end with the tail of its call's id.
+    It does not keep who makes ids, so that the items of an answer are gone with it, without a look of the collector.
     """
 
-    def __init__(
-        self, ask: ResponseRequest, script: Script, slots: Slots, new_id: Callable[[str, str], str]
-    ) -> None:
+    def __init__(self, ask: ResponseRequest, script: Script, slots: Slots) -> None:
         self._ask = ask
         self._script = script
         self._slots = slots
-        self._new_id = new_id
         self._open: dict[int, OpenRun] = {}
 
-    def opened(self, event: BlockStart, out: list[NumberedEvent]) -> OpenItem:
+    def opened(self, event: BlockStart, out: list[NumberedEvent], new_id: NewItemId) -> OpenItem:
         """Return the item of a call that begins."""
         owner = event.owner
         assert owner is not None, "it is a call of ours"
         if owner.hidden:
             return HiddenCall(self._script, "", -1)
-        item = self._made(owner, tail_of(event.call_id))
+        item = self._made(owner, tail_of(event.call_id), new_id)
         if item.shown:
             self._slots.append(item)
         out.extend(item.start())
         return item
 
-    def _made(self, owner: ToolOwner, tail: str) -> OpenRun:
+    def _made(self, owner: ToolOwner, tail: str, new_id: NewItemId) -> OpenRun:
         index, script = len(self._slots), self._script
         if owner.asks:
-            return OpenApproval(script, self._new_id("mcp_approval_request", tail), index, owner)
+            return OpenApproval(script, new_id("mcp_approval_request", tail), index, owner)
         if owner.shape == "mcp":
-            return OpenMcpCall(script, self._new_id("mcp_call", tail), index, owner)
+            return OpenMcpCall(script, new_id("mcp_call", tail), index, owner)
         if owner.shape == "code_interpreter":
             return OpenCode(
                 script,
-                self._new_id("code_interpreter_call", tail),
+                new_id("code_interpreter_call", tail),
                 index,
                 owner,
                 include=self._ask.include,
                 container=self._container(),
             )
         kind = _BUILTINS[owner.shape]
-        item_id = self._new_id(kind.kind, tail)
+        item_id = new_id(kind.kind, tail)
         return kind(script, item_id, index, owner, include=self._ask.include)
 
     def _container(self) -> str:
@@ -139,10 +140,10 @@ class ServedOutput:
         else:
             self._open[block] = item
 
-    def take(self, event: ServedEvent, out: list[NumberedEvent]) -> None:
+    def take(self, event: ServedEvent, out: list[NumberedEvent], new_id: NewItemId) -> None:
         """Take what servers list, and what becomes of runs; those of hidden calls are not shown."""
         if isinstance(event, Listed):
-            item_id, index = self._new_id("mcp_list_tools", ""), len(self._slots)
+            item_id, index = new_id("mcp_list_tools", ""), len(self._slots)
             told, doc = listing_events(self._script, item_id, index, event)
             out.extend(told)
             self._slots.append(doc)

@@ -68,6 +68,13 @@ def test_sglang_takes_images_in_the_message() -> None:
     assert found == MediaCard(ways=frozenset({"tensors"}), dtype="bfloat16", items_max={"video": 0})
 
 
+def test_an_sglang_that_others_encode_for_takes_no_pictures_from_here() -> None:
+    server = {"server_args": {"dtype": "bfloat16", "language_only": True}}
+    assert card(Contract.SGLANG, {"supports_vision": True}, dict(server)) is None
+    server["server_args"]["language_only"] = False
+    assert card(Contract.SGLANG, {"supports_vision": True}, dict(server)) is not None
+
+
 def test_tokenspeed_says_its_modalities() -> None:
     model = {
         "supports_multimodal": True,

@@ -193,13 +193,13 @@ async def test_a_failure_nobody_can_put_into_words_breaks_the_connection(
             return None
 
     async with node() as served, connect(served.port) as client:
-        monkeypatch.setattr(type(served.parts.dialects["chat"]), "presenter", lambda *_: Mute())
-        await client.send("POST", CHAT, STREAM)
-        await client.head()
-        assert await client.chunk() == b"data: 1\n\n"
-        assert await client.at_end()
-        # Never a clean end: the last chunk of zero bytes must not have come.
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(type(served.parts.dialects["chat"]), "presenter", lambda *_: Mute())
+            await client.send("POST", CHAT, STREAM)
+            await client.head()
+            assert await client.chunk() == b"data: 1\n\n"
+            # Never a clean end: the last chunk of zero bytes must not have come.
+            assert await client.at_end()
         assert (await ask(served.port, "POST", CHAT, STREAM)).status == 200
     assert len(caplog.records) == 2
 

@@ -1,6 +1,8 @@
 import pytest
 
+from smg_node.cluster.workers.worker_views import requested_worker
 from smg_node.http.ports.node import WorkerChange, WorkerRequest
+from smg_node.http.routes.workers.worker_body import read_worker_request
 from support.http.http_node import node
 from support.http.raw_http import ask
 
@@ -20,7 +22,7 @@ async def test_workers_are_listed_counted_and_filtered() -> None:
         "healthy_workers": 1,
         "total_models": 1,
         "total_load": 3,
-        "by_type": {"regular": 1, "prefill": 0, "decode": 0},
+        "by_type": {"regular": 1, "prefill": 0, "decode": 0, "encode": 0},
     }
     assert none["workers"] == []
     assert len(some["workers"]) == 1
@@ -256,3 +258,9 @@ async def test_loads_have_a_row_per_worker_also_for_one_that_fails() -> None:
     async with node() as served:
         loads = (await ask(served.port, "GET", "/get_loads")).json()["loads"]
     assert loads == [{"worker": "w-1", "running": 1}, {"worker": "w-2", "error": "down"}]
+
+
+def test_an_encode_worker_is_added_by_the_words_of_other_gateways() -> None:
+    body = {"url": "grpc://e:50104", "worker_type": "encode", "bootstrap_port": 18995}
+    wish = requested_worker(read_worker_request(body))
+    assert str(wish) == "grpc://e:50104?role=encode&label.bootstrap_port=18995"

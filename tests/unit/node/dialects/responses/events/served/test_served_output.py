@@ -1,5 +1,6 @@
 """Runs of tools of ours as a response shows them: every event and item what the SDK calls one, several open at once."""
 
+import gc
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from smg_node.core.generation.tool_owner import ToolOwner
 from smg_node.core.generation.tool_serving import ListedTool, RunError, RunResult
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.responses.events.final_status import FinalStatus
+from smg_node.dialects.responses.events.presenter import ResponsePresenter
 from smg_node.dialects.responses.items.item_document import item_of
 from support.answers.generations import BEGIN, BROKEN, merged, text, types, whole
 from support.answers.responses import ask_of, checked, decoded, items_from, teller_of, told_whole
@@ -370,3 +372,16 @@ def _recut(events: Sequence[Event], data: st.DataObject) -> list[Event]:
         pieces = (event.text[:at], event.text[at:])
         other += [Delta(event.choice, event.block, piece, event.tokens) for piece in pieces]
     return other
+
+
+def test_a_presenter_of_runs_does_not_wait_for_the_garbage_collector() -> None:
+    gc.collect()
+    gc.disable()
+    # What other tests left is none of ours.
+    before = sum(isinstance(one, ResponsePresenter) for one in gc.get_objects())
+    try:
+        told_of(TIMES)
+        after = sum(isinstance(one, ResponsePresenter) for one in gc.get_objects())
+        assert after == before
+    finally:
+        gc.enable()

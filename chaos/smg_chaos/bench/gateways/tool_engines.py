@@ -1,0 +1,47 @@
+"""Tool engines: what stands beside an engine where models call tools: a second engine, and a server of tools."""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from smg_chaos.bench.children import BenchError, Child, spawn
+from smg_chaos.bench.gateways.engines import EngineChoice, listening, start_caller
+from smg_chaos.bench.load.tool_runs import CALLER
+from smg_chaos.engine.scripts.calls_once import NUMBER
+
+_URL: Final = re.compile(rb"url=(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The second engine's port, the server's URL, and both processes."""
+
+    caller_port: int
+    server_url: str
+    children: Sequence[Child]
+
+
+async def start_beside(
+    choice: EngineChoice,
+    folder: Path,
+    clock_s: Callable[[], float],
+    *,
+    result_bytes: int,
+    started: Callable[[Child], None],
+) -> Beside:
+    """Start both, and return when they listen; each is told of as soon as it runs. BenchError if one does not."""
+    call = f'big {{"bytes": {result_bytes}, "number": {NUMBER}}}'
+    caller, port = start_caller(choice, folder, model=CALLER, calls=call)
+    started(caller)
+    command = [sys.executable, "-m", "smg_chaos.cli", "mcp-server", "--era", "modern"]
+    server = spawn("the server of tools", command, folder / "mcp-server.log")
+    started(server)
+    for child in (caller, server):
+        await listening(child, clock_s)
+    found = _URL.search(server.log.read_bytes())
+    if found is None:
+        raise BenchError(f"the server of tools does not say where it is\n{server.last_words()}")
+    return Beside(port, found[1].decode(), (caller, server))

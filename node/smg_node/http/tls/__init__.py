@@ -1,0 +1,1 @@
+"""TLS of the node's own listeners: certificates from files, their renewal, handshakes."""

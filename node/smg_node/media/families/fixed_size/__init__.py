@@ -1,0 +1,1 @@
+"""Fixed size: families whose pictures all become one square of the same size, whatever their own."""

@@ -1,0 +1,114 @@
+"""Certificates of clients at the guard: who they let in, beside keys and without."""
+
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from smg_mesh.state.api_keys import KeyRecord
+from smg_node.access.api_key import digest_of, key_text
+from smg_node.access.certificates import CertificateRule, CertificateRules, ClientCertificate
+from smg_node.access.identity import ANYBODY, Identity, KeyAuthenticator
+from smg_node.core.errors import SmgError
+from smg_node.http.http_options import DataAccess
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.middleware.authorization import Guard
+from smg_node.http.route_table import Access
+
+SECRET = "s" * 40
+KEY = key_text("user", SECRET)
+ADMIN = KeyRecord("admin", "", "admin", digest=digest_of("a" * 40))
+USER = KeyRecord("user", "acme", "user", digest=digest_of(SECRET))
+
+
+class Source:
+    """Keys in memory."""
+
+    settled, version = True, 0
+
+    def __init__(self, *records: KeyRecord) -> None:
+        self.records = {record.id: record for record in records}
+
+    @property
+    def closed(self) -> bool:
+        return "admin" in self.records
+
+    def get(self, key_id: str) -> KeyRecord | None:
+        return self.records.get(key_id)
+
+    def now_ms(self) -> int:
+        return 1
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+@dataclass
+class Line:
+    """As much of a connection as the guard looks at."""
+
+    certificate: ClientCertificate | None
+
+
+@dataclass
+class Asked:
+    """As much of a request as the guard looks at."""
+
+    line: Line
+    headers: dict[str, str] = field(default_factory=dict)
+    peer: str = "127.0.0.1"
+    identity: Identity = ANYBODY
+    route: None = None
+
+
+def asked(given: str | None = None, certificate: ClientCertificate | None = None) -> HttpRequest:
+    headers = {"host": "127.0.0.1"}
+    if given is not None:
+        headers["authorization"] = f"Bearer {given}"
+    return cast("HttpRequest", Asked(Line(certificate), headers))
+
+
+RULES = CertificateRules(
+    [CertificateRule("ops@*", "operator", "{1}"), CertificateRule("*", "user", "t")]
+)
+
+
+@pytest.mark.parametrize("data", ["auto", "closed", "open"])
+def test_a_certificate_is_its_holder_s_identity_where_no_key_is_sent(data: DataAccess) -> None:
+    guard = Guard(KeyAuthenticator(Source(ADMIN, USER)), RULES)
+    user, operator = ClientCertificate("web", 9), ClientCertificate("ops@acme", 9)
+
+    def admit(given: str | None, certificate: ClientCertificate | None, access: Access) -> Identity:
+        return guard.admit(asked(given, certificate), access, data)
+
+    assert admit(None, user, "data").tenant == "t"
+    assert admit(None, operator, "view").tenant == "acme"
+    # A header wins over a certificate.
+    assert admit(KEY, operator, "data").key_id == "user"
+    operators: tuple[Access, ...] = ("view", "admin")
+    for access in operators:
+        with pytest.raises(SmgError, match="the certificate shown has role user"):
+            admit(None, user, access)
+    with pytest.raises(SmgError) as nobody:
+        admit(None, ClientCertificate("a/b", 9), "data")
+    assert nobody.value.code == "certificate_not_mapped"
+    with pytest.raises(SmgError) as wrong:
+        admit("smg-nobody-0000", operator, "view")
+    assert wrong.value.status == 401
+
+
+def test_rules_of_certificates_close_what_the_first_admin_key_closes() -> None:
+    guard = Guard(KeyAuthenticator(Source()), RULES)
+    closed: tuple[Access, ...] = ("data", "view", "admin")
+    for access in closed:
+        with pytest.raises(SmgError) as refused:
+            guard.admit(asked(), access, "auto")
+        assert refused.value.status == 401
+    assert guard.admit(asked(), "data", "open") == ANYBODY
+
+
+def test_without_rules_a_certificate_says_nothing() -> None:
+    guard = Guard(KeyAuthenticator(Source(ADMIN, USER)))
+    with pytest.raises(SmgError) as refused:
+        guard.admit(asked(certificate=ClientCertificate("web", 9)), "data", "auto")
+    assert refused.value.status == 401

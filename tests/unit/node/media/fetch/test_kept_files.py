@@ -1,0 +1,38 @@
+"""Files kept of URLs: whose they are."""
+
+import ssl
+from collections.abc import AsyncIterator
+
+import pytest
+
+from smg_node.core.generation.request import MediaPart
+from smg_node.media.fetch.fetch_rules import FetchRules
+from smg_node.media.fetch.fetcher import Fetcher, FetchLimits
+from support.media.odd_origin import PICTURE, OddOrigin, odd_origin
+
+
+def free(_: int) -> None:
+    """Charge nothing."""
+
+
+def untrusting() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@pytest.fixture
+async def origin() -> AsyncIterator[OddOrigin]:
+    async with odd_origin() as running:
+        yield running
+
+
+async def test_a_file_that_is_kept_is_its_tenants_alone(origin: OddOrigin) -> None:
+    rules = FetchRules("public", (f"*.test:{origin.port}",), ("127.0.0.1/32",))
+    limits = FetchLimits(100_000, 30.0, cache_bytes=10_000)
+    fetcher = Fetcher(lambda: rules, lambda: limits, lookup=origin.lookup, trust=untrusting)
+    part = MediaPart("image", origin.url("fresh?said=max-age=60"), "x")
+    asked = []
+    for tenant in ("acme", "acme", "zoo", "acme", None, None):
+        assert await fetcher.fetch([part], free, tenant=tenant) == [PICTURE]
+        asked.append(len(origin.asked))
+    assert asked == [1, 1, 2, 2, 3, 4], "whose it is not known is neither kept nor found"
+    await fetcher.close()
