@@ -227,6 +227,8 @@ class Placer:
             if usual is None:
                 return None
             self._usual[model.pool] = usual
+        if usual.encoded and wish.encodable:
+            return None
         if fits is not None and not all(map(fits, usual.choosable.workers)):
             return None
         return self._at_once(usual, wish, now_s)
