@@ -37,6 +37,7 @@ _FIRST_RUN: Final = Lengths(warmup_s=0.5, duration_s=1.0)
 _FIRST_ROUND: Final = 900
 _FIRST_WORKLOADS: Final[Mapping[Behind, Sequence[str]]] = {
     "engine": ("short", "stream1"),
+    "halves": ("short", "stream1"),
     "vendor": tuple(
         f"vendor-{way}{form}" for way in ("native", "translated") for form in ("", "-stream1")
     ),
@@ -46,6 +47,7 @@ _FIRST_WORKLOADS: Final[Mapping[Behind, Sequence[str]]] = {
 _GROUPS: Final[Sequence[tuple[Behind, bool]]] = (
     ("engine", False),
     ("engine", True),
+    ("halves", False),
     ("vendor", False),
     ("vendor", True),
     ("tools", True),
@@ -137,7 +139,7 @@ class Bench:
             await self._first_run(running, behind, step_ms)
             await self._rounds(workloads, running)
 
-    def _upstream(self, name: str, folder: Path, step_ms: int) -> tuple[Child, int]:
+    def _upstream(self, name: str, folder: Path, behind: Behind, step_ms: int) -> tuple[Child, int]:
         """Start what gateways stand in front of; return it and its port."""
         plan = self.plan
         if name == "vendor":
@@ -147,7 +149,9 @@ class Bench:
         if not isinstance(script, Script):
             script = self._script = Script(plan.bundle, tokens_max=self._tokens_max)
         if name in ("grpc", "tools"):
-            return engines.start_grpc(plan.engine, script, folder, step_ms=step_ms)
+            return engines.start_grpc(
+                replace(plan.engine, halves=behind == "halves"), script, folder, step_ms=step_ms
+            )
         return engines.start_http(script, folder, step_ms=step_ms)
 
     async def _start(
@@ -158,7 +162,7 @@ class Bench:
         upstreams: dict[str, tuple[Child, int]] = {}
         names = [_upstream_of(wanted, behind) for wanted in plan.gateways]
         for name in dict.fromkeys(names):
-            started = self._upstream(name, folder, step_ms)
+            started = self._upstream(name, folder, behind, step_ms)
             self._started.append(started[0])
             stack.push_async_callback(started[0].stop)
             await engines.listening(started[0], self.clock_s)

@@ -211,6 +211,13 @@ KNOBS: Final = (
         "type of values that are normalised already",
         _MEDIA,
     ),
+    Knob(
+        "media-area-max",
+        int,
+        "most pixels of a resized picture in its processor's files (Qwen's families), 0: the family's own",
+        _MEDIA,
+        minimum=0,
+    ),
     Knob("media-items", str, "most pictures and videos of a request", _MEDIA),
     Knob(
         "media-tokens-max",

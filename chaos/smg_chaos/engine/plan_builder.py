@@ -49,7 +49,10 @@ def _bundle(wanted: Wanted) -> tuple[Bundle, int]:
         model = str(wanted.settings.get("model", defaults.model))
         context = int(wanted.settings.get("context", defaults.context))
         vision = str(wanted.settings.get("vision", defaults.vision))
-        bundle = tiny_bundle(model, vocabulary=vocabulary, context=context, vision=vision)
+        area_max = int(wanted.settings.get("media_area_max", defaults.media_area_max))
+        bundle = tiny_bundle(
+            model, vocabulary=vocabulary, context=context, vision=vision, area_max=area_max
+        )
         return bundle, vocabulary
     bundle = folder_bundle(wanted.tokenizer)
     claimed = bundle.model_config.get("vocab_size")

@@ -87,6 +87,7 @@ class EngineSettings:
     media_trusting: bool = False
     media_normalizes: bool = True
     media_dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    media_area_max: int = 0
     media_items: str = "image=999,video=999"
     media_tokens_max: int = 16384
     media_references: bool = False

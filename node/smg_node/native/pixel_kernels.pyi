@@ -24,9 +24,16 @@ def vertical(
     avx2: bool,
 ) -> None: ...
 def merged(
-    source: NDArray[Any], made: NDArray[Any], rows: int, columns: int, merge: int, copies: int
+    source: NDArray[Any],
+    made: NDArray[Any],
+    rows: int,
+    columns: int,
+    merge: int,
+    copies: int,
+    avx2: bool,
 ) -> None: ...
 def merged_frames(
     source: NDArray[Any], made: NDArray[Any], rows: int, columns: int, merge: int
 ) -> None: ...
+def base64_decoded(text: str, start: int, avx2: bool) -> bytes | None: ...
 def widened(levels: NDArray[Any], table: NDArray[Any], made: NDArray[Any], run: int) -> None: ...

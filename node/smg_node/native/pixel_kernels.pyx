@@ -5,6 +5,8 @@ Its twin is numpy in `media/pixels`, which is used where there was no compiler a
 checked here, with the lock, before a loop runs.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int16_t, int32_t, uint8_t, uint16_t, uint32_t
 
 
@@ -20,11 +22,12 @@ cdef extern from "pixel_loops.h" nogil:
     void smg_horizontal(const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, smg_axis, int)
     void smg_vertical(const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, smg_axis, int)
     void smg_merged(
-        const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t
+        const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, int
     )
     void smg_merged_frames(
         const uint8_t *, uint8_t *, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t
     )
+    int smg_base64(const uint8_t *, Py_ssize_t, uint8_t *, int)
     void smg_wide2(const uint8_t *, const uint16_t *, uint8_t *, Py_ssize_t, Py_ssize_t)
     void smg_wide4(const uint8_t *, const uint32_t *, uint8_t *, Py_ssize_t, Py_ssize_t)
 
@@ -85,7 +88,7 @@ def vertical(
 
 def merged(
     const uint8_t[:, :, ::1] source, uint8_t[::1] made, Py_ssize_t rows, Py_ssize_t columns, Py_ssize_t merge,
-    Py_ssize_t copies,
+    Py_ssize_t copies, bint avx2,
 ):
     """Fill `made` with the patches of `source`, each [3, copies, rows, columns], in blocks of merge by merge."""
     cdef Py_ssize_t height = source.shape[0], width = source.shape[1]
@@ -96,7 +99,36 @@ def merged(
     if copies < 1 or made.shape[0] // copies != 3 * height * width or made.shape[0] % copies:
         raise ValueError("the patches are not those of the picture")
     with nogil:
-        smg_merged(&source[0, 0, 0], &made[0], height, width, rows, columns, merge, copies)
+        smg_merged(&source[0, 0, 0], &made[0], height, width, rows, columns, merge, copies, avx2)
+
+
+def base64_decoded(str text, Py_ssize_t start, bint avx2):
+    """Return what the base64 in `text` from character `start` on spells, None where it may not be exactly that."""
+    cdef Py_ssize_t size, fours, padding = 0, last
+    # Others would be encoded first, and are no base64.
+    if start < 0 or not text.isascii():
+        return None
+    cdef const uint8_t *chars = <const uint8_t *>PyUnicode_AsUTF8AndSize(text, &size)
+    if size - start < 4 or (size - start) % 4:
+        return None
+    fours, last = (size - start) // 4, size - 4
+    if chars[size - 1] == b"=":
+        padding = 2 if chars[size - 2] == b"=" else 1
+    cdef uint8_t[4] end_text
+    cdef uint8_t[3] end
+    cdef Py_ssize_t at
+    for at in range(4):
+        end_text[at] = chars[last + at] if at < 4 - padding else b"A"
+    made = PyBytes_FromStringAndSize(NULL, 3 * fours - padding)
+    cdef uint8_t *bytes_made = <uint8_t *>PyBytes_AS_STRING(made)
+    cdef int right
+    with nogil:
+        right = smg_base64(chars + start, fours - 1, bytes_made, avx2) and smg_base64(end_text, 1, end, 0)
+    if not right:
+        return None
+    for at in range(3 - padding):
+        bytes_made[3 * (fours - 1) + at] = end[at]
+    return made
 
 
 def merged_frames(

@@ -196,12 +196,57 @@ static void smg_vertical(
     }
 }
 
+/* The three channels of a line of `columns` pixels, apart. */
+static inline void smg_split_part(
+    const uint8_t *sample, uint8_t *red, uint8_t *green, uint8_t *blue, ptrdiff_t from, ptrdiff_t columns
+) {
+    for (ptrdiff_t x = from; x < columns; x++) {
+        red[x] = sample[3 * x];
+        green[x] = sample[3 * x + 1];
+        blue[x] = sample[3 * x + 2];
+    }
+}
+
+#ifdef SMG_AVX2
+/* The same, sixteen pixels at once: each channel is picked out of the 48 bytes that they have. */
+SMG_FOR_AVX2 static void smg_split(
+    const uint8_t *sample, uint8_t *red, uint8_t *green, uint8_t *blue, ptrdiff_t columns
+) {
+    const __m128i red_low = _mm_setr_epi8(0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i red_middle = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14, -1, -1, -1, -1, -1);
+    const __m128i red_high = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 4, 7, 10, 13);
+    const __m128i green_low = _mm_setr_epi8(1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i green_middle = _mm_setr_epi8(-1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1);
+    const __m128i green_high = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 2, 5, 8, 11, 14);
+    const __m128i blue_low = _mm_setr_epi8(2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i blue_middle = _mm_setr_epi8(-1, -1, -1, -1, -1, 1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1);
+    const __m128i blue_high = _mm_setr_epi8(-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 3, 6, 9, 12, 15);
+    ptrdiff_t x = 0;
+    for (; x + 16 <= columns; x += 16) {
+        const __m128i low = _mm_loadu_si128((const __m128i *)(sample + 3 * x));
+        const __m128i middle = _mm_loadu_si128((const __m128i *)(sample + 3 * x + 16));
+        const __m128i high = _mm_loadu_si128((const __m128i *)(sample + 3 * x + 32));
+#define SMG_PICKED(channel) \
+    _mm_or_si128( \
+        _mm_shuffle_epi8(low, channel##_low), \
+        _mm_or_si128(_mm_shuffle_epi8(middle, channel##_middle), _mm_shuffle_epi8(high, channel##_high)) \
+    )
+        _mm_storeu_si128((__m128i *)(red + x), SMG_PICKED(red));
+        _mm_storeu_si128((__m128i *)(green + x), SMG_PICKED(green));
+        _mm_storeu_si128((__m128i *)(blue + x), SMG_PICKED(blue));
+#undef SMG_PICKED
+    }
+    smg_split_part(sample, red, green, blue, x, columns);
+}
+#endif
+
 /* Patches of `rows` by `columns` in the order of blocks of `merge` by `merge`, each as channel, copy, y, x. */
 static void smg_merged(
     const uint8_t *source, uint8_t *made, ptrdiff_t height, ptrdiff_t width, ptrdiff_t rows, ptrdiff_t columns,
-    ptrdiff_t merge, ptrdiff_t copies
+    ptrdiff_t merge, ptrdiff_t copies, int avx2
 ) {
     const ptrdiff_t plane = rows * columns;
+    (void)avx2;
     for (ptrdiff_t top = 0; top < height; top += rows * merge)
         for (ptrdiff_t left = 0; left < width; left += columns * merge)
             for (ptrdiff_t inner = 0; inner < merge * merge; inner++) {
@@ -209,11 +254,13 @@ static void smg_merged(
                 for (ptrdiff_t y = 0; y < rows; y++) {
                     const uint8_t *sample = source + 3 * ((row + y) * width + column);
                     uint8_t *red = made + y * columns, *green = red + copies * plane, *blue = green + copies * plane;
-                    for (ptrdiff_t x = 0; x < columns; x++) {
-                        red[x] = sample[3 * x];
-                        green[x] = sample[3 * x + 1];
-                        blue[x] = sample[3 * x + 2];
+#ifdef SMG_AVX2
+                    if (avx2) {
+                        smg_split(sample, red, green, blue, columns);
+                        continue;
                     }
+#endif
+                    smg_split_part(sample, red, green, blue, 0, columns);
                 }
                 for (ptrdiff_t channel = 0; channel < 3; channel++, made += copies * plane)
                     for (ptrdiff_t copy = 1; copy < copies; copy++)
@@ -243,6 +290,90 @@ static void smg_merged_frames(
                         }
                     }
             }
+}
+
+/* The six bits that each character of base64 stands for, and -1 for what is none. */
+static const int8_t smg_six_bits[256] = {
+#define SMG_NONE16 -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1
+    SMG_NONE16, SMG_NONE16,
+    -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 62, -1, -1, -1, 63,
+    52, 53, 54, 55, 56, 57, 58, 59, 60, 61, -1, -1, -1, -1, -1, -1,
+    -1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14,
+    15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, -1, -1, -1, -1, -1,
+    -1, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40,
+    41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, -1, -1, -1, -1, -1,
+    SMG_NONE16, SMG_NONE16, SMG_NONE16, SMG_NONE16, SMG_NONE16, SMG_NONE16, SMG_NONE16, SMG_NONE16
+#undef SMG_NONE16
+};
+
+#ifdef SMG_AVX2
+/* Those of `text` that lie between two characters, both included, as ones; no character is above 127. */
+#define SMG_BETWEEN(text, low, high) \
+    _mm256_and_si256( \
+        _mm256_cmpgt_epi8(text, _mm256_set1_epi8((low) - 1)), _mm256_cmpgt_epi8(_mm256_set1_epi8((high) + 1), text) \
+    )
+
+/* Eight fours at once, as many as there are with two more behind them, because 16 bytes are written for 12; how many. A
+   character is moved to its six bits by one distance for each of the five ranges that base64 has. */
+SMG_FOR_AVX2 static ptrdiff_t smg_base64_part(const uint8_t *text, ptrdiff_t fours, uint8_t *made) {
+    const __m256i order = _mm256_setr_epi8(
+        2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1, 2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, -1, -1, -1, -1
+    );
+    ptrdiff_t at = 0;
+    for (; at + 10 <= fours; at += 8, text += 32, made += 24) {
+        const __m256i found = _mm256_loadu_si256((const __m256i *)text);
+        const __m256i upper = SMG_BETWEEN(found, 'A', 'Z'), lower = SMG_BETWEEN(found, 'a', 'z');
+        const __m256i digit = SMG_BETWEEN(found, '0', '9');
+        const __m256i plus = _mm256_cmpeq_epi8(found, _mm256_set1_epi8('+'));
+        const __m256i slash = _mm256_cmpeq_epi8(found, _mm256_set1_epi8('/'));
+        const __m256i letter = _mm256_or_si256(upper, lower), sign = _mm256_or_si256(plus, slash);
+        const __m256i right = _mm256_or_si256(letter, _mm256_or_si256(digit, sign));
+        if (_mm256_movemask_epi8(right) != -1) break;
+        const __m256i distance = _mm256_or_si256(
+            _mm256_or_si256(
+                _mm256_and_si256(upper, _mm256_set1_epi8(-'A')), _mm256_and_si256(lower, _mm256_set1_epi8(26 - 'a'))
+            ),
+            _mm256_or_si256(
+                _mm256_and_si256(digit, _mm256_set1_epi8(52 - '0')),
+                _mm256_or_si256(
+                    _mm256_and_si256(plus, _mm256_set1_epi8(62 - '+')),
+                    _mm256_and_si256(slash, _mm256_set1_epi8(63 - '/'))
+                )
+            )
+        );
+        const __m256i six = _mm256_add_epi8(found, distance);
+        /* Twelve bits of two characters, then 24 of four, whose bytes stand in the other order. */
+        const __m256i twelve = _mm256_maddubs_epi16(six, _mm256_set1_epi16(0x0140));
+        const __m256i bits = _mm256_madd_epi16(twelve, _mm256_set1_epi32(0x00011000));
+        const __m256i bytes = _mm256_shuffle_epi8(bits, order);
+        _mm_storeu_si128((__m128i *)made, _mm256_castsi256_si128(bytes));
+        _mm_storeu_si128((__m128i *)(made + 12), _mm256_extracti128_si256(bytes, 1));
+    }
+    return at;
+}
+#endif
+
+/* The bytes of so many fours of characters, 3 each; whether all of these were base64, without padding. */
+static int smg_base64(const uint8_t *text, ptrdiff_t fours, uint8_t *made, int avx2) {
+    int32_t wrong = 0;
+    ptrdiff_t done = 0;
+    (void)avx2;
+#ifdef SMG_AVX2
+    if (avx2) done = smg_base64_part(text, fours, made);
+#endif
+    text += 4 * done;
+    made += 3 * done;
+    for (ptrdiff_t at = done; at < fours; at++, text += 4, made += 3) {
+        const int32_t first = smg_six_bits[text[0]], second = smg_six_bits[text[1]];
+        const int32_t third = smg_six_bits[text[2]], fourth = smg_six_bits[text[3]];
+        wrong |= first | second | third | fourth;
+        const uint32_t bits =
+            (uint32_t)first << 18 | (uint32_t)second << 12 | (uint32_t)third << 6 | (uint32_t)fourth;
+        made[0] = (uint8_t)(bits >> 16);
+        made[1] = (uint8_t)(bits >> 8);
+        made[2] = (uint8_t)bits;
+    }
+    return wrong >= 0;
 }
 
 /* How many levels of a run must be looked up: half, where the other half is the same again, as copies of a still are. */

@@ -10,7 +10,7 @@ from smg_node.core.generation.request import ChatPrompt, MediaPart, Part, TextPa
 from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
-from smg_node.fleet.models.picture_rules import PictureRules, RuleBook, picture_rules
+from smg_node.fleet.models.picture_rules import PictureRules, RuleBook, TokenTexts, picture_rules
 from smg_node.media.pixels.arena import Arenas
 from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_intake import MediaIntake
@@ -143,6 +143,9 @@ class _Rules:
 
     def clip_family(self, tokenizer: object) -> None:
         return None
+
+    def tokens(self, tokenizer: Any) -> TokenTexts:
+        return TokenTexts(tokenizer)
 
 
 def _renderer(*_: object) -> Renderer:

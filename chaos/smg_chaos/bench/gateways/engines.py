@@ -18,6 +18,7 @@ VENDOR_MODEL: Final = "claude-haiku-4-5"
 VENDOR_KEY: Final = "sk-vendor"
 """No secret: what the stand-in takes by default."""
 _READY_S: Final = 60.0
+_MILLION: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class EngineChoice:
     blocks: int = 65536
     vision: str = ""
     """The family of a model that sees pictures."""
+    halves: bool = False
+    """Whether it takes bfloat16 of pictures, of at most a million pixels, rather than 8-bit values of any size."""
 
 
 def grpc_command(choice: EngineChoice, *, port: int, script: Path | str, step_ms: int) -> list[str]:
@@ -60,6 +63,9 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path | str, step_ms
     ]
     if choice.vision:
         command += ["--vision", choice.vision]
+        if choice.halves:
+            command += ["--no-media-normalizes", "--media-dtype", "bfloat16"]
+            command += ["--media-area-max", str(_MILLION)]
     if choice.tokenizer is not None:
         command += ["--tokenizer", str(choice.tokenizer)]
     return command

@@ -12,9 +12,9 @@ STEP_MS: Final = 20
 """From one token of a paced stream to the next, if nothing else is said."""
 
 Unit: TypeAlias = Literal["request", "token", "first token", "gap"]
-Behind: TypeAlias = Literal["engine", "vendor", "tools"]
-"""What gateways stand in front of: a simulated engine, the stand-in of a vendor's API, or engines and a server of
-tools."""
+Behind: TypeAlias = Literal["engine", "halves", "vendor", "tools"]
+"""What gateways stand in front of: a simulated engine, one that takes bfloat16 of pictures, the stand-in of a vendor's
+API, or engines and a server of tools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
 from smg_chaos.bench.load.tool_runs import RUNS, run_flow
-from smg_chaos.bench.load.workload import STEP_MS, Flows, Load, Workload
+from smg_chaos.bench.load.workload import STEP_MS, Behind, Flows, Load, Workload
 from smg_chaos.bench.options import ToolLoad
 
 BURST_TOKENS: Final = 129
@@ -184,7 +184,9 @@ def _mixed(load: Load, script: Spoken | None) -> Sequence[Flow]:
     return [_held(load, script, _MIXED_STREAMS, "streams"), readers, probes]
 
 
-def _picture(name: str, width: int, height: int, *, known: bool = False) -> Workload:
+def _picture(
+    name: str, width: int, height: int, *, known: bool = False, behind: Behind = "engine"
+) -> Workload:
     """Return the workload of chats about pictures of that size."""
 
     def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
@@ -195,7 +197,9 @@ def _picture(name: str, width: int, height: int, *, known: bool = False) -> Work
 
     what = "the same picture again and again" if known else "a picture that was never seen"
     says = f"{what}, JPEG of {width} x {height}"
-    return Workload(f"picture-{name}", says, "request", flows, sees=True)
+    if behind == "halves":
+        says += ", as bfloat16 of at most a million pixels"
+    return Workload(f"picture-{name}", says, "request", flows, sees=True, behind=behind)
 
 
 def tools(load: ToolLoad) -> tuple[Workload, ...]:
@@ -297,6 +301,8 @@ _PICTURES: Final = (
     _picture("screen", 1920, 1080),
     _picture("phone", 4032, 3024),
     _picture("known", 1920, 1080, known=True),
+    _picture("bf16", 640, 480, behind="halves"),
+    _picture("bf16-screen", 1920, 1080, behind="halves"),
 )
 _ALL: Final = (
     Workload("short", "short chat, not streamed", "request", _short(_SHORT_TOKENS, stream=False)),

@@ -160,11 +160,13 @@ def pieces(archive: bytes) -> list[tuple[bytes, str]]:
     ]
 
 
-def tiny_bundle(model: str, *, vocabulary: int, context: int, vision: str = "") -> Bundle:
+def tiny_bundle(
+    model: str, *, vocabulary: int, context: int, vision: str = "", area_max: int = 0
+) -> Bundle:
     """Return the built-in bundle, of a model that sees pictures if `vision` names a family; ValueError when
     `vocabulary` is too small for it.
     """
-    files = tiny_files(vocabulary=vocabulary, context=context, vision=vision)
+    files = tiny_files(vocabulary=vocabulary, context=context, vision=vision, area_max=area_max)
     return Bundle(files, f"/models/{model}")
 
 

@@ -89,8 +89,8 @@ def vision_config(vision: str, ids: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def processor_files(vision: str) -> dict[str, dict[str, Any]]:
-    """Return the files of the image processor, by name."""
+def processor_files(vision: str, area_max: int = 0) -> dict[str, dict[str, Any]]:
+    """Return the files of the image processor, by name; `area_max` is the largest area of families that have one, 0: theirs."""
     if not vision:
         return {}
     model = MODELS[vision]
@@ -100,9 +100,9 @@ def processor_files(vision: str) -> dict[str, dict[str, Any]]:
         return {"preprocessor_config.json": _llava(), "processor_config.json": _llava_processor()}
     old = vision == "qwen2_5_vl"
     bounds: dict[str, Any] = (
-        {"min_pixels": 3136, "max_pixels": 12845056}
+        {"min_pixels": 3136, "max_pixels": area_max or 12845056}
         if old
-        else {"size": {"shortest_edge": 65536, "longest_edge": 16777216}}
+        else {"size": {"shortest_edge": 65536, "longest_edge": area_max or 16777216}}
     )
     common = {
         "patch_size": model.patch,

@@ -105,18 +105,19 @@ def _added(token_id: int, text: str, *, special: bool) -> dict[str, Any]:
     }
 
 
-def tiny_files(*, vocabulary: int, context: int, vision: str = "") -> Mapping[str, bytes]:
+def tiny_files(
+    *, vocabulary: int, context: int, vision: str = "", area_max: int = 0
+) -> Mapping[str, bytes]:
     """Return the bundle's files by name.
 
     `vocabulary` is what config.json claims (a padded matrix): at least what the tokenizer holds,
     or ValueError. With `vision`, the family of a model that sees pictures, there are their tokens, and their
-    processor's files.
+    processor's files (`area_max`: see `processor_files`).
     """
     merges = _learn(TRAINING_TEXT, MERGES_MAX)
     tokens = [*byte_letters(), *(left + right for left, right in merges)]
-    first_added = len(tokens)
-    special = (*SPECIAL, *vision_tokens(vision))
-    extra = (*SPECIAL, *MARKERS, *vision_tokens(vision))
+    first_added, seen = len(tokens), vision_tokens(vision)
+    special, extra = (*SPECIAL, *seen), (*SPECIAL, *MARKERS, *seen)
     if vocabulary < first_added + len(extra):
         raise ValueError(f"the built-in tokenizer has {first_added + len(extra)} tokens")
     added = [
@@ -162,7 +163,7 @@ def tiny_files(*, vocabulary: int, context: int, vision: str = "") -> Mapping[st
                 "do_sample": True,
             }
         ),
-        **{name: _json(content) for name, content in processor_files(vision).items()},
+        **{name: _json(content) for name, content in processor_files(vision, area_max).items()},
     }
 
 

@@ -49,11 +49,13 @@ class PictureRules:
         self._overrides = overrides
         self.digest: Final = _digest(files)
         """Stands for its files: equal ones have the same."""
-        self._known = False
+        self.known = False
+        """Whether it was found out whose rules they follow: then `family` returns at once."""
         self._family: Family | None = None
         self._clip_family: ClipFamily | None = None
         self.why_no_clips = ""
         """Why there is no family of clips, in words; "" where there is one, or nobody has asked yet."""
+        self._texts: TokenTexts | None = None
         self.why_not = ""
         """Why there is no family, in words; "" where there is one, or nobody has asked yet."""
         self.anchor = ""
@@ -68,15 +70,17 @@ class PictureRules:
 
         Takes a while at first: it loads what makes pictures, so it belongs in a thread.
         """
-        if not self._known:
-            self._find(TokenTexts(tokenizer))
-            self._known = True
+        if not self.known:
+            self._find(self.tokens(tokenizer))
+            self.known = True
         return self._family
 
-    @property
-    def known(self) -> bool:
-        """Whether `family` was worked out, so that asking for it again takes no time."""
-        return self._known
+    def tokens(self, tokenizer: Tokenizer) -> "TokenTexts":
+        """Return the tokens that the model's pictures are written with, which are looked up once."""
+        texts = self._texts
+        if texts is None or texts.tokenizer is not tokenizer:
+            self._texts = texts = TokenTexts(tokenizer)
+        return texts
 
     def clip_family(self, tokenizer: Tokenizer) -> "ClipFamily | None":
         """Return whose rules the model's videos follow, None where this node does not make tensors of them.
@@ -84,7 +88,7 @@ class PictureRules:
         Takes a while at first, as `family` does.
         """
         if self._clip_family is None and not self.why_no_clips:
-            self._find_clips(TokenTexts(tokenizer))
+            self._find_clips(self.tokens(tokenizer))
         return self._clip_family
 
     def _find_clips(self, tokens: "TokenTexts") -> None:
@@ -149,25 +153,34 @@ class RuleBook:
 
 
 class TokenTexts:
-    """The tokens that a vocabulary has under exactly a text; see `media.family.TokenLookup`."""
+    """The tokens that a vocabulary has under exactly a text; see `media.family.TokenLookup`.
+
+    Those that were asked for are remembered: they are the words of a model, never those of a client.
+    """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+        self.tokenizer = tokenizer
+        self._found: dict[str, int | None] = {}
 
     def token_id(self, text: str) -> int | None:
         """Return the id of the token that is exactly this text; None if it takes several, or prints another."""
-        ids = self._tokenizer.encode(text, add_special_tokens=False)
-        return ids[0] if len(ids) == 1 and self._tokenizer.token_text(ids[0]) == text else None
+        if text not in self._found:
+            self._found[text] = self._token_id(text)
+        return self._found[text]
+
+    def _token_id(self, text: str) -> int | None:
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        return ids[0] if len(ids) == 1 and self.tokenizer.token_text(ids[0]) == text else None
 
     def token_ids(self, text: str) -> Sequence[int]:
         """Return the ids of a text that stands alone, without those that begin or end a prompt."""
-        return self._tokenizer.encode(text, add_special_tokens=False)
+        return self.tokenizer.encode(text, add_special_tokens=False)
 
     def text(self, token_id: int | None) -> str | None:
         """Return the text of a token, None for one that the vocabulary has not."""
-        if token_id is None or not 0 <= token_id < self._tokenizer.vocabulary:
+        if token_id is None or not 0 <= token_id < self.tokenizer.vocabulary:
             return None
-        return self._tokenizer.token_text(token_id) or None
+        return self.tokenizer.token_text(token_id) or None
 
 
 def picture_rules(

@@ -1,4 +1,4 @@
-"""Large bodies: decoded and read in a thread of their own, one after the other.
+"""Large bodies: decoded and read in a thread of their own, one after the other, unless they are large by files only.
 
 Other streams go on meanwhile: the thread works in steps, and lets go of the interpreter's lock after every
 slice of them, of about a millisecond. Where it has no steps to do, the loop waits for the interpreter's next
@@ -13,7 +13,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from smg_node.core.cooperative_steps import ITEM_WEIGHT, REST_S, Steps, whole
-from smg_node.dialects.json_body import LARGE_BYTES, NESTING_MAX, read_json, read_large_json
+from smg_node.dialects.json_body import (
+    LARGE_BYTES,
+    NESTING_MAX,
+    is_light,
+    read_json,
+    read_large_json,
+)
 
 T = TypeVar("T")
 
@@ -28,14 +34,14 @@ _FREED_WEIGHT = 64
 
 
 class LargeBodies:
-    """Reads bodies, small ones at once. The thread is started for the first large one."""
+    """Reads bodies, small and light ones at once. The thread is started for the first large one."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
 
     async def decoded(self, raw: bytes, *, nesting_max: int = NESTING_MAX) -> dict[str, Any]:
         """Return the object that a body spells; errors as `read_json` has them."""
-        if len(raw) <= LARGE_BYTES:
+        if _is_quick(raw):
             return read_json(raw, nesting_max=nesting_max)
         return await self._in_thread(
             partial(read_large_json, raw, nesting_max=nesting_max, run=with_rests)
@@ -45,7 +51,7 @@ class LargeBodies:
         self, raw: bytes, body: dict[str, Any], reader: Callable[[dict[str, Any]], T]
     ) -> T:
         """Return what `reader` makes of a decoded body, which is of no further use afterwards."""
-        if len(raw) <= LARGE_BYTES:
+        if _is_quick(raw):
             return reader(body)
         return await self._in_thread(partial(_read, body, reader))
 
@@ -53,7 +59,7 @@ class LargeBodies:
         self, raw: bytes, body: dict[str, Any], reader: Callable[[dict[str, Any]], Steps[T]]
     ) -> T:
         """Return what the steps of `reader` make of a decoded body, which is of no further use afterwards."""
-        if len(raw) <= LARGE_BYTES:
+        if _is_quick(raw):
             return whole(reader(body))
         return await self._in_thread(partial(_read, body, lambda body: with_rests(reader(body))))
 
@@ -79,6 +85,10 @@ def with_rests(steps: Steps[T], rest: Callable[[float], None] = time.sleep) -> T
         if left <= 0:
             left = SLICE_WEIGHT
             rest(REST_S)
+
+
+def _is_quick(raw: bytes) -> bool:
+    return len(raw) <= LARGE_BYTES or is_light(raw, heavy_max=LARGE_BYTES)
 
 
 def _read(body: dict[str, Any], reader: Callable[[dict[str, Any]], T]) -> T:

@@ -1,5 +1,6 @@
 """Libraries of the extra `media`: looked for with the first picture, and named where they are missing."""
 
+from functools import cache
 from importlib.util import find_spec
 from typing import Final
 
@@ -8,8 +9,9 @@ from smg_node.core.errors import unsupported
 _NEEDED: Final = ("numpy", "PIL")
 
 
+@cache
 def has_libraries() -> bool:
-    """Whether pictures can be worked on here."""
+    """Whether pictures can be worked on here: looked for once, as what nobody has imported is on the disk each time."""
     return all(find_spec(name) is not None for name in _NEEDED)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from smg_node.media.engine_media import Dtype
-from smg_node.media.pixels.kernels import KERNELS
+from smg_node.media.pixels.kernels import KERNELS, VECTORS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ def merged_patches(pixels: "Pixels", patch: int, merge: int, temporal: int) -> "
     shape = (height // patch * (width // patch), _CHANNELS * temporal * patch * patch)
     made: Pixels = np.empty(shape, dtype=np.uint8)
     source = np.ascontiguousarray(pixels)
-    KERNELS.merged(source, made.reshape(-1), patch, patch, merge, temporal)
+    KERNELS.merged(source, made.reshape(-1), patch, patch, merge, temporal, VECTORS)
     return made
 
 
@@ -102,7 +102,7 @@ def _planes(pixels: "Pixels", rows: int, columns: int) -> "Pixels":
     height, width, _ = pixels.shape
     pieces = height // rows * (width // columns)
     made = np.empty((pieces, _CHANNELS, rows, columns), dtype=np.uint8)
-    KERNELS.merged(np.ascontiguousarray(pixels), made.reshape(-1), rows, columns, 1, 1)
+    KERNELS.merged(np.ascontiguousarray(pixels), made.reshape(-1), rows, columns, 1, 1, VECTORS)
     return made
 
 

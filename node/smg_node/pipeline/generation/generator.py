@@ -104,10 +104,7 @@ class GenerationRun(GenerationContext, eq=False):
             self._failure = error
             self.leave()
             journey = parts.journal.begin(
-                self.context.request_id,
-                self.dialect,
-                self.request.model,
-                parts.clock.now_ms(),
+                self.context.request_id, self.dialect, self.request.model, parts.clock.now_ms()
             )
             journey.model = self._model
             self._report(journey)

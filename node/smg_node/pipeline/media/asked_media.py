@@ -78,7 +78,9 @@ def asked_of(
 ) -> AskedMedia:
     """Return the media of a prompt of `tenant` (None: not known whose), made by `maker` for a group of workers."""
     whose = tenant if options.tenants_apart else ""
-    tokens = TokenTexts(model.tokenizer)
+    # Any rules will do: they are looked up in the model's vocabulary, and once.
+    rules, tokenizer = model.pictures, model.tokenizer
+    tokens = TokenTexts(tokenizer) if rules is None else rules.tokens(tokenizer)
     return AskedMedia(parts, forms, maker, tokens, cards, options, group.files, whose)
 
 

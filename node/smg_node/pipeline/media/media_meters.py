@@ -1,7 +1,7 @@
 """Media meters: what is counted of pictures, videos and sound, on the loop."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Literal, TypeAlias
 
 from smg_node.core.errors import SmgError
@@ -19,6 +19,7 @@ class MediaMeters:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
+        self._refusals = _Refusals(cells)
 
     def got(self, kind: MediaKind, *, fetched: bool, size: int) -> None:
         """Count the file of a medium, of `size` bytes."""
@@ -37,11 +38,20 @@ class MediaMeters:
         for kind, count in counts.items():
             self._cells.tally(declared.MEDIA_ITEMS, kind, way).inc(count)
 
-    @contextmanager
-    def refusals(self) -> Iterator[None]:
+    def refusals(self) -> AbstractContextManager[None]:
         """Count an SmgError that ends the block, and pass it on."""
-        try:
-            yield
-        except SmgError as error:
+        return self._refusals
+
+
+class _Refusals(AbstractContextManager[None]):
+    """Counts the errors that end its blocks; it has no state, so that every block has the same."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, SmgError):
             self._cells.tally(declared.MEDIA_REFUSALS, error.code).inc()
-            raise
+
+    def __enter__(self) -> None:
+        return None

@@ -7,6 +7,7 @@ the files of the media: as data URLs that it reads itself, or as bytes.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
@@ -31,6 +32,8 @@ CLIPS: Final[tuple[MediaKind, ...]] = ("video", "audio")
 WHO_TAKES_CLIPS: Final = "vLLM takes them by reference (with SMG_VLLM_MM_PROCESSOR=inprocess), HTTP workers and vendors as they are sent"
 _IMAGE: Final[tuple[MediaKind, ...]] = ("image",)
 _BY_ENGINE: Final[tuple[Way, ...]] = ("references", "encoded")
+_NAMES_MAX: Final = 64
+"""Families that are looked up once."""
 
 
 class Unfit(msgspec.Struct, frozen=True):
@@ -53,14 +56,21 @@ def known(family: "Maker | None", kinds: Collection[MediaKind] = _IMAGE) -> Know
 
     A family makes tensors of one kind, and engines are sent those of one kind in a request.
     """
-    if family is None or any(kind != family.modality for kind in kinds):
+    if family is None:
         return "no"
-    if family.modality == "video":
-        return "yes"
+    modality = family.modality
+    for kind in kinds:
+        if kind != modality:
+            return "no"
+    return "yes" if modality == "video" else _known(family.name)
+
+
+@lru_cache(_NAMES_MAX)
+def _known(name: str) -> Known:
     # The registry was loaded to find it.
     from smg_node.media.families.registry import BY_REFERENCE
 
-    return "unproven" if family.name in BY_REFERENCE else "yes"
+    return "unproven" if name in BY_REFERENCE else "yes"
 
 
 def ways_of(

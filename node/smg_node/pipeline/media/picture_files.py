@@ -17,6 +17,8 @@ from smg_node.media.pixels.identity import picture_digest
 from smg_node.media.sources import InlineSource, decoded, source_of
 from smg_node.pipeline.media.media_options import MediaOptions
 
+QUICK_BYTES: Final = 196_608
+"""Of files that are decoded at once: it takes 0.2 ms, twice what handing them to a thread does."""
 _REST: Final = partial(time.sleep, REST_S)
 
 
@@ -65,15 +67,21 @@ class PictureFiles:
         options = self._options()
         sources = [source_of(part, bytes_max=options.bytes_max(part.kind)) for part in parts]
         found: dict[int, bytes] = {}
-        remote = []
+        remote, inline = [], 0
         for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
             if isinstance(source, InlineSource):
                 charge(source.size)
+                inline += source.size
             else:
                 remote.append((at, part))
         loop = asyncio.get_running_loop()
+        quick = inline <= QUICK_BYTES
         for at, (part, source) in enumerate(zip(parts, sources, strict=True)):
-            if isinstance(source, InlineSource):
+            if not isinstance(source, InlineSource):
+                continue
+            if quick:
+                found[at] = decoded(source, part)
+            else:
                 found[at] = await loop.run_in_executor(self._threads, decoded, source, part, _REST)
         if remote:
             enough = None if alike is None else partial(self._is_enough, alike)

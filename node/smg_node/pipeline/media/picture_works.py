@@ -90,9 +90,10 @@ class PictureWork:
 
     async def patches(self, where: str) -> "Pixels":
         """Return the patches; SmgError with the path `where` for a picture that cannot be made."""
+        made = self._made
         try:
             # Whoever waits may be cancelled, and others wait too.
-            return await asyncio.shield(self._made)
+            return made.result() if made.done() else await asyncio.shield(made)
         except SmgError as error:
             raise error_at(error, where) from error
 

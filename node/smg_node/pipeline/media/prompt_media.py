@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from smg_node.pipeline.media.clip_works import ClipMaking, ClipWorks
     from smg_node.pipeline.media.media_ways import Maker
 
+_QUICK_BYTES: Final = 16_777_216
+"""Of 8-bit values that are put together at once, as they are."""
 PATIENCE_S: Final = 30.0
 """How long room is waited for at most: many times as long as any picture is worked on."""
 
@@ -387,9 +389,13 @@ class PromptMedia:
         loop, began_s = asyncio.get_running_loop(), self.workshop.monotonic_s()
         if not wanted.device_normalizes and not self._closed:
             self._add(tensor_bytes(plans, wanted.dtype))
-        batch = await loop.run_in_executor(
-            self.workshop.threads, family.batch, plans, patches, self.ranges, wanted
-        )
+        if wanted.device_normalizes and sum(map(patch_bytes, plans)) <= _QUICK_BYTES:
+            # Nothing is computed, and little copied.
+            batch = family.batch(plans, patches, self.ranges, wanted)
+        else:
+            batch = await loop.run_in_executor(
+                self.workshop.threads, family.batch, plans, patches, self.ranges, wanted
+            )
         self.workshop.meters.took("finish", self.workshop.monotonic_s() - began_s)
         self._made()
         return batch

@@ -133,7 +133,10 @@ class Decider:
         part, workers = Part("", model.name, stage.choice or rule.policy), stage.all.workers
         only = workers[0] if len(workers) == 1 else None
         version, until_s = self._fleet.version, stages.until_s
-        return CachedPlacement(version, model, until_s, part, stage.all, stage.dropped, only)
+        encoded = stages.encode is not None
+        return CachedPlacement(
+            version, model, until_s, part, stage.all, stage.dropped, only, encoded
+        )
 
     def find(self, one: PlacementAttempt, now_s: float) -> Reservation | None:
         """Choose and reserve a worker, or a pair, if one can be had now; and encoders of its pictures, where there are."""

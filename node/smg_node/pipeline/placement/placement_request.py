@@ -169,3 +169,5 @@ class CachedPlacement(msgspec.Struct, frozen=True):
     dropped: Dropped
     only: Worker | None
     """The one there is, if there is but one."""
+    encoded: bool = False
+    """Whether there are others that encode pictures for them."""

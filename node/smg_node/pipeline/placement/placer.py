@@ -210,7 +210,8 @@ class Placer:
         That is nearly always: a call that may go to every worker, of which some can be chosen, and
         an empty queue.
         """
-        if wish.fits is not None or wish.avoid is not NOBODY or wish.target is not None:
+        fits = wish.fits
+        if wish.avoid is not NOBODY or wish.target is not None:
             return None
         if self._rooms and self._waiting(model):
             return None
@@ -226,6 +227,10 @@ class Placer:
             if usual is None:
                 return None
             self._usual[model.pool] = usual
+        if usual.encoded and wish.encodable:
+            return None
+        if fits is not None and not all(map(fits, usual.choosable.workers)):
+            return None
         return self._at_once(usual, wish, now_s)
 
     async def hold(self, model: AnyModel, wish: PlacementRequest) -> Reservation:

@@ -296,8 +296,11 @@ class Preparer:
         """Render and encode a conversation with pictures, and take those in; what is cached has one id a picture."""
         ignored: list[str] = []
         asked = await intake.asked(prompt, model, asking.tenant)
-        render = self._rendering(prompt, model, ignored, rest=_REST, media=asked.forms)
-        text = await self.in_thread(render)
+        if prompt.template is None and _characters(prompt) <= RENDER_IN_THREAD_ABOVE:
+            text = self._rendering(prompt, model, ignored, media=asked.forms)()
+        else:
+            render = self._rendering(prompt, model, ignored, rest=_REST, media=asked.forms)
+            text = await self.in_thread(render)
         encoder, special = model.encoder, prompt.add_special_tokens
         key = encoder.key(text, add_special_tokens=special)
         found = encoder.lookup(key)

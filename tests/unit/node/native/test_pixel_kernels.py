@@ -1,5 +1,7 @@
 """Compiled kernels of pixels give the bytes of their numpy twins in every form there is, and check what they are given."""
 
+import base64
+import binascii
 import threading
 from typing import Any
 
@@ -123,11 +125,11 @@ def check_refusals(wide: bool) -> None:
     with pytest.raises(ValueError, match="weights"):
         kernels.vertical(pixels, np.empty((5, 10, 3), dtype=np.uint8), *axis, wide)
     with pytest.raises(ValueError, match="blocks"):
-        kernels.merged(pixels, np.empty(120, dtype=np.uint8), 3, 3, 1, 1)
+        kernels.merged(pixels, np.empty(120, dtype=np.uint8), 3, 3, 1, 1, False)
     with pytest.raises(ValueError, match="blocks"):
-        kernels.merged(pixels, np.empty(120, dtype=np.uint8), 1 << 40, 1 << 40, 1 << 40, 1)
+        kernels.merged(pixels, np.empty(120, dtype=np.uint8), 1 << 40, 1 << 40, 1 << 40, 1, True)
     with pytest.raises(ValueError, match="patches"):
-        kernels.merged(pixels, np.empty(119, dtype=np.uint8), 2, 2, 1, 1)
+        kernels.merged(pixels, np.empty(119, dtype=np.uint8), 2, 2, 1, 1, False)
     table = np.zeros((3, 512), dtype=np.uint8)
     for levels, numbers, run in ((9, 18, 2), (12, 23, 2), (12, 24, 0)):
         with pytest.raises(ValueError, match="levels"):
@@ -153,3 +155,51 @@ def test_kernels_of_several_threads_do_not_disturb_each_other() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def base64_texts() -> list[str]:
+    """Return base64 of every length around the steps of the wide loop, and each of them damaged at every place."""
+    rng = np.random.default_rng(30)
+    texts = [""]
+    for size in [*range(1, 100), 300]:
+        text = base64.b64encode(rng.integers(0, 256, size, dtype=np.uint8).tobytes()).decode()
+        texts += [text, text[:-1], text + "=", text.rstrip("=")]
+    text = base64.b64encode(bytes(range(256))).decode()
+    for at in range(len(text)):
+        texts += [text[:at] + bad + text[at + 1 :] for bad in "=-_ \n\0\x7f@[`{:,.é€"]
+    return texts
+
+
+@pytest.mark.parametrize("wide", FORMS)
+def test_base64_is_decoded_as_strictly_as_by_the_standard_library(wide: bool) -> None:
+    assert KERNELS is not None
+    for text in base64_texts():
+        found = KERNELS.base64_decoded(f"data:;base64,{text}", 13, wide)
+        try:
+            known: bytes | None = binascii.a2b_base64(text, strict_mode=True)
+        except ValueError:
+            known = None
+        # The library takes too much of padding as well.
+        assert found in (None, known)
+        if known and base64.b64encode(known).decode() == text:
+            assert found == known
+    every = bytes(rest << shift & 255 for rest in range(64) for shift in range(8)) * 40
+    assert KERNELS.base64_decoded(base64.b64encode(every).decode(), 0, wide) == every
+    # Nothing of a text before or behind what it is.
+    assert KERNELS.base64_decoded("AAAA", 4, wide) is None
+    assert KERNELS.base64_decoded("AAAA", 40, wide) is None
+    assert KERNELS.base64_decoded("AAAA", -4, wide) is None
+
+
+@pytest.mark.parametrize("wide", FORMS)
+@pytest.mark.parametrize("columns", [1, 14, 15, 16, 17, 31, 32, 48, 100])
+def test_patches_of_every_width_are_those_of_numpy(columns: int, wide: bool) -> None:
+    assert KERNELS is not None
+    rng = np.random.default_rng(columns)
+    pixels = rng.integers(0, 256, (4, 4 * columns, 3), dtype=np.uint8)
+    known = planes_by_numpy(pixels, 2, columns)
+    room = np.full(known.size + 64, 77, dtype=np.uint8)
+    KERNELS.merged(pixels, room[32:-32], 2, columns, 1, 1, wide)
+    assert room[32:-32].tobytes() == known.tobytes()
+    assert (room[:32] == 77).all()
+    assert (room[-32:] == 77).all()

@@ -68,7 +68,8 @@ def check_media(request: EngineRequest, card: MediaCard | None) -> None:
     else:
         _check_card(card, "encoded", "image", len(media.items))
         for item in media.items:
-            _must(len(item) > 0, "an encoded picture without bytes")
+            if len(item) <= 0:
+                raise MediaCheckError("an encoded picture without bytes")
 
 
 def shapes(media: EngineMedia) -> str:
@@ -87,26 +88,34 @@ def shapes(media: EngineMedia) -> str:
 
 
 def _check_card(card: MediaCard | None, way: str, modality: str, count: int) -> None:
-    _must(count > 0, "no item at all")
+    if count <= 0:
+        raise MediaCheckError("no item at all")
     if card is None:
         return
-    _must(way in card.ways, f"the engine takes {sorted(card.ways)}, not {way}")
+    if way not in card.ways:
+        raise MediaCheckError(f"the engine takes {sorted(card.ways)}, not {way}")
     most = card.items_max.get(modality)
-    _must(most is None or count <= most, f"{count} items of kind {modality}, at most {most}")
+    if not (most is None or count <= most):
+        raise MediaCheckError(f"{count} items of kind {modality}, at most {most}")
 
 
 def _check_rooms(request: EngineRequest, count: int) -> None:
     """A picture without a room would never come, and a room of two pictures would mix them up."""
     if request.rooms:
-        _must(len(request.rooms) == count, f"{len(request.rooms)} rooms for {count} items")
-        _must(not request.pixels, "pictures that are encoded elsewhere and sent along")
+        if len(request.rooms) != count:
+            raise MediaCheckError(f"{len(request.rooms)} rooms for {count} items")
+        if request.pixels:
+            raise MediaCheckError("pictures that are encoded elsewhere and sent along")
         numbers = {room.number for room in request.rooms}
-        _must(len(numbers) == count, "two pictures in one room")
-        _must(min(numbers) > 0, "a room without a number")
+        if len(numbers) != count:
+            raise MediaCheckError("two pictures in one room")
+        if min(numbers) <= 0:
+            raise MediaCheckError("a room without a number")
 
 
 def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:
-    _must(len(media.items) > 0, "no item at all")
+    if len(media.items) <= 0:
+        raise MediaCheckError("no item at all")
     for modality in ("image", "video", "audio"):
         count = sum(item.modality == modality for item in media.items)
         if count:
@@ -114,9 +123,8 @@ def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:
     for item in media.items:
         scheme = item.url.partition(":")[0].lower()
         known = card is None or scheme in card.schemes
-        _must(
-            known and bool(item.url), "a URL of a scheme that the engine does not fetch", item.where
-        )
+        if not (known and bool(item.url)):
+            raise MediaCheckError("a URL of a scheme that the engine does not fetch", item.where)
 
 
 # ── Tensors by themselves ───────────────────────────────────────────────────
@@ -124,21 +132,28 @@ def _check_references(media: ReferenceBatch, card: MediaCard | None) -> None:
 
 def _check_tensors(media: TensorBatch) -> None:
     for name, tensor in {media.pixel_key: media.pixels, **media.sides}.items():
-        _must(1 <= len(tensor.shape) <= AXES_MAX, f"{name} has {len(tensor.shape)} axes")
-        _must(all(0 < length <= ID_MAX for length in tensor.shape), f"{name} has an empty axis")
+        if not (1 <= len(tensor.shape) <= AXES_MAX):
+            raise MediaCheckError(f"{name} has {len(tensor.shape)} axes")
+        if not all(0 < length <= ID_MAX for length in tensor.shape):
+            raise MediaCheckError(f"{name} has an empty axis")
         size = sum(map(size_of, tensor.pieces))
-        _must(size == tensor.size, f"{name} has {size} bytes, its shape says {tensor.size}")
-    _must(media.pixel_key not in media.sides, f"{media.pixel_key} is there twice")
+        if size != tensor.size:
+            raise MediaCheckError(f"{name} has {size} bytes, its shape says {tensor.size}")
+    if media.pixel_key in media.sides:
+        raise MediaCheckError(f"{media.pixel_key} is there twice")
 
 
 def _check_dtype(pixels: Tensor, card: MediaCard | None) -> None:
     """Floats to an engine that normalises are normalised twice, and 8-bit values to another one never."""
     if card is None:
-        _must(pixels.dtype in FLOATS or pixels.dtype == "uint8", f"pixels of {pixels.dtype}")
+        if not (pixels.dtype in FLOATS or pixels.dtype == "uint8"):
+            raise MediaCheckError(f"pixels of {pixels.dtype}")
     elif card.device_normalizes:
-        _must(pixels.dtype == "uint8", f"the engine normalises, and gets {pixels.dtype}")
+        if pixels.dtype != "uint8":
+            raise MediaCheckError(f"the engine normalises, and gets {pixels.dtype}")
     else:
-        _must(pixels.dtype in FLOATS, f"the engine does not normalise, and gets {pixels.dtype}")
+        if pixels.dtype not in FLOATS:
+            raise MediaCheckError(f"the engine does not normalise, and gets {pixels.dtype}")
 
 
 def _check_keys(media: TensorBatch) -> None:
@@ -146,17 +161,22 @@ def _check_keys(media: TensorBatch) -> None:
     named = {media.pixel_key: media.pixels, **media.sides}
     count = len(media.ranges)
     for name in (*media.batched_keys, *media.flat_keys, *media.cpu_keys):
-        _must(name in named, f"a tensor {name} that is not there")
+        if name not in named:
+            raise MediaCheckError(f"a tensor {name} that is not there")
     for name in media.batched_keys:
-        _must(name not in media.flat_keys, f"{name} is cut in two ways")
+        if name in media.flat_keys:
+            raise MediaCheckError(f"{name} is cut in two ways")
         rows = named[name].shape[0]
-        _must(rows == count, f"{name} has {rows} rows for {count} items")
+        if rows != count:
+            raise MediaCheckError(f"{name} has {rows} rows for {count} items")
     for name, lengths_name in media.flat_keys.items():
         lengths = _lengths(lengths_name, media.sides, count)
         rows = named[name].shape[0]
-        _must(sum(lengths) == rows, f"{name} has {rows} rows, {lengths_name} says {sum(lengths)}")
+        if sum(lengths) != rows:
+            raise MediaCheckError(f"{name} has {rows} rows, {lengths_name} says {sum(lengths)}")
     cut = media.pixel_key in media.batched_keys or media.pixel_key in media.flat_keys
-    _must(cut or count == 1, f"{media.pixel_key} is not cut into {count} items")
+    if not (cut or count == 1):
+        raise MediaCheckError(f"{media.pixel_key} is not cut into {count} items")
 
 
 def _lengths(name: str, sides: Mapping[str, Tensor], count: int) -> Sequence[int]:
@@ -164,8 +184,10 @@ def _lengths(name: str, sides: Mapping[str, Tensor], count: int) -> Sequence[int
     if tensor is None or tensor.dtype != "int64" or len(tensor.shape) != 1:
         raise MediaCheckError(f"{name} does not say lengths")
     lengths = whole_numbers(tensor)
-    _must(len(lengths) == count, f"{name} has {len(lengths)} lengths for {count} items")
-    _must(min(lengths) > 0, f"{name} has an item without rows")
+    if len(lengths) != count:
+        raise MediaCheckError(f"{name} has {len(lengths)} lengths for {count} items")
+    if min(lengths) <= 0:
+        raise MediaCheckError(f"{name} has an item without rows")
     return lengths
 
 
@@ -177,29 +199,38 @@ def _check_prompt(ids: Sequence[int], media: TensorBatch) -> None:
     total, end = 0, 0
     for one in media.ranges:
         stop = one.offset + one.length
-        _must(one.length > 0, "a range without ids", one.where)
-        _must(one.offset >= end, "a range that begins in the one before", one.where)
-        _must(stop <= len(ids), f"a range to {stop} in {len(ids)} ids", one.where)
+        if one.length <= 0:
+            raise MediaCheckError("a range without ids", one.where)
+        if one.offset < end:
+            raise MediaCheckError("a range that begins in the one before", one.where)
+        if stop > len(ids):
+            raise MediaCheckError(f"a range to {stop} in {len(ids)} ids", one.where)
         found = ids[one.offset : stop].count(media.placeholder)
-        _must(found == one.tokens, f"{found} placeholders where {one.tokens} are said", one.where)
+        if found != one.tokens:
+            raise MediaCheckError(f"{found} placeholders where {one.tokens} are said", one.where)
         total += found
         end = stop
     everywhere = ids.count(media.placeholder)
-    _must(everywhere == total, f"{everywhere - total} placeholders outside of the ranges")
+    if everywhere != total:
+        raise MediaCheckError(f"{everywhere - total} placeholders outside of the ranges")
 
 
 def _check_ranges(media: TensorBatch, card: MediaCard | None) -> None:
     seen: dict[str, MediaRange] = {}
     for one in media.ranges:
-        _must(one.tokens > 0, "an item without features", one.where)
+        if one.tokens <= 0:
+            raise MediaCheckError("an item without features", one.where)
         if card is not None and card.tokens_max is not None:
             most = card.tokens_max
-            _must(one.tokens <= most, f"an item of {one.tokens} tokens, at most {most}", one.where)
+            if one.tokens > most:
+                raise MediaCheckError(f"an item of {one.tokens} tokens, at most {most}", one.where)
         digest = one.digest
         proper = len(digest) == 64 and _HEX.issuperset(digest)
-        _must(proper, "an identity that is no digest", one.where)
+        if not proper:
+            raise MediaCheckError("an identity that is no digest", one.where)
         same = seen.setdefault(digest, one)
-        _must(same.tokens == one.tokens, "one identity of two pictures", one.where)
+        if same.tokens != one.tokens:
+            raise MediaCheckError("one identity of two pictures", one.where)
 
 
 def _check_grid(media: TensorBatch) -> None:
@@ -208,20 +239,25 @@ def _check_grid(media: TensorBatch) -> None:
         if name not in media.sides:
             continue
         grid, count = media.sides[name], len(media.ranges)
-        _must(grid.dtype == "int64" and grid.shape == (count, 3), f"{name} is {list(grid.shape)}")
+        if not (grid.dtype == "int64" and grid.shape == (count, 3)):
+            raise MediaCheckError(f"{name} is {list(grid.shape)}")
         values = whole_numbers(grid)
-        _must(min(values) > 0, f"{name} has a side of no length")
+        if min(values) <= 0:
+            raise MediaCheckError(f"{name} has a side of no length")
         rows = [values[at] * values[at + 1] * values[at + 2] for at in range(0, len(values), 3)]
         have = media.pixels.shape[0]
-        _must(sum(rows) == have, f"{name} says {sum(rows)} rows, the pixels have {have}")
+        if sum(rows) != have:
+            raise MediaCheckError(f"{name} says {sum(rows)} rows, the pixels have {have}")
         _check_merge(name, rows, media)
         flat = media.flat_keys.get(media.pixel_key)
         if flat is not None:
             lengths = list(whole_numbers(media.sides[flat]))
-            _must(lengths == rows, f"{flat} and {name} do not agree")
+            if lengths != rows:
+                raise MediaCheckError(f"{flat} and {name} do not agree")
         if len(media.pixels.shape) == 2:
             columns = media.pixels.shape[1]
-            _must(columns % 3 == 0, f"{columns} columns are not those of three colours")
+            if columns % 3 != 0:
+                raise MediaCheckError(f"{columns} columns are not those of three colours")
 
 
 def _check_merge(name: str, rows: Sequence[int], media: TensorBatch) -> None:
@@ -229,17 +265,14 @@ def _check_merge(name: str, rows: Sequence[int], media: TensorBatch) -> None:
     seen: dict[str, int] = {}
     merged = rows[0] // media.ranges[0].tokens
     side = round(merged**0.5)
-    _must(side * side == merged and merged > 0, f"{merged} patches a token are no square")
+    if not (side * side == merged and merged > 0):
+        raise MediaCheckError(f"{merged} patches a token are no square")
     for count, one in zip(rows, media.ranges, strict=True):
-        _must(
-            count == one.tokens * merged,
-            f"{name} says {count} patches of an item of {one.tokens} tokens, {merged} each",
-            one.where,
-        )
+        if count != one.tokens * merged:
+            raise MediaCheckError(
+                f"{name} says {count} patches of an item of {one.tokens} tokens, {merged} each",
+                one.where,
+            )
         same = seen.setdefault(one.digest, count)
-        _must(same == count, "one identity of two pictures", one.where)
-
-
-def _must(holds: bool, found: str, where: str | None = None) -> None:
-    if not holds:
-        raise MediaCheckError(found, where)
+        if same != count:
+            raise MediaCheckError("one identity of two pictures", one.where)

@@ -19,6 +19,8 @@ Pieces: TypeAlias = list[Piece]
 SHARED_MIN_BYTES: Final = 64 * 1024
 """Smaller tensors go in the message: to open a file costs an engine more than to copy them."""
 
+_JOINED_BYTES: Final = 1024
+"""A tensor of so many bytes is copied into its field."""
 _DELIMITED: Final = 2
 _HANDLE_NAME: Final = 1
 _HANDLE_BYTES: Final = 3
@@ -53,7 +55,13 @@ class TensorFields:
         found: Pieces = []
         for name, tensor in tensors.items():
             inside = self.pieces(tensor, places.get(prefix + name, ""))
-            found += wrapped(field, [delimited(_KEY, name.encode()), *wrapped(_VALUE, inside)])
+            if tensor.size <= _JOINED_BYTES:
+                # Most are a few numbers, less than what is said of a buffer.
+                value = b"".join(inside)
+                entry = delimited(_KEY, name.encode()) + delimited(_VALUE, value)
+                found.append(delimited(field, entry))
+            else:
+                found += wrapped(field, [delimited(_KEY, name.encode()), *wrapped(_VALUE, inside)])
         return found
 
 

@@ -6,6 +6,7 @@ The engine trusts them: which ids of a range are features follows from `im_token
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from smg_grpc_proto.generated import common_pb2
@@ -13,7 +14,13 @@ from smg_grpc_proto.generated import vllm_engine_pb2 as pb
 
 from smg_node.engines.contracts.media.fields import Pieces, TensorFields, shareable, wrapped
 from smg_node.engines.contracts.wire import Places
-from smg_node.media.engine_media import EngineMedia, ReferenceBatch, Tensor, TensorBatch
+from smg_node.media.engine_media import (
+    EngineMedia,
+    Modality,
+    ReferenceBatch,
+    Tensor,
+    TensorBatch,
+)
 
 _REQUEST: Final = pb.GenerateRequest.DESCRIPTOR.fields_by_name
 _INPUTS: Final = pb.MultimodalInputs.DESCRIPTOR.fields_by_name
@@ -21,6 +28,7 @@ _TENSOR: Final = TensorFields(data=1, shape=2, dtype=3, shared=4)
 _PIXELS: Final = _INPUTS["pixel_values"].number
 _SIDES: Final = _INPUTS["model_specific_tensors"].number
 _USUAL_KEY: Final = "pixel_values"
+_FAMILIES_MAX: Final = 64
 _MODALITIES: Final = {
     "image": common_pb2.IMAGE,
     "video": common_pb2.VIDEO,
@@ -35,7 +43,7 @@ def vllm_fields(media: EngineMedia, places: Places, *, bare: bool = False) -> Pi
     the rest for the positions of tokens.
     """
     if isinstance(media, TensorBatch):
-        inside: Pieces = [_about(media).SerializeToString()]
+        inside: Pieces = [_about(media)]
         if not bare:
             pixels = _TENSOR.pieces(media.pixels, places.get(media.pixel_key, ""))
             inside += wrapped(_PIXELS, pixels)
@@ -55,18 +63,42 @@ def vllm_shareable(media: EngineMedia | None) -> Mapping[str, Tensor]:
     return shareable({media.pixel_key: media.pixels, **media.sides})
 
 
-def _about(media: TensorBatch) -> pb.MultimodalInputs:
+def _about(media: TensorBatch) -> bytes:
     """Return all that is no tensor."""
-    about = pb.MultimodalInputs(
-        im_token_id=media.placeholder,
-        mm_hashes=[one.digest for one in media.ranges],
-        batched_keys=media.batched_keys,
-        flat_keys=media.flat_keys,
-        keep_on_cpu_keys=media.cpu_keys,
-        modality=_MODALITIES[media.modality],
-    )
+    about = pb.MultimodalInputs(mm_hashes=[one.digest for one in media.ranges])
     for one in media.ranges:
         about.mm_placeholders.add(offset=one.offset, length=one.length)
-    if media.pixel_key != _USUAL_KEY:
-        about.encoder_input_key = media.pixel_key
-    return about
+    flat = tuple(media.flat_keys.items())
+    always = _always(
+        media.placeholder,
+        media.modality,
+        media.pixel_key,
+        media.batched_keys,
+        flat,
+        media.cpu_keys,
+    )
+    data: bytes = about.SerializeToString()
+    return always + data
+
+
+@lru_cache(_FAMILIES_MAX)
+def _always(
+    placeholder: int,
+    modality: Modality,
+    pixel_key: str,
+    batched: tuple[str, ...],
+    flat: tuple[tuple[str, str], ...],
+    on_cpu: tuple[str, ...],
+) -> bytes:
+    """Return what is the same for all pictures of a model."""
+    about = pb.MultimodalInputs(
+        im_token_id=placeholder,
+        batched_keys=batched,
+        flat_keys=dict(flat),
+        keep_on_cpu_keys=on_cpu,
+        modality=_MODALITIES[modality],
+    )
+    if pixel_key != _USUAL_KEY:
+        about.encoder_input_key = pixel_key
+    data: bytes = about.SerializeToString()
+    return data

@@ -202,7 +202,8 @@ class Link:
         if transport is None or transport.is_closing():
             sending.out.clear()
             return
-        if sending.out:
+        if sending.out and not (sending.waiting and not self._full and sending.window > 0):
+            # Else it goes with the first of what waits.
             transport.write(sending.taken())
         while sending.waiting and not self._full and sending.window > 0:
             sending.pump(WRITE_BYTES)

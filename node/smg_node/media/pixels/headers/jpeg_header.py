@@ -40,7 +40,8 @@ def jpeg_header(data: bytes) -> JpegHeader:
     for marker, at, length in _walk(data):
         if marker in (_SCAN, _END):
             return segments.header(at if marker == _SCAN else None)
-        segments.add(marker, at + 4, length - 2)
+        if marker == _NOTES or marker in _SIZES:
+            segments.add(marker, at + 4, length - 2)
     raise DamagedPicture(f"the JPEG has more than {SEGMENTS_MAX} segments in its header")
 
 

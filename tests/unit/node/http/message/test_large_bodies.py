@@ -11,7 +11,13 @@ import pytest
 from smg_node.core.cooperative_steps import Steps
 from smg_node.core.errors import SmgError, invalid
 from smg_node.dialects.embeddings.reader import EmbeddingsBody, read_embeddings
-from smg_node.dialects.json_body import LARGE_BYTES, read_json, read_large_json
+from smg_node.dialects.json_body import (
+    LARGE_BYTES,
+    LIGHT_BYTES,
+    is_light,
+    read_json,
+    read_large_json,
+)
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.message.large_bodies import (
     SLICE_WEIGHT,
@@ -154,3 +160,50 @@ async def test_steps_of_a_large_body_are_done_in_the_thread_and_of_a_small_one_a
     body = {"messages": messages}
     assert await large.read_in_steps(b" " * (LARGE_BYTES + 1), body, reader) == "smg-bodies_0"
     assert messages == []
+
+
+def with_files(count: int, size: int, more: int = 0, escaped: str = "") -> bytes:
+    """Return a body of so many files of `size` characters each, and of `more` other bytes."""
+    files = [{"url": f"data:image/jpeg;base64,{escaped}{'A' * size}"}] * count
+    return json.dumps({"files": files, "more": "x" * more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "light"),
+    [
+        (b" " * LARGE_BYTES, True),
+        (b" " * (LARGE_BYTES + 1), False),
+        (with_files(1, LARGE_BYTES), True),
+        (with_files(9, 100_000), True),
+        (with_files(9, 100_000, LARGE_BYTES), False),
+        (with_files(9, 100_000, LARGE_BYTES - 1_000), True),
+        (with_files(1, 100_000, escaped="\\"), False),
+        (with_files(1, LIGHT_BYTES), False),
+        # The string has no end, or is none: it cannot be told what is in it.
+        (b'{"a":"data:;base64,' + b"A" * LARGE_BYTES, False),
+        (b";base64," * 100_000, False),
+        (b';base64,"' * 100_000, False),
+        (b" " * LARGE_BYTES + with_files(1, LARGE_BYTES), False),
+    ],
+)
+def test_a_body_is_light_where_all_but_its_files_is_small(raw: bytes, light: bool) -> None:
+    assert is_light(raw) == light
+
+
+async def test_a_light_body_is_decoded_and_read_at_once_as_in_the_thread() -> None:
+    before = threading.enumerate()
+    large, raw = LargeBodies(), with_files(3, 200_000)
+    body = await large.decoded(raw)
+    assert body == read_large_json(raw)
+    assert await large.read(raw, body, thread_of) == threading.current_thread().name
+    assert threading.enumerate() == before
+    # What is wrong with it is told as ever.
+    with pytest.raises(SmgError, match="cut off"):
+        await large.decoded(raw[:-1])
+
+
+@pytest.mark.parametrize("values", ["[" * 60_000, "[1," * 21_000, '{"a":' * 12_000])
+async def test_a_light_body_is_no_deeper_than_another(values: str) -> None:
+    raw = values.encode() + with_files(1, 100_000)
+    with pytest.raises(SmgError, match=r"nests deeper|not valid JSON"):
+        await LargeBodies().decoded(raw)

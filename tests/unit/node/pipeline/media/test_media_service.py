@@ -3,7 +3,8 @@
 import base64
 import io
 from collections.abc import Callable, Sequence
-from typing import cast
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -119,6 +120,47 @@ async def test_a_needle_that_a_model_enlarges_is_charged_as_large_as_it_gets() -
         assert service.inflight_bytes == 0
     finally:
         service.close()
+
+
+def _jpeg(size: tuple[int, int], *, noise: bool = False) -> str:
+    file = io.BytesIO()
+    picture = Image.effect_noise(size, 90) if noise else Image.new("RGB", size, "orange")
+    picture.save(file, "JPEG", quality=95)
+    return "data:image/jpeg;base64," + base64.b64encode(file.getvalue()).decode()
+
+
+@pytest.mark.parametrize(
+    ("url", "hops"),
+    [
+        # Only the work on its pixels.
+        (_jpeg((640, 480)), 1),
+        # Where its header may take a while, that as well.
+        (_url((640, 480)), 2),
+        # And base64 of hundreds of kilobytes.
+        (_jpeg((1000, 1000), noise=True), 3),
+    ],
+    ids=["small", "png", "large"],
+)
+async def test_a_small_picture_is_handed_to_a_thread_once(
+    url: str, hops: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, family, submitted = _service(MediaOptions()), _family(), list[object]()
+    submit = ThreadPoolExecutor.submit
+
+    def counted(pool: ThreadPoolExecutor, work: Any, *more: Any) -> Any:
+        submitted.append(work)
+        return submit(pool, work, *more)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", counted)
+    try:
+        media = await _media(service, family, url)
+        await media.begin()
+        await media.worked()
+        await media.handed(TOLD, media.ids)
+        media.close()
+    finally:
+        service.close()
+    assert len(submitted) == hops
 
 
 async def test_pictures_go_on_while_the_number_of_threads_changes() -> None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -193,6 +194,24 @@ async def test_a_vllm_finds_pictures_in_a_store_whether_it_answers_alone_or_not(
         assert it.worker("x").encoding == "cache"
         assert await it.hosts() == "xxxxxx"
         assert {await it.hosts(pictures=0) for _ in range(5)} == {""}
+
+
+async def test_a_call_whose_pictures_others_encode_is_not_placed_without_asking_for_them(
+    tmp_path: Path,
+) -> None:
+    engines = {"x": engine(Contract.VLLM, "regular"), "a": engine(Contract.VLLM, "regular")}
+    queries = ("grpc://x:1?role=encode", "grpc://a:1")
+    async with scene(tmp_path, engines, queries=queries) as it:
+        model = it.bench.fleet.served("tiny")
+        assert model is not None
+        text = PlacementRequest(float("inf"), token_ids([1]), fits=lambda worker: True)
+        hold = it.bench.placer.soon(model, text)
+        assert hold is not None
+        hold.release(0)
+        assert (
+            it.bench.placer.soon(model, msgspec.structs.replace(text, encodable=PICTURES)) is None
+        )
+        assert it.idle()
 
 
 async def test_encoders_of_another_contract_group_or_type_of_values_are_left_out(

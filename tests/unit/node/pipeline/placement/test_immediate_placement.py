@@ -88,10 +88,14 @@ async def test_what_is_not_as_usual_is_left_to_those_who_may_wait(tmp_path: Path
         usual = wish_of(3, "")
         for unusual in (
             msgspec.structs.replace(usual, target=one.id),
-            msgspec.structs.replace(usual, fits=lambda worker: True),
+            msgspec.structs.replace(usual, fits=lambda worker: worker is one),
             msgspec.structs.replace(usual, avoid=Avoid(frozenset({one.id}), frozenset())),
         ):
             assert placer.soon(model, unusual) is None
+        # What all workers fit is nothing special.
+        hold = placer.soon(model, msgspec.structs.replace(usual, fits=lambda worker: True))
+        assert hold is not None
+        hold.release(0.0)
         # What it stands on changes with the fleet.
         one.load.stick(stuck=True)
         for _ in range(3):

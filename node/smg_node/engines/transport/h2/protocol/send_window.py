@@ -13,10 +13,10 @@ from smg_node.engines.transport.h2.protocol.frames import HEAD, MESSAGE_HEAD, PR
 from smg_node.engines.transport.h2.protocol.stream_state import Flow
 from smg_node.engines.transport.message_pieces import Body, MessagePieces
 
-WRITE_BYTES: Final = 256 * 1024
+WRITE_BYTES: Final = 1024 * 1024
 """How much of the waiting requests is handed to the socket before it is asked whether it copes."""
 
-_PIECE_MAX: Final = WRITE_BYTES
+_PIECE_MAX: Final = 256 * 1024
 """Of one frame: a server may take 16 MB at once, which would hold up all other calls for as long."""
 _DATA: Final = frames.DATA
 _HEADERS: Final = frames.HEADERS
