@@ -15,8 +15,8 @@ from smg_node.wiring.base import Base
 if TYPE_CHECKING:
     from smg_node.media.fetch.fetch_rules import FetchRules
     from smg_node.media.fetch.fetcher import Fetcher
-    from smg_node.pipeline.media.byte_budget import ByteBudget
     from smg_node.pipeline.media.file_reader import FileReader
+    from smg_node.pipeline.media.making.byte_budget import ByteBudget
     from smg_node.pipeline.media.media_intake import MediaIntake
     from smg_node.pipeline.media.media_options import MediaOptions
     from smg_node.pipeline.media.media_service import MediaService
@@ -90,7 +90,7 @@ class LazyMedia:
 
     def _shared_budget(self) -> "ByteBudget":
         if self._budget is None:
-            from smg_node.pipeline.media.byte_budget import ByteBudget
+            from smg_node.pipeline.media.making.byte_budget import ByteBudget
 
             self._budget = ByteBudget(media_options(self._settings).inflight_bytes)
         return self._budget

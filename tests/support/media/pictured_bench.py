@@ -12,13 +12,13 @@ from smg_node.engines.engine import MediaCard
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.models.picture_rules import PictureRules, RuleBook, TokenTexts, picture_rules
 from smg_node.media.pixels.arena import Arenas
-from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.picture_making import MediaWorkshop
+from smg_node.pipeline.media.making.picture_threads import PictureThreads
+from smg_node.pipeline.media.making.picture_works import PictureWorks
 from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.picture_threads import PictureThreads
-from smg_node.pipeline.media.picture_works import PictureWorks
-from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.prompts.analysis.template_selection import TemplateTexts
 from smg_node.prompts.clip_marks import ClipMark
 from smg_node.prompts.renderer import Renderer, RenderOptions

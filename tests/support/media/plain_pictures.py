@@ -17,7 +17,7 @@ from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
 from smg_node.media.family import ContentOrder, FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.picture import Picture, PictureHeader
 from smg_node.media.pixels.patch_cache import PatchCache
-from smg_node.pipeline.media.clip_works import ClipWorks
+from smg_node.pipeline.media.making.clip_works import ClipWorks
 from smg_node.telemetry.metrics.cells import Cells
 from smg_node.telemetry.metrics.declared.media import MEDIA_METRICS
 

@@ -26,7 +26,7 @@ from smg_node.core.generation.request import (
 )
 from smg_node.media.file_types import BEGINNING, PDF, file_type, text_in
 from smg_node.media.sources import InlineSource, decoded, source_of, too_large
-from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches
 

@@ -26,8 +26,10 @@ from smg_node.media.expand import expand
 from smg_node.pipeline.media.asked_media import (
     AskedMedia,
     are_clips,
+    are_quick,
     asked_of,
     check_workers,
+    first_places,
     forms_of,
     is_fetched,
     is_got,
@@ -35,15 +37,16 @@ from smg_node.pipeline.media.asked_media import (
     is_web,
     makes_tensors,
     only_pictures,
-    turned_alike,
+    same_when_turned,
     why_not,
 )
+from smg_node.pipeline.media.making.picture_bytes import text_bytes
+from smg_node.pipeline.media.making.picture_making import MediaWorkshop, PlannedPicture
+from smg_node.pipeline.media.making.picture_works import error_at
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_ways import count_kinds, known
-from smg_node.pipeline.media.picture_bytes import text_bytes
 from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
-from smg_node.pipeline.media.picture_works import error_at
-from smg_node.pipeline.media.prompt_media import MediaWorkshop, PlannedPicture, PromptMedia
+from smg_node.pipeline.media.prompt_media import PromptMedia
 from smg_node.pipeline.media.prompt_places import check_places, placed_media
 from smg_node.pipeline.media.rule_groups import (
     RuleGroup,
@@ -63,13 +66,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("smg_node.pipeline")
 
-_QUICK_BYTES: Final = 262_144
-"""Of files whose identity is found at once: hashing so many bytes takes 0.13 ms, as handing them over does."""
-_JPEG: Final = b"\xff\xd8\xff"
 _TOLD_MAX: Final = 64
 """Disagreements of workers that are remembered as told."""
-_END_CHARACTERS: Final = 256
-"""The end of a source by which equal ones are looked for: hashing all of a data URL takes milliseconds."""
 
 
 class MediaIntake:
@@ -287,15 +285,15 @@ class MediaIntake:
     ) -> list[PlannedPicture]:
         """Return all media with their files and plans; those that are sent several times are got once."""
         await media.hold_texts(text_bytes(asked.parts))
-        firsts = _firsts(asked.parts)
+        firsts = first_places(asked.parts)
         places = sorted(set(firsts))
         wanted = [at for at in places if is_got(asked.parts[at], asked)]
         await self._look_at([asked.parts[at] for at in places if at not in wanted], asked)
-        alike = partial(turned_alike, asked) if counted and only_pictures(asked) else None
+        alike = partial(same_when_turned, asked) if counted and only_pictures(asked) else None
         got = await self._files([asked.parts[at] for at in wanted], media, asked.tenant, alike)
         files = dict(zip(wanted, got, strict=True))
         clips = asked.family is not None and asked.family.modality == "video"
-        if not clips and _are_quick(got):
+        if not clips and are_quick(got):
             planned: dict[int, PlannedPicture] = {}
             for at in places:
                 began_s = self._workshop.monotonic_s()
@@ -393,25 +391,3 @@ class MediaIntake:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._workshop.threads, work)
-
-
-def _are_quick(files: Sequence[bytes]) -> bool:
-    """Whether looking at all of them takes no longer than handing one to a thread: the size is at the front of a JPEG."""
-    return sum(map(len, files)) <= _QUICK_BYTES and all(
-        file.startswith(_JPEG) or not file for file in files
-    )
-
-
-def _firsts(parts: Sequence[MediaPart]) -> list[int]:
-    """Return for each part the place of the first one that is the same: kind, source, detail and the client's name."""
-    alike: dict[tuple[object, ...], list[int]] = {}
-    firsts = []
-    for at, part in enumerate(parts):
-        source = part.source
-        key = part.kind, len(source), source[-_END_CHARACTERS:], part.detail, part.uuid
-        known = alike.setdefault(key, [])
-        first = next((one for one in known if parts[one].source == source), at)
-        if first == at:
-            known.append(at)
-        firsts.append(first)
-    return firsts

@@ -10,18 +10,18 @@ from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.pixels.arena import IDLE_S, Arenas
 from smg_node.media.pixels.patch_cache import PatchCache
-from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.picture_making import MediaWorkshop
+from smg_node.pipeline.media.making.picture_threads import PictureThreads
+from smg_node.pipeline.media.making.picture_works import KeptPatches, PictureWorks
 from smg_node.pipeline.media.media_intake import MediaIntake
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches, PictureFiles
-from smg_node.pipeline.media.picture_threads import PictureThreads
-from smg_node.pipeline.media.picture_works import KeptPatches, PictureWorks
-from smg_node.pipeline.media.prompt_media import MediaWorkshop
 from smg_node.telemetry.metrics.cells import Cells
 
 if TYPE_CHECKING:
-    from smg_node.pipeline.media.clip_works import ClipWorks
+    from smg_node.pipeline.media.making.clip_works import ClipWorks
 
 _log = logging.getLogger("smg_node.pipeline")
 
@@ -109,7 +109,7 @@ class MediaService:
     def _clips(self) -> "ClipWorks":
         if self._clip_works is None:
             # With the first video that this node makes tensors of.
-            from smg_node.pipeline.media.clip_works import ClipWorks
+            from smg_node.pipeline.media.making.clip_works import ClipWorks
 
             self._clip_works = ClipWorks(self._now, self._kept, self._meters, self._monotonic_s)
         return self._clip_works

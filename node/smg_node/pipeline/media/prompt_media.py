@@ -10,14 +10,14 @@ taken it waits in line, as its answer cannot be refused any more.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from smg_node.core.errors import unsupported
-from smg_node.core.generation.request import MediaKind, MediaPart, TokenIds
+from smg_node.core.generation.request import MediaKind, TokenIds
 from smg_node.engines.engine import ModelCard
 from smg_node.media.clips import plain_url
 from smg_node.media.engine_media import (
@@ -28,22 +28,27 @@ from smg_node.media.engine_media import (
     ReferenceBatch,
     TensorBatch,
 )
-from smg_node.media.family import Family, FinishedFor, PicturePlan
-from smg_node.media.pixels.arena import Arenas, owned
+from smg_node.media.family import FinishedFor, PicturePlan
 from smg_node.media.video.clip import ClipPlan
-from smg_node.pipeline.media.byte_budget import ByteBudget
-from smg_node.pipeline.media.media_meters import MediaMeters, Stage
+from smg_node.pipeline.media.making.picture_bytes import (
+    at_once,
+    patch_bytes,
+    tensor_bytes,
+)
+from smg_node.pipeline.media.making.picture_making import (
+    Making,
+    MediaWorkshop,
+    PlannedPicture,
+    bytes_at_work,
+    planned,
+)
+from smg_node.pipeline.media.making.picture_works import PictureWork, PictureWorks
 from smg_node.pipeline.media.media_options import Where
 from smg_node.pipeline.media.media_ways import Way, count_kinds, known_to, takes, ways_of
-from smg_node.pipeline.media.picture_bytes import at_once, patch_bytes, tensor_bytes, work_bytes
-from smg_node.pipeline.media.picture_source import SentPicture
-from smg_node.pipeline.media.picture_threads import PictureThreads
-from smg_node.pipeline.media.picture_works import PictureWork, PictureWorks
 from smg_node.pipeline.media.rule_groups import SAME
 
 if TYPE_CHECKING:
-    from smg_node.media.picture import Pixels
-    from smg_node.pipeline.media.clip_works import ClipMaking, ClipWorks
+    from smg_node.pipeline.media.making.clip_works import ClipMaking
     from smg_node.pipeline.media.media_ways import Maker
 
 _QUICK_BYTES: Final = 16_777_216
@@ -52,38 +57,12 @@ PATIENCE_S: Final = 30.0
 """How long room is waited for at most: many times as long as any picture is worked on."""
 
 
-class PlannedPicture(msgspec.Struct, frozen=True):
-    """A picture, video or sound of a prompt: its part, its file, and what becomes of it.
-
-    `plan` is None and `digest` "" where the node does not make its tensors.
-    """
-
-    part: MediaPart
-    sent: SentPicture
-    plan: PicturePlan | ClipPlan | None
-    digest: str
-
-
 class Handed(msgspec.Struct, frozen=True):
     """What an engine is handed for a prompt with media: ids as it wants them, and the media."""
 
     ids: TokenIds
     media: EngineMedia
     way: Way
-
-
-@dataclass(frozen=True, slots=True)
-class MediaWorkshop:
-    """What all prompts with media share: the threads, the works in them, and the memory they may take."""
-
-    threads: PictureThreads
-    works: PictureWorks
-    budget: ByteBudget
-    meters: MediaMeters
-    arenas: Arenas
-    monotonic_s: Callable[[], float]
-    clips: "Callable[[], ClipWorks]"
-    """What works on videos, made with the first one."""
 
 
 @dataclass(slots=True, eq=False)
@@ -196,8 +175,8 @@ class PromptMedia:
         works: dict[str, int] = {}
         for each in self.pictures:
             if each.digest not in works and not known(each.digest):
-                works[each.digest] = _work_bytes(each)
-                patches += patch_bytes(_planned(each))
+                works[each.digest] = bytes_at_work(each)
+                patches += patch_bytes(planned(each))
         pictures = self.family is not None and self.family.modality == "image"
         together = self.workshop.threads.count if pictures else len(works)
         return at_once(works.values(), together), patches
@@ -384,7 +363,7 @@ class PromptMedia:
         family, patches = self.family, []
         assert family is not None, "tensors are made by a family"
         for work, each in zip(self._works, self.pictures, strict=True):
-            plans.append(_planned(each))
+            plans.append(planned(each))
             patches.append(await work.patches(each.part.where))
         loop, began_s = asyncio.get_running_loop(), self.workshop.monotonic_s()
         if not wanted.device_normalizes and not self._closed:
@@ -418,43 +397,3 @@ class PromptMedia:
         self._referred.clear()
         self.workshop.budget.give(self._taken)
         self._taken = self._files = 0
-
-
-class Making(msgspec.Struct):
-    """The work on one picture: decoded, resized and put in the model's order, in a thread. `times` are its stages'."""
-
-    family: Family
-    plan: PicturePlan
-    sent: SentPicture
-    workshop: MediaWorkshop
-    times: list[tuple[Stage, float]] = msgspec.field(default_factory=list)
-
-    def __call__(self) -> "Pixels":
-        """Return the patches; INVALID_REQUEST for a file that cannot be decoded."""
-        monotonic_s = self.workshop.monotonic_s
-        began_s = monotonic_s()
-        with self.workshop.arenas.working(began_s):
-            picture = self.sent.decoded()
-            decoded_s = monotonic_s()
-            patches = owned(self.family.patches(picture, self.plan))
-        self.times = [("decode", decoded_s - began_s), ("patches", monotonic_s() - decoded_s)]
-        return patches
-
-    def stop(self) -> None:
-        """Let it end by itself: it takes milliseconds."""
-
-
-def _planned(each: PlannedPicture) -> PicturePlan | ClipPlan:
-    assert each.plan is not None, "it was planned with the family"
-    return each.plan
-
-
-def _work_bytes(each: PlannedPicture) -> int:
-    """Return what the work on a medium takes at its peak, beside its file and what comes of it."""
-    plan, sent = _planned(each), each.sent
-    if isinstance(plan, ClipPlan):
-        from smg_node.pipeline.media.clip_works import scratch_bytes  # it comes with the first clip
-
-        return scratch_bytes(sent.data, plan)
-    assert sent.header is not None, "what is planned has been looked at"
-    return work_bytes(plan, sent.header, len(sent.data))

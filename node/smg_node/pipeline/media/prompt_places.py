@@ -9,7 +9,7 @@ from smg_node.fleet.models.picture_rules import TokenTexts
 from smg_node.media.expand import PlacedPicture
 from smg_node.media.family import PictureLayout, PicturePlan
 from smg_node.media.video.clip import ClipPlan
-from smg_node.pipeline.media.prompt_media import PlannedPicture
+from smg_node.pipeline.media.making.picture_making import PlannedPicture
 from smg_node.prompts.media_forms import NOUNS, MediaForms
 
 if TYPE_CHECKING:

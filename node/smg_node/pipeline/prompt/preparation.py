@@ -37,6 +37,7 @@ from smg_node.core.ports import Clock
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.parsers.selection.model_formats import Printing
 from smg_node.pipeline.prompt.loop_budget import LoopBudget
+from smg_node.pipeline.prompt.prompt_asking import Asking
 from smg_node.pipeline.stream.call_constraint import schemas_of
 from smg_node.prompts.constraints.constraint_check import check_constraint
 
@@ -85,16 +86,6 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     ignored: tuple[str, ...] = ()
     packed: bytes = b""
     media: "PromptMedia | None" = None
-
-
-class Asking(msgspec.Struct, frozen=True):
-    """Who asks for a prompt with pictures (None where that is not known), until when room for them is waited for (0
-    for not at all), and whether they are only counted.
-    """
-
-    tenant: str | None
-    patient_until_s: float
-    counted: bool
 
 
 @dataclass(frozen=True, slots=True)

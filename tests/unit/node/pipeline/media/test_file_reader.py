@@ -17,8 +17,8 @@ from smg_node.core.generation.request import (
     TextPart,
     Turn,
 )
-from smg_node.pipeline.media.byte_budget import ByteBudget
 from smg_node.pipeline.media.file_reader import FileReader
+from smg_node.pipeline.media.making.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_options import MediaOptions
 from support.media.picture_files import FILES
 

@@ -20,13 +20,14 @@ from smg_node.media.engine_media import (
 )
 from smg_node.media.pixels.arena import Arenas
 from smg_node.media.pixels.patch_cache import PatchCache
-from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.picture_making import MediaWorkshop, PlannedPicture
+from smg_node.pipeline.media.making.picture_threads import PictureThreads
+from smg_node.pipeline.media.making.picture_works import PictureWorks
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import Where
 from smg_node.pipeline.media.picture_source import SentPicture
-from smg_node.pipeline.media.picture_threads import PictureThreads
-from smg_node.pipeline.media.picture_works import PictureWorks
-from smg_node.pipeline.media.prompt_media import Handed, MediaWorkshop, PlannedPicture, PromptMedia
+from smg_node.pipeline.media.prompt_media import Handed, PromptMedia
 from smg_node.system_clock import SystemClock
 from support.engines.fake_engine import card
 from support.http.raw_http import until

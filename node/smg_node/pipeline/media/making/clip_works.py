@@ -28,9 +28,9 @@ from smg_node.media.video.decoding.clip_reader import (
     read_clip_frames,
     read_clip_header,
 )
+from smg_node.pipeline.media.making.picture_works import KeptPatches, PictureWorks, error_at
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import MediaOptions
-from smg_node.pipeline.media.picture_works import KeptPatches, PictureWorks, error_at
 
 if TYPE_CHECKING:
     from smg_node.media.picture import Pixels

@@ -12,8 +12,8 @@ import pytest
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.media.family import PicturePlan
+from smg_node.pipeline.media.making.picture_works import PictureWorks
 from smg_node.pipeline.media.media_meters import MediaMeters
-from smg_node.pipeline.media.picture_works import PictureWorks
 from smg_node.telemetry.metrics.declared.media import MEDIA_CACHE
 from support.http.raw_http import until
 from support.media.plain_pictures import Kept, refusal

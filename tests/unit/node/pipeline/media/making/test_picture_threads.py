@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from smg_node.pipeline.media.picture_threads import PictureThreads
+from smg_node.pipeline.media.making.picture_threads import PictureThreads
 
 
 class _File:

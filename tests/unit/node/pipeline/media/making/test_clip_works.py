@@ -14,7 +14,7 @@ from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import MediaPart
 from smg_node.media.video.clip_family import ClipFamily
 from smg_node.media.video.video_registry import UnknownClips, clip_family_of
-from smg_node.pipeline.media.clip_works import ClipWorks, scratch_bytes
+from smg_node.pipeline.media.making.clip_works import ClipWorks, scratch_bytes
 from smg_node.pipeline.media.media_meters import MediaMeters
 from smg_node.pipeline.media.media_options import MediaOptions
 from support.house.tree import ROOT

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.pipeline.media.byte_budget import ByteBudget
+from smg_node.pipeline.media.making.byte_budget import ByteBudget
 from support.http.raw_http import until
 
 
