@@ -76,10 +76,19 @@ class Guard:
         return identity
 
     def _shown(self, request: HttpRequest, given: str | None) -> Identity | None:
-        """Return who showed a certificate and sent no key; None where none counts. FORBIDDEN for one of nobody."""
+        """Return who showed a certificate and sent no key; None where none counts. FORBIDDEN for one of nobody,
+        UNAUTHENTICATED for one that has expired since.
+        """
         certificate = request.line.certificate
         if given is not None or certificate is None or self._certificates is None:
             return None
+        if request.received_ms >= certificate.expires_ms:
+            # It was valid at the handshake, and a kept connection may outlive it.
+            raise SmgError(
+                ErrorKind.UNAUTHENTICATED,
+                "the certificate shown has expired: connect again with a renewed one",
+                code="expired_certificate",
+            )
         return self._certificates.identify(certificate)
 
     def _counting(self, given: Sequence[str]) -> str | None:
