@@ -9,7 +9,7 @@ from typing import Final
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.server.listen_sockets import tcp_sockets
 from smg_node.http.tls.certificate_watch import CertificateWatch
-from smg_node.http.tls.server_contexts import TlsFilesError
+from smg_node.http.tls.server_contexts import TlsFilesError, undecodable_host
 from smg_node.http.tls.tls_server import Outcome, TlsServer
 from smg_node.http.tls_options import TlsOptions
 from smg_node.telemetry.metrics.declared import node as declared
@@ -29,6 +29,7 @@ class TlsListening:
         self._watch: Final = CertificateWatch(options, self, now_s=lambda: now_ms() / 1000)
         self._group: Final = asyncio.TaskGroup()
         self._looking: asyncio.Task[None] | None = None
+        self._complaints = sys.unraisablehook
         meters.watch(declared.TLS_EXPIRES, self._expiries)
 
     async def open(self) -> None:
@@ -37,6 +38,9 @@ class TlsListening:
             await self._watch.open()
         except TlsFilesError as error:
             raise SmgError(ErrorKind.INTERNAL, f"http.tls: {error}") from error
+        if self._options.more:
+            # Else any client could fill the log with tracebacks.
+            self._complaints, sys.unraisablehook = sys.unraisablehook, self._complain
         await self._group.__aenter__()
         self._looking = self._group.create_task(self._watch.run())
 
@@ -72,6 +76,8 @@ class TlsListening:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
+            if sys.unraisablehook == self._complain:
+                sys.unraisablehook = self._complaints
             await self._group.__aexit__(None, None, None)
 
     def handshake(self, outcome: Outcome) -> None:
@@ -85,6 +91,10 @@ class TlsListening:
     def certificates_refused(self) -> None:
         """Count changed files that will not do."""
         self._meters.cells.tally(declared.TLS_RELOAD_FAILURES).inc()
+
+    def _complain(self, seen: "sys.UnraisableHookArgs") -> None:
+        if not undecodable_host(seen):
+            self._complaints(seen)
 
     def _expiries(self) -> Mapping[tuple[str, ...], float]:
         return {(name,): left_s for name, left_s in self._watch.expiries().items()}
