@@ -83,7 +83,7 @@ def trim() -> None:
             library.malloc_trim(0)
 
 
-def map_apart(least_bytes: int) -> None:
+def set_mmap_threshold(least_bytes: int) -> None:
     """Have the C library give pieces of memory this large pages of their own from now on; glibc only.
 
     It does so from 128 KiB on, but for as long as none of them was freed: then it takes ever larger ones out of its

@@ -183,10 +183,9 @@ def _no_password() -> NoReturn:
 def _why_not(pair: CertificatePair, error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"{pair.key} is not the key of {pair.certificate}"
-    return (
-        f"{pair.certificate} and {pair.key} are no PEM certificate and private key"
-        f" ({(error.reason or str(error)).lower().replace('_', ' ')})"
-    )
+    # Of most that is no PEM file the library says no more than where in its source it noticed.
+    why = f" ({error.reason.lower().replace('_', ' ')})" if error.reason else ""
+    return f"{pair.certificate} and {pair.key} are no PEM certificate and private key{why}"
 
 
 def _chooser(

@@ -12,7 +12,7 @@ from smg_node.http.tls.certificate_watch import CertificateWatch
 from smg_node.http.tls.server_contexts import TlsFilesError, undecodable_host
 from smg_node.http.tls.tls_server import Outcome, TlsServer
 from smg_node.http.tls_options import TlsOptions
-from smg_node.process_memory import map_apart
+from smg_node.process_memory import set_mmap_threshold
 from smg_node.telemetry.metrics.declared import node as declared
 from smg_node.telemetry.metrics.meters import Meters
 
@@ -46,7 +46,7 @@ class TlsListening:
             # Else any client could fill the log with tracebacks.
             self._complaints, sys.unraisablehook = sys.unraisablehook, self._complain
         if _on_uvloop():
-            map_apart(_UVLOOP_BUFFER_BYTES)
+            set_mmap_threshold(_UVLOOP_BUFFER_BYTES)
         await self._group.__aenter__()
         self._looking = self._group.create_task(self._watch.run())
 
