@@ -1,6 +1,7 @@
 """TLS files that will do only later, and those that will never do."""
 
 import asyncio
+import contextlib
 import logging
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from smg_node.http.tls import server_contexts
 from smg_node.http.tls.certificate_watch import CertificateWatch
@@ -20,7 +21,7 @@ from smg_node.http.tls_options import CertificatePair, TlsOptions
 from support.http.certificate_authority import Authority
 from support.http.http_node import node
 from support.http.raw_http import until
-from support.http.served_tls import write_pair
+from support.http.served_tls import trusting, write_pair
 
 NOW_S = 1_800_000_000.0
 LOOKS = 12
@@ -214,3 +215,43 @@ async def test_hosts_that_are_no_text_fill_no_log(
         assert complaints == []
     assert sys.unraisablehook == hook
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def nameless(folder: Path, authority: Authority) -> CertificatePair:
+    """Return a pair whose names are bytes that are no text, and whose authority is its own."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "nobody")])
+    begins = datetime(2020, 1, 1, tzinfo=UTC)
+    number = x509.random_serial_number()
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), number)
+    # GeneralNames with one URI (RFC 5280 4.2.1.6), of three bytes.
+    names = x509.UnrecognizedExtension(
+        x509.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x05\x86\x03\xff\xfeA"
+    )
+    builder = builder.not_valid_before(begins).not_valid_after(begins + timedelta(days=36_500))
+    issued = builder.add_extension(names, critical=False).sign(key, SHA256())
+    pair = write_pair(folder, authority, "nobody")
+    Path(pair.certificate).write_bytes(issued.public_bytes(Encoding.PEM))
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    Path(pair.key).write_bytes(private)
+    return pair
+
+
+async def test_a_client_whose_certificate_names_nothing_readable_fails_and_is_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority("one")
+    client = nameless(tmp_path / "client", authority)
+    own = write_pair(tmp_path / "own", authority, "localhost")
+    options = TlsOptions(own, client="require", client_authority=client.certificate)
+    trust = trusting(authority)
+    trust.load_cert_chain(client.certificate, client.key)
+    async with node(tls=options) as served:
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", served.port, ssl=trust, server_hostname="localhost"
+            )
+            await reader.read()
+            writer.close()
+        await until(lambda: served.sample("smg_node_tls_handshakes_total", outcome="failed") == 1)
+    assert "mistake of ours" not in caplog.text
