@@ -165,8 +165,9 @@ def caller_digest(request: HttpRequest) -> str:
     """
     given = credentials(request.headers, key_in_query(request))
     if not given:
-        subject = request.identity.subject
-        return _digest(subject) if subject else ""
+        # Of a certificate's name the subject has the beginning only, and the id a digest of all.
+        identity = request.identity
+        return _digest(identity.key_id) if identity.subject else ""
     key = given[0]
     if len(given) > 1:
         own = (one for one in given if _id_of(one) == request.identity.key_id)

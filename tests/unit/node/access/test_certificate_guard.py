@@ -12,7 +12,7 @@ from smg_node.access.identity import ANYBODY, Identity, KeyAuthenticator
 from smg_node.core.errors import SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.middleware.authorization import Guard
+from smg_node.http.middleware.authorization import Guard, caller_digest
 from smg_node.http.route_table import Access
 
 SECRET = "s" * 40
@@ -131,3 +131,17 @@ def test_a_certificate_that_expires_on_a_kept_connection_lets_nobody_in_any_more
         assert (expired.value.status, expired.value.code) == (401, "expired_certificate")
     # A key beside it counts as before.
     assert guard.admit(asked(KEY, operator, 9), "data", data).key_id == "user"
+
+
+def test_certificates_with_long_names_are_told_apart_by_their_ends() -> None:
+    guard = Guard(KeyAuthenticator(Source(ADMIN)), RULES)
+
+    def digest(name: str) -> str:
+        request = asked(certificate=ClientCertificate(name, 9))
+        cast("Asked", request).identity = guard.admit(request, "data", "auto")
+        return caller_digest(request)
+
+    start = "n" * 400
+    assert len({digest(start), digest(f"{start}1"), digest(f"{start}2")}) == 3
+    assert digest(start) == digest(start)
+    assert caller_digest(asked()) == ""

@@ -123,7 +123,8 @@ def test_an_address_of_a_family_that_the_kernel_has_not_is_left_out_beside_other
     stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
     old = (socket.AF_INET, *stream, ("127.0.0.1", 0))
     new = (socket.AF_INET6, *stream, ("::1", 0, 0, 0))
-    found: list[object] = [old, new][::order]
+    found: list[tuple[object, ...]] = [old, new]
+    found = found[::order]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_with: found)
     monkeypatch.setattr(socket, "socket", without_ipv6)
     [raw] = tcp_sockets("somewhere:0", reuse_port=False)

@@ -13,6 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtensionOID
 
 from smg_node.http.tls import server_contexts
 from smg_node.http.tls.certificate_watch import CertificateWatch
@@ -226,7 +227,7 @@ def nameless(folder: Path, authority: Authority) -> CertificatePair:
     builder = x509.CertificateBuilder(subject, subject, key.public_key(), number)
     # GeneralNames with one URI (RFC 5280 4.2.1.6), of three bytes.
     names = x509.UnrecognizedExtension(
-        x509.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x05\x86\x03\xff\xfeA"
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"\x30\x05\x86\x03\xff\xfeA"
     )
     builder = builder.not_valid_before(begins).not_valid_after(begins + timedelta(days=36_500))
     issued = builder.add_extension(names, critical=False).sign(key, SHA256())
