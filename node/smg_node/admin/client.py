@@ -53,8 +53,12 @@ class Trust:
 
         try:
             context = ssl.create_default_context(cafile=self.authority or None)
+            # As of Python 3.13: a node's own certificate is a file to believe it on, whoever issued it.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             if self.certificate:
                 context.load_cert_chain(self.certificate, self.key or None)
+        except ssl.SSLError as error:
+            raise AdminError(self._unusable(error)) from None
         except OSError as error:
             named = (
                 self.authority
@@ -66,6 +70,16 @@ class Trust:
                 f"cannot use {' '.join(named.split())}: {reason.lower().replace('_', ' ')}"
             ) from None
         return context
+
+    def _unusable(self, error: "ssl.SSLError") -> str:
+        """Return which file the library cannot use, as far as it says."""
+        if not self.certificate or error.reason == "NO_CERTIFICATE_OR_CRL_FOUND":
+            return f"{self.authority} holds no PEM certificate to believe nodes on (--ca-file)"
+        if error.reason == "KEY_VALUES_MISMATCH":
+            return f"{self.key or self.certificate} is not the key of {self.certificate} (--cert-key-file)"
+        if not self.key:
+            return f"{self.certificate} holds no PEM certificate with its private key; --cert-key-file names the key's file"
+        return f"{self.certificate} and {self.key} are no PEM certificate and private key"
 
 
 @dataclass(frozen=True, slots=True)

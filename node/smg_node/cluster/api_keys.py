@@ -219,8 +219,8 @@ class ClusterKeys:
             _log.info("an admin key exists: requests need a key", extra=fields)
         else:
             _log.warning(
-                "no admin key exists: data is open to everyone unless auth.data says otherwise, the admin"
-                " API answers loopback only (smg-admin keys create --role admin)",
+                "no admin key exists: data is open to everyone and the admin API answers loopback only, unless"
+                " auth.data or auth.certificates say otherwise (smg-admin keys create --role admin)",
                 extra=fields,
             )
 

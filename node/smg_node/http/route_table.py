@@ -214,7 +214,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/sessions/{key}", "view", "Show where the requests of a routing key go", "session", answer="Session", query=("model", "tenant")),
     Route("DELETE", "/v1/cluster/sessions/{key}", "admin", "Forget where the requests of a routing key go", "end_session", answer="SessionEnded", query=("model", "tenant")),
     Route("GET", "/v1/cluster/explain/{id}", "view", "Tell what became of a request: candidates, costs, attempts, on any node", "explain", answer="Explained", query=("node",)),
-    Route("GET", "/version", "public", "Show name and version", "version", answer="Version", by="data"),
+    Route("GET", "/version", "public", "Show name and version", "version", answer="Version"),
     Route("GET", "/openapi.json", "public", "Show this document", "openapi", answer="Document", by="data"),
     Route("GET", "/liveness", "public", "Whether the process turns", "liveness", answer="Probe", by="data"),
     Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe", by="data"),

@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -76,12 +77,22 @@ async def _addresses(process: asyncio.subprocess.Process) -> list[str]:
     return found
 
 
-def print_demo(port: int) -> None:
-    """Print what to type now: commands that work when pasted as they are."""
+def print_demo(port: int, certificate: Path | None) -> None:
+    """Print what to type now: commands that work when pasted as they are, over TLS where the node has a certificate that is
+    for localhost.
+    """
+    url, trust = f"http://127.0.0.1:{port}", ""
+    if certificate is not None:
+        url, trust = f"https://localhost:{port}", quote(str(certificate.absolute()))
     known = importlib.util.find_spec("openai") is not None
     sys.stdout.write(
         _WORDS.format(
-            port=port,
+            url=url,
+            curls=f"--cacert {trust} " if trust else "",
+            client=_CLIENT.format(url=url)
+            if certificate is None
+            else _TLS_CLIENT.format(url=url, file=str(certificate.absolute())),
+            admins=f" --ca-file {trust}" if trust else "",
             model=MODEL,
             python=sys.executable if known else "python",
             hint="" if known else "   # after: pip install openai",
@@ -91,24 +102,35 @@ def print_demo(port: int) -> None:
     sys.stdout.flush()
 
 
+_CLIENT: Final = """\
+from openai import OpenAI
+
+client = OpenAI(base_url="{url}/v1", api_key="unused")"""
+_TLS_CLIENT: Final = """\
+import ssl
+
+from openai import DefaultHttpxClient, OpenAI
+
+trust = ssl.create_default_context(cafile={file!r})
+trust.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+wire = DefaultHttpxClient(verify=trust)
+client = OpenAI(base_url="{url}/v1", api_key="unused", http_client=wire)"""
 _WORDS: Final = """
 The demo is up: two simulated engines behind one node. Type this in another terminal.
 
 # A whole answer:
-curl http://127.0.0.1:{port}/v1/chat/completions \\
+curl {curls}{url}/v1/chat/completions \\
   -H 'content-type: application/json' \\
   -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
 
 # The same, as it comes:
-curl -N http://127.0.0.1:{port}/v1/chat/completions \\
+curl -N {curls}{url}/v1/chat/completions \\
   -H 'content-type: application/json' \\
   -d '{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}], "stream": true}}'
 
 # With the openai SDK:
 {python} - <<'PYTHON'{hint}
-from openai import OpenAI
-
-client = OpenAI(base_url="http://127.0.0.1:{port}/v1", api_key="unused")
+{client}
 stream = client.chat.completions.create(
     model="{model}", messages=[{{"role": "user", "content": "Hello"}}], stream=True
 )
@@ -118,7 +140,7 @@ print()
 PYTHON
 
 # What the node knows of its engines:
-{admin} --url http://127.0.0.1:{port} workers list
+{admin} --url {url}{admins} workers list
 
 Ctrl-C ends it.
 

@@ -122,7 +122,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
             await control.serving(settings.processes)
         _announce(settings, address, server.metrics_address)
         if settings.demo:
-            print_demo(address.port)
+            print_demo(address.port, settings.http.tls.certificate)
         with signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from support.http.certificate_authority import Authority
+from support.http.served_tls import write_pair
 from support.processes.node import running_node
 from support.processes.process import running
 
@@ -23,10 +25,14 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in found.split()]
 
 
-def test_the_printed_commands_work_when_pasted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_printed_commands_work_when_pasted(tmp_path: Path, *, tls: bool) -> None:
     program = Path(sys.executable).with_name("smg-node")
     listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
     command: list[str | Path] = [program, "--demo", *listen, "--data-dir", tmp_path / "data"]
+    if tls:
+        pair = write_pair(tmp_path / "its files", Authority("one"), "localhost")
+        command += ["--tls-cert-path", pair.certificate, "--tls-key-path", pair.key]
     with running(command, folder=tmp_path / "run", forked=False) as node:
         node.wait_for("Ctrl-C ends it", 60)
         node.wait_for(r"is ready: demo(?s:.*)is ready: demo", 60)

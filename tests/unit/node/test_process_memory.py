@@ -133,3 +133,29 @@ print(len(trusting().get_ca_certs()))
         env={**os.environ, "SSL_CERT_FILE": str(file)},
     )
     assert done.stdout.split() == ["0", "1"]
+
+
+def test_large_pieces_of_memory_get_pages_of_their_own_although_one_was_freed() -> None:
+    # In a process of its own: it says how the C library allocates from then on.
+    script = """
+import ctypes, sys
+from smg_node.process_memory import set_mmap_threshold
+library = ctypes.CDLL(None)
+library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+for freed in (1 << 20, 1 << 21):
+    library.free(library.malloc(freed))
+if sys.argv[1:]:
+    set_mmap_threshold(1 << 18)
+piece = library.malloc(1 << 18)
+heap = next(line for line in open("/proc/self/maps") if "[heap]" in line).split()[0]
+first, end = (int(one, 16) for one in heap.split("-"))
+print(first <= piece < end)
+"""
+
+    def in_heap(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert (in_heap(), in_heap("apart")) == ("True", "False")

@@ -20,6 +20,7 @@ _DATA: Final[Mapping[str, str]] = {
     "closed": "needs a key (auth.data)",
 }
 _DATA_FILE: Final = "needs a key"
+_CERTIFICATES: Final = ", or a certificate that auth.certificates has a rule for"
 _ALONE: Final = "closed: this node runs alone; --mesh-key FILE opens it (smg-admin cluster keyring generate makes one)"
 _PYTHON: Final = "Python, which is slower: no C compiler was there when this was installed"
 _WORKERS_SHOWN_MAX: Final = 8
@@ -46,15 +47,23 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
         "data dir": str(settings.data_dir),
         "config": str(loaded.file) if loaded.file is not None else "no file",
         "data API": _say_access(settings.auth),
-        "admin API": _ADMIN if settings.auth.admin_key_file is None else _ADMIN_FILE,
+        "admin API": _say_admin(settings.auth),
     }
 
 
 def _say_access(auth: Auth) -> str:
     """Return in words who may use the data API, as far as the configuration says."""
-    if auth.data == "auto" and auth.admin_key_file is not None:
-        return _DATA_FILE
-    return _DATA[auth.data]
+    certificates = _CERTIFICATES if auth.certificates else ""
+    if auth.data == "auto" and (certificates or auth.admin_key_file is not None):
+        return _DATA_FILE + certificates
+    return _DATA[auth.data] + (certificates if auth.data == "closed" else "")
+
+
+def _say_admin(auth: Auth) -> str:
+    """Return in words who may use the admin API, as far as the configuration says."""
+    if auth.certificates:
+        return _ADMIN_FILE + _CERTIFICATES
+    return _ADMIN if auth.admin_key_file is None else _ADMIN_FILE
 
 
 def _say_mesh(mesh: MeshSection) -> str:

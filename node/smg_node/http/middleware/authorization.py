@@ -76,10 +76,19 @@ class Guard:
         return identity
 
     def _shown(self, request: HttpRequest, given: str | None) -> Identity | None:
-        """Return who showed a certificate and sent no key; None where none counts. FORBIDDEN for one of nobody."""
+        """Return who showed a certificate and sent no key; None where none counts. FORBIDDEN for one of nobody,
+        UNAUTHENTICATED for one that has expired since.
+        """
         certificate = request.line.certificate
         if given is not None or certificate is None or self._certificates is None:
             return None
+        if request.received_ms >= certificate.expires_ms:
+            # It was valid at the handshake, and a kept connection may outlive it.
+            raise SmgError(
+                ErrorKind.UNAUTHENTICATED,
+                "the certificate shown has expired: connect again with a renewed one",
+                code="expired_certificate",
+            )
         return self._certificates.identify(certificate)
 
     def _counting(self, given: Sequence[str]) -> str | None:
@@ -156,8 +165,9 @@ def caller_digest(request: HttpRequest) -> str:
     """
     given = credentials(request.headers, key_in_query(request))
     if not given:
-        subject = request.identity.subject
-        return _digest(subject) if subject else ""
+        # Of a certificate's name the subject has the beginning only, and the id a digest of all.
+        identity = request.identity
+        return _digest(identity.key_id) if identity.subject else ""
     key = given[0]
     if len(given) > 1:
         own = (one for one in given if _id_of(one) == request.identity.key_id)

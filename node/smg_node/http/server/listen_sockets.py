@@ -1,6 +1,7 @@
 """Listen sockets: a TCP port, on `[::]` of IPv6 and IPv4, or a UNIX socket that only this user may open."""
 
 import asyncio
+import errno
 import os
 import socket
 import stat
@@ -43,13 +44,21 @@ def tcp_sockets(where: str, *, reuse_port: bool) -> list[socket.socket]:
     if address.host == EVERY_FAMILY:
         return [_listening(_both_families(address.port, reuse_port=reuse_port))]
     sockets: list[socket.socket] = []
+    missing: OSError | None = None
     port = address.port
     try:
         found = socket.getaddrinfo(
             address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         for family, kind, protocol, _name, place in dict.fromkeys(found):
-            raw = socket.socket(family, kind, protocol)
+            try:
+                raw = socket.socket(family, kind, protocol)
+            except OSError as error:
+                if error.errno != errno.EAFNOSUPPORT:
+                    raise
+                # A kernel without IPv6, whose file of hosts has an address of it all the same.
+                missing = error
+                continue
             sockets.append(raw)
             _share(raw, reuse_port=reuse_port)
             if family == socket.AF_INET6:
@@ -58,6 +67,8 @@ def tcp_sockets(where: str, *, reuse_port: bool) -> list[socket.socket]:
             bind(raw, (place[0], port, *place[2:]))
             port = port or raw.getsockname()[1]
             _listening(raw)
+        if missing is not None and not sockets:
+            raise missing
     except OSError:
         for raw in sockets:
             raw.close()

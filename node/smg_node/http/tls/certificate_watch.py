@@ -14,6 +14,9 @@ from smg_node.http.tls.server_contexts import ServerCertificates, TlsFilesError,
 from smg_node.http.tls_options import TlsOptions
 
 LOOK_INTERVAL_S: Final = 1.0
+_LOOKS_TO_RETRY: Final = 10
+"""Refused files are tried again after so many looks: what was wrong with them may end without a change of theirs, such as
+a certificate that was not valid yet, a key that this user may not read, or a process without free file descriptors."""
 _OTHERS: Final = 0o007
 _Stamp: TypeAlias = tuple[tuple[int, int, int], ...]
 _log: Final = logging.getLogger("smg_node.http")
@@ -47,6 +50,8 @@ class CertificateWatch:
         self._now_s = now_s
         self._interval_s = look_interval_s
         self._stamp: _Stamp | None = None
+        self._complaint = ""
+        self._looks_to_retry = 0
         self._current: ServerCertificates | None = None
 
     @property
@@ -87,9 +92,13 @@ class CertificateWatch:
             await self.look()
 
     async def look(self) -> None:
-        """Take the files if they have changed and will do."""
+        """Take the files if they have changed and will do, or were refused and will do by now."""
         stamp = self._seen()
-        if stamp == self._stamp:
+        changed = stamp != self._stamp
+        if not (changed or self._complaint):
+            return
+        self._looks_to_retry -= 1
+        if not changed and self._looks_to_retry > 0:
             return
         # What changes while it is read is seen as a change the next time.
         self._stamp = stamp
@@ -97,9 +106,9 @@ class CertificateWatch:
             found = await asyncio.to_thread(load, self._options)
             self._check(found)
         except TlsFilesError as error:
-            self._changes.certificates_refused()
-            _log.warning("kept the old certificates of the listeners: %s", error)
+            self._refuse(str(error), changed=changed)
             return
+        self._complaint = ""
         self._current = found
         self._changes.certificates_taken()
         soonest = min(found.expires_s, key=found.expires_s.__getitem__)
@@ -107,6 +116,14 @@ class CertificateWatch:
             "took new certificates of the listeners; the first one to expire does so at %s",
             day_of(found.expires_s[soonest]),
         )
+
+    def _refuse(self, complaint: str, *, changed: bool) -> None:
+        """Say what is wrong, once; the files are tried again later."""
+        said, self._complaint = self._complaint, complaint
+        self._looks_to_retry = _LOOKS_TO_RETRY
+        if changed or said != complaint:
+            self._changes.certificates_refused()
+            _log.warning("kept the old certificates of the listeners: %s", complaint)
 
     def _check(self, found: ServerCertificates) -> None:
         """Refuse certificates that are not valid now, while the old ones are."""

@@ -6,6 +6,7 @@ comes to is its own choice, so nothing that protects the node may depend on it. 
 """
 
 import ssl
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,7 +57,10 @@ def load(options: TlsOptions) -> ServerCertificates:
     first = next(iter(contexts.values()))
     if len(contexts) > 1:
         first.sni_callback = _chooser(
-            [(contexts[name], host_names(leaf)) for name, leaf in leaves.items()]
+            [
+                (contexts[name], _host_names(leaf, options.pairs[name].certificate))
+                for name, leaf in leaves.items()
+            ]
         )
     return ServerCertificates(
         first,
@@ -75,9 +79,23 @@ def host_names(certificate: x509.Certificate) -> Sequence[str]:
         return [str(name.value).lower() for name in names]
 
 
+def _host_names(certificate: x509.Certificate, path: str) -> Sequence[str]:
+    try:
+        return host_names(certificate)
+    except (ValueError, x509.DuplicateExtension) as error:
+        raise TlsFilesError(f"{path} holds a certificate whose names cannot be read") from error
+
+
 def day_of(unix_s: float) -> str:
     """Return a time as people read it: `2026-11-28 21:00 UTC`."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def undecodable_host(seen: "sys.UnraisableHookArgs") -> bool:
+    """Whether Python complains that a client's host is not ASCII: it does so before `load`'s contexts are asked, with a
+    traceback, and fails the handshake.
+    """
+    return isinstance(seen.exc_value, UnicodeDecodeError) and isinstance(seen.object, bytes)
 
 
 def _context(pair: CertificatePair, options: TlsOptions) -> ssl.SSLContext:
@@ -94,6 +112,11 @@ def _context(pair: CertificatePair, options: TlsOptions) -> ssl.SSLContext:
         raise TlsFilesError(f"{pair.key} needs a password, which a node has not") from error
     except ssl.SSLError as error:
         raise TlsFilesError(_why_not(pair, error)) from error
+    except OSError as error:
+        # It was there a moment ago: somebody is replacing it.
+        raise TlsFilesError(
+            f"cannot read {pair.certificate} or {pair.key}: {error.strerror}"
+        ) from error
     if options.client != "off":
         _ask_for_certificates(context, options)
     return context
@@ -106,7 +129,17 @@ def _ask_for_certificates(context: ssl.SSLContext, options: TlsOptions) -> None:
     context.options |= ssl.OP_NO_TICKET
     _load_authorities(context, options.client_authority, "holds no PEM certificate")
     if options.client_revoked:
+        believed = context.cert_store_stats()["x509"]
         _load_authorities(context, options.client_revoked, "holds no PEM list of revoked ones")
+        found = context.cert_store_stats()
+        if not found["crl"]:
+            raise TlsFilesError(f"{options.client_revoked} holds no PEM list of revoked ones")
+        if found["x509"] > believed:
+            # The library would believe them as it believes the authorities.
+            raise TlsFilesError(
+                f"{options.client_revoked} holds certificates beside lists of revoked ones; those that are believed"
+                " belong into http.tls.client_authority"
+            )
         context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
 
 
@@ -116,6 +149,8 @@ def _load_authorities(context: ssl.SSLContext, path: str, wrong: str) -> None:
         context.load_verify_locations(path)
     except ssl.SSLError as error:
         raise TlsFilesError(f"{path} {wrong}") from error
+    except OSError as error:
+        raise TlsFilesError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _readable(path: str) -> bytes:
@@ -148,10 +183,9 @@ def _no_password() -> NoReturn:
 def _why_not(pair: CertificatePair, error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"{pair.key} is not the key of {pair.certificate}"
-    return (
-        f"{pair.certificate} and {pair.key} are no PEM certificate and private key"
-        f" ({(error.reason or str(error)).lower().replace('_', ' ')})"
-    )
+    # Of most that is no PEM file the library says no more than where in its source it noticed.
+    why = f" ({error.reason.lower().replace('_', ' ')})" if error.reason else ""
+    return f"{pair.certificate} and {pair.key} are no PEM certificate and private key{why}"
 
 
 def _chooser(

@@ -154,11 +154,16 @@ class TlsServer:
             self._counts.handshake("timeout")
         except OSError:
             self._counts.handshake("gone")
+        except UnicodeDecodeError:
+            # Python cannot read the names in the client's certificate; the event loop has closed the connection.
+            self._counts.handshake("failed")
+            _log.debug("a TLS handshake failed: the names in the client's certificate are no text")
         except asyncio.CancelledError:
             client.close()
             raise
         except Exception:
             # A door: a mistake of ours ends this handshake, and no other.
+            self._counts.handshake("failed")
             _log.exception("a TLS handshake failed because of a mistake of ours")
             client.close()
         else:

@@ -12,7 +12,7 @@ from smg_node.access.identity import ANYBODY, Identity, KeyAuthenticator
 from smg_node.core.errors import SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.middleware.authorization import Guard
+from smg_node.http.middleware.authorization import Guard, caller_digest
 from smg_node.http.route_table import Access
 
 SECRET = "s" * 40
@@ -59,13 +59,16 @@ class Asked:
     peer: str = "127.0.0.1"
     identity: Identity = ANYBODY
     route: None = None
+    received_ms: int = 1
 
 
-def asked(given: str | None = None, certificate: ClientCertificate | None = None) -> HttpRequest:
+def asked(
+    given: str | None = None, certificate: ClientCertificate | None = None, received_ms: int = 1
+) -> HttpRequest:
     headers = {"host": "127.0.0.1"}
     if given is not None:
         headers["authorization"] = f"Bearer {given}"
-    return cast("HttpRequest", Asked(Line(certificate), headers))
+    return cast("HttpRequest", Asked(Line(certificate), headers, received_ms=received_ms))
 
 
 RULES = CertificateRules(
@@ -112,3 +115,33 @@ def test_without_rules_a_certificate_says_nothing() -> None:
     with pytest.raises(SmgError) as refused:
         guard.admit(asked(certificate=ClientCertificate("web", 9)), "data", "auto")
     assert refused.value.status == 401
+
+
+@pytest.mark.parametrize("data", ["auto", "closed", "open"])
+def test_a_certificate_that_expires_on_a_kept_connection_lets_nobody_in_any_more(
+    data: DataAccess,
+) -> None:
+    guard = Guard(KeyAuthenticator(Source(ADMIN, USER)), RULES)
+    operator = ClientCertificate("ops@acme", 9)
+    everywhere: tuple[Access, ...] = ("data", "view")
+    for access in everywhere:
+        assert guard.admit(asked(None, operator, 8), access, data).tenant == "acme"
+        with pytest.raises(SmgError) as expired:
+            guard.admit(asked(None, operator, 9), access, data)
+        assert (expired.value.status, expired.value.code) == (401, "expired_certificate")
+    # A key beside it counts as before.
+    assert guard.admit(asked(KEY, operator, 9), "data", data).key_id == "user"
+
+
+def test_certificates_with_long_names_are_told_apart_by_their_ends() -> None:
+    guard = Guard(KeyAuthenticator(Source(ADMIN)), RULES)
+
+    def digest(name: str) -> str:
+        request = asked(certificate=ClientCertificate(name, 9))
+        cast("Asked", request).identity = guard.admit(request, "data", "auto")
+        return caller_digest(request)
+
+    start = "n" * 400
+    assert len({digest(start), digest(f"{start}1"), digest(f"{start}2")}) == 3
+    assert digest(start) == digest(start)
+    assert caller_digest(asked()) == ""

@@ -126,6 +126,24 @@ def test_the_banner_says_what_runs_and_what_is_open() -> None:
     assert ("machine code" if compiled() else "Python, which is slower") in block
 
 
+def test_the_banner_says_that_rules_of_certificates_close_what_they_close(tmp_path: Path) -> None:
+    file = tmp_path / "node.yaml"
+    tls = "{certificate: a.crt, key: a.key, client: ask, client_authority: ca.crt}"
+    file.write_text(
+        f"http: {{tls: {tls}}}\nauth: {{certificates: {{all: {{match: '*', tenant: t}}}}}}"
+    )
+    rule = ", or a certificate that auth.certificates has a rule for"
+    for data, says in (
+        ("auto", f"needs a key{rule}"),
+        ("closed", f"needs a key (auth.data){rule}"),
+        ("open", "open to everyone who can reach it (auth.data)"),
+    ):
+        loaded = load(["--config", str(file), "--auth.data", data])
+        facts = startup_facts(loaded, version="1")
+        assert facts["data API"] == says
+        assert facts["admin API"] == f"needs an operator's or an administrator's key{rule}"
+
+
 def test_the_banner_says_whether_there_is_a_mesh_and_what_to_do_to_have_one() -> None:
     assert "--mesh-key FILE" in startup_facts(load(), version="1")["mesh"]
     seeds = [f"h{n}" for n in range(12)]

@@ -11,7 +11,7 @@ import uvloop
 
 from smg_node.config.address import Address
 from smg_node.http.middleware.authorization import peer_of
-from smg_node.http.server.listen_sockets import bound, listen
+from smg_node.http.server.listen_sockets import bound, listen, tcp_sockets
 from smg_node.processes.listen_endpoints import listen_endpoints
 
 _TABLE = Path("/proc/net/if_inet6")
@@ -107,3 +107,29 @@ async def test_processes_that_share_a_port_share_it_in_both_families(tmp_path: P
 )
 def test_a_peer_of_ipv4_is_written_as_one(name: object, peer: str) -> None:
     assert peer_of(name) == peer
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_address_of_a_family_that_the_kernel_has_not_is_left_out_beside_others(
+    monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    real = socket.socket
+
+    def without_ipv6(family: int, kind: int, protocol: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+        return real(family, kind, protocol)
+
+    stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+    old = (socket.AF_INET, *stream, ("127.0.0.1", 0))
+    new = (socket.AF_INET6, *stream, ("::1", 0, 0, 0))
+    found: list[tuple[object, ...]] = [old, new]
+    found = found[::order]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_with: found)
+    monkeypatch.setattr(socket, "socket", without_ipv6)
+    [raw] = tcp_sockets("somewhere:0", reuse_port=False)
+    assert raw.getsockname()[0] == "127.0.0.1"
+    raw.close()
+    found.remove(old)
+    with pytest.raises(OSError, match="not supported"):
+        tcp_sockets("somewhere:0", reuse_port=False)

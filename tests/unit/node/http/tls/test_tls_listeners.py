@@ -261,7 +261,7 @@ async def test_wrong_files_at_the_start_are_an_error_that_names_them(
     pair = write_pair(tmp_path, authority, "localhost")
     if spoil == "certificate":
         overwrite(pair.certificate, b"nothing of the kind")
-        says = "are no PEM certificate and private key"
+        says = "are no PEM certificate and private key$"
     elif spoil == "missing":
         overwrite(pair.key, None)
     elif spoil == "other":
