@@ -57,13 +57,15 @@ class Scene:
     def worker(self, host: str) -> Worker:
         return self.bench.fleet.get(f"grpc://{host}:1")
 
-    async def place(self, *, avoid: str = "", pictures: int = 6) -> Reservation:
+    async def place(
+        self, *, avoid: str = "", pictures: int = 6, avoiding: Avoid | None = None
+    ) -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
         wish = PlacementRequest(
             asyncio.get_running_loop().time() + 0.3,
             token_ids(list(range(100))),
-            avoid=Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
+            avoid=avoiding or Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
             encodable=PICTURES[:pictures],
             journey=self.journey,
         )
@@ -173,6 +175,19 @@ async def test_without_a_fallback_such_a_call_is_refused_and_text_is_not(tmp_pat
             await it.hosts()
         assert caught.value.kind is ErrorKind.OVERLOADED
         assert await it.hosts(pictures=0) == ""
+        assert it.idle()
+
+
+async def test_without_a_fallback_one_that_failed_is_asked_again_where_no_other_can_be(
+    tmp_path: Path,
+) -> None:
+    placing = replace(QUICK, encode=EncodeRule(fallback=False))
+    async with scene(tmp_path, tokenspeed("xy"), placing=placing) as it:
+        assert set(await it.hosts(avoid="x")) == {"y"}
+        assert set(await it.hosts(avoid="xy")) <= {"x", "y"}
+        gone = Avoid(gone=frozenset(str(it.worker(host).id) for host in "xy"))
+        with pytest.raises(SmgError, match="no worker that encodes pictures for 'tiny'"):
+            await it.place(avoiding=gone)
         assert it.idle()
 
 
