@@ -104,6 +104,8 @@ class EncoderSelector:
             prompt_tokens=tokens,
             key=digest,
             places=(),
+            # It is this one's work alone, and that is its tokens.
+            pictures=None,
             caches=None,
             note=f"picture {number} of {len(wish.encodable)}",
         )
