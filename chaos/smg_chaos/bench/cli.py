@@ -27,6 +27,12 @@ turns       chats of 16 turns
 idle        one client
 mixed       96 paced streams, a loop of 32 KB prompts, short probes
 
+With a model that sees, asked by two clients in a closed loop; `pictures` is all:
+
+picture-small picture-screen picture-phone  a JPEG that was never seen, of 0.3, 2 and 12 megapixels
+picture-known                               one of 2 megapixels again and again
+picture-bf16 picture-bf16-screen            of 0.3 and 2 megapixels, as bfloat16 of at most a million pixels
+
 In front of a vendor, the stand-in of Anthropic's API, asked by Messages (native) or Chat (translated); `vendor` is all:
 
 vendor-native vendor-translated                  not streamed, 8 tokens

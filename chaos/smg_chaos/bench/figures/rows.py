@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from smg_chaos.bench.load.tool_runs import RUNS
 from smg_chaos.bench.load.workload import Workload
 
 SPREAD_MAX: Final = 0.2
@@ -93,7 +94,7 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
-    """Return why a row does not count: wrong answers, or the bottleneck was not the gateway.
+    """Return why a row does not count: wrong answers, none, or the bottleneck was not the gateway.
 
     A process that uses more CPU than the gateway takes it away from it only on a machine with
     little to spare: it does not count where all of them together had half of its `cores` left.
@@ -103,6 +104,8 @@ def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
         reasons.append(f"{row.errors} answers were wrong")
     if not row.requests and not row.tokens:
         reasons.append("nothing was answered")
+    if row.flows.get(RUNS) == 0:
+        reasons.append("no run of tools ended")
     if row.unsent:
         reasons.append(f"{row.unsent} requests could not even wait")
     others = [("a client", max(row.client_cpu_s, default=0.0), sum(row.client_cpu_s))]

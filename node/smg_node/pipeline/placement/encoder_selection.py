@@ -50,12 +50,7 @@ class EncoderSelector:
 
     def legs(self, one: PlacementAttempt, worker: Worker, now_s: float) -> EncodeLegs | None:
         """Choose and reserve an encoder for each picture of a call whose prompt `worker` works off; None if none can be had."""
-        stage = one.stages.encode
-        assert stage is not None, "somebody encodes"
-        choosable = stage.choosable(one.rule.zone_spill)
-        able = None if choosable is None else self._able(one, worker, choosable)
-        if able is None and choosable is not stage.all and stage.all is not None:
-            able = self._able(one, worker, stage.all)
+        able = self._found(one, worker)
         if able is None:
             return None
         holds: list[Reservation] = []
@@ -72,6 +67,24 @@ class EncoderSelector:
         numbers = [self._number(hold.worker) for hold in holds]
         timeout_s = one.rule.encode.timeout_s
         return EncodeLegs(self._parts, style, holds, numbers, timeout_s=timeout_s)
+
+    def _found(self, one: PlacementAttempt, worker: Worker) -> ChoiceSet | None:
+        """Return those that can encode for `worker`, near ones first; None if there are none.
+
+        One that failed the call before is asked again only where nobody else may encode.
+        """
+        stage, avoid = one.stages.encode, one.wish.avoid
+        assert stage is not None, "somebody encodes"
+        choosable = stage.choosable(one.rule.zone_spill)
+        outs = [avoid.failed | avoid.gone]
+        if avoid.failed and not one.rule.encode.fallback:
+            outs.append(avoid.gone)
+        for out in outs:
+            for each in (choosable, stage.all if choosable is not stage.all else None):
+                able = None if each is None else self._able(one, worker, each, out)
+                if able is not None:
+                    return able
+        return None
 
     def _chosen(
         self,
@@ -91,6 +104,8 @@ class EncoderSelector:
             prompt_tokens=tokens,
             key=digest,
             places=(),
+            # It is this one's work alone, and that is its tokens.
+            pictures=None,
             caches=None,
             note=f"picture {number} of {len(wish.encodable)}",
         )
@@ -100,11 +115,10 @@ class EncoderSelector:
         )
 
     def _able(
-        self, one: PlacementAttempt, worker: Worker, choosable: ChoiceSet
+        self, one: PlacementAttempt, worker: Worker, choosable: ChoiceSet, out: frozenset[str]
     ) -> ChoiceSet | None:
-        """Return those that can encode for `worker` and did not fail the call before; None if there are none."""
-        avoid = one.wish.avoid
-        out, largest = avoid.failed | avoid.gone, max([tokens for _, tokens in one.wish.encodable])
+        """Return those that can encode for `worker` and are not `out`; None if there are none."""
+        largest = max([tokens for _, tokens in one.wish.encodable])
         places = [
             at
             for at, encoder in enumerate(choosable.workers)

@@ -25,6 +25,8 @@ SIDE_MAX: Final = 1 << 16
 """Most pixels of any side in a configuration: what is beyond it is no picture."""
 AREA_MAX: Final = 1 << 32
 """Largest area in a configuration, temporal copies included."""
+TOKEN_ID_MAX: Final = (1 << 32) - 1
+"""Largest id of a token: prompts are arrays of 32 bits."""
 
 _SHOWN_MAX: Final = 60
 
@@ -323,7 +325,7 @@ def _whole(name: str, value: Any, origin: str, *, most: int) -> int:
 
 
 def _id(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= TOKEN_ID_MAX:
         raise ProcessorError(f"{name} of {CONFIG} is {_shown(value)}, not a token id")
     return value
 

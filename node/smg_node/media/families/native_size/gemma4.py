@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Final
 from smg_node.media.engine_media import MediaRange, Tensor, TensorBatch
 from smg_node.media.expand import repeated
 from smg_node.media.families.checkpoint.checkpoint_family import CheckpointFamily
-from smg_node.media.families.checkpoint.processor_files import ProcessorError, ProcessorFiles
+from smg_node.media.families.checkpoint.processor_files import (
+    TOKEN_ID_MAX,
+    ProcessorError,
+    ProcessorFiles,
+)
 from smg_node.media.families.checkpoint.tensors import Layout
 from smg_node.media.family import FinishedFor, PictureLayout, PicturePlan, TokenLookup
 from smg_node.media.sizes import checked, pooled
@@ -37,8 +41,8 @@ class Gemma4Family(CheckpointFamily):
         values = files.normalization((0.0,) * 3, (1.0,) * 3, default=False)
         if values.mean is not None:
             raise ProcessorError("do_normalize is true")
-        self.start = files.config_integer("boi_token_id", None, most=1 << 32)
-        self.end = files.config_integer("eoi_token_id", None, most=1 << 32)
+        self.start = files.config_integer("boi_token_id", None, most=TOKEN_ID_MAX)
+        self.end = files.config_integer("eoi_token_id", None, most=TOKEN_ID_MAX)
         super().__init__(
             files, name="gemma4", anchor=ANCHOR, mean_std=values, kernel=files.kernel(3)
         )

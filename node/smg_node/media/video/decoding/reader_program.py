@@ -95,13 +95,14 @@ def main() -> int:
     av.logging.set_level(None)
     _load()
     _limit(task)
-    data = source.read()
     try:
-        _read(data, task, answer)
+        _read(source.read(), task, answer)
     except UnreadableError as error:
         answer.refuse(str(error))
     except MemoryError:
-        answer.refuse(f"decoding it takes more than {task.memory_bytes} bytes of memory")
+        answer.refuse(
+            f"it takes more than {task.memory_bytes} bytes of memory (media.video_memory_bytes)"
+        )
     except av.error.FFmpegError as error:
         answer.refuse(f"it is damaged ({error.strerror})")
     answer.end()

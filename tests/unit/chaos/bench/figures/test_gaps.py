@@ -79,3 +79,11 @@ def test_a_server_of_tools_may_be_the_bottleneck() -> None:
     one = row(BESIDE.name, 0, 104.0, cpu_s=3.9, runs=200)
     one.others_cpu_s = {"the server of tools": 3.5, "the engine that calls tools": 0.5}
     assert void_reasons(one, has_cpu=True, cores=4) == ["the server of tools used 88% of a core"]
+
+
+def test_a_round_in_which_no_run_ended_says_nothing_of_runs() -> None:
+    one = row(BESIDE.name, 0, 104.0)
+    one.flows = {"main": 5, RUNS: 0}
+    assert void_reasons(one, has_cpu=True, cores=4) == ["no run of tools ended"]
+    one.flows[RUNS] = 1
+    assert not void_reasons(one, has_cpu=True, cores=4)

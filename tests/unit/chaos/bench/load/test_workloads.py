@@ -3,6 +3,7 @@ from typing import cast
 
 import pytest
 
+from smg_chaos.bench.cli import _EPILOG
 from smg_chaos.bench.load.job import Flow
 from smg_chaos.bench.load.script import Script, VendorScript
 from smg_chaos.bench.load.workload import Load, Workload
@@ -62,6 +63,13 @@ def test_a_vendor_is_asked_natively_by_messages_and_else_by_chat(name: str, api:
         (flow,) = flows_of(WORKLOADS[f"vendor-{name}{form}"])
         assert flow.api == api
         assert flow.stream == bool(form)
+
+
+def test_help_tells_of_the_workloads_with_pictures_and_of_those_in_front_of_a_vendor() -> None:
+    told = set(_EPILOG.split())
+    for group in ("pictures", "vendor"):
+        assert f"`{group}`" in told
+        assert {one.name for one in chosen([group], [])} <= told
 
 
 def test_runs_of_tools_are_measured_beside_the_same_streams_without_them() -> None:

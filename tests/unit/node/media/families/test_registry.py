@@ -203,6 +203,11 @@ def test_configurations_that_contradict_themselves_are_not_known() -> None:
     assert "max_soft_tokens is 281" in reason("gemma4", files)
 
 
+@pytest.mark.parametrize("key", ["boi_token_id", "eoi_token_id", "image_token_id"])
+def test_an_id_that_no_prompt_can_hold_is_not_known(key: str) -> None:
+    assert key in reason("gemma4", changed("gemma4", "config.json", **{key: 1 << 32}))
+
+
 @pytest.mark.parametrize("name", ["llava", "llava_next", "llama4"])
 def test_a_picture_without_any_feature_is_not_known(name: str) -> None:
     vision = {**CHECKPOINTS[name]["config.json"]["vision_config"], "patch_size": 500}

@@ -20,6 +20,7 @@ from smg_node.pipeline.placement.placement_request import EncodeRule, PlacementR
 from smg_node.pipeline.placement.placer import PlacerOptions
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Avoid
+from smg_node.routing.policy import PromptPictures
 from support.engines.fake_engine import FakeEngine, card
 from support.engines.generation_bench import Bench, bench_of
 from support.fleet.fleet_builder import FAST, declare, set_aside
@@ -57,13 +58,16 @@ class Scene:
     def worker(self, host: str) -> Worker:
         return self.bench.fleet.get(f"grpc://{host}:1")
 
-    async def place(self, *, avoid: str = "", pictures: int = 6) -> Reservation:
+    async def place(
+        self, *, avoid: str = "", pictures: int = 6, avoiding: Avoid | None = None
+    ) -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
         wish = PlacementRequest(
             asyncio.get_running_loop().time() + 0.3,
             token_ids(list(range(100))),
-            avoid=Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
+            avoid=avoiding or Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
+            pictures=_seen(pictures) if pictures else None,
             encodable=PICTURES[:pictures],
             journey=self.journey,
         )
@@ -81,6 +85,11 @@ class Scene:
 
     def idle(self) -> bool:
         return all(worker.load.inflight == 0 for worker in self.bench.fleet.workers())
+
+
+def _seen(pictures: int) -> PromptPictures:
+    """Return the same pictures as policies see them."""
+    return PromptPictures(b"1", 0, tuple([(99, tokens) for _, tokens in PICTURES[:pictures]]))
 
 
 @asynccontextmanager
@@ -132,6 +141,20 @@ async def test_the_journey_tells_who_encodes_what(tmp_path: Path) -> None:
         ]
 
 
+async def test_an_encoder_is_counted_in_with_the_tokens_of_its_own_picture_only(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path, tokenspeed()) as it:
+        hold = await it.place()
+        legs = hold.encodes
+        assert isinstance(legs, EncodeLegs)
+        assert [(one.tokens, one.encoder) for one in legs._holds] == [
+            (tokens, None) for _, tokens in PICTURES[:6]
+        ]
+        hold.release(0)
+        assert it.idle()
+
+
 async def test_one_that_is_full_of_a_popular_picture_gets_help(tmp_path: Path) -> None:
     async with scene(tmp_path, tokenspeed()) as it:
         holds = [await it.place(pictures=1) for _ in range(40)]
@@ -173,6 +196,19 @@ async def test_without_a_fallback_such_a_call_is_refused_and_text_is_not(tmp_pat
             await it.hosts()
         assert caught.value.kind is ErrorKind.OVERLOADED
         assert await it.hosts(pictures=0) == ""
+        assert it.idle()
+
+
+async def test_without_a_fallback_one_that_failed_is_asked_again_where_no_other_can_be(
+    tmp_path: Path,
+) -> None:
+    placing = replace(QUICK, encode=EncodeRule(fallback=False))
+    async with scene(tmp_path, tokenspeed("xy"), placing=placing) as it:
+        assert set(await it.hosts(avoid="x")) == {"y"}
+        assert set(await it.hosts(avoid="xy")) <= {"x", "y"}
+        gone = Avoid(gone=frozenset(str(it.worker(host).id) for host in "xy"))
+        with pytest.raises(SmgError, match="no worker that encodes pictures for 'tiny'"):
+            await it.place(avoiding=gone)
         assert it.idle()
 
 

@@ -120,6 +120,11 @@ def test_limits_are_told(limits: ReaderLimits, why: str) -> None:
     assert re.search(why, refusal(clip("h264.mp4"), limits))
 
 
+def test_a_file_that_its_process_has_no_memory_for_is_not_called_damaged() -> None:
+    data = clip("h264.mp4") + bytes(150 << 20)
+    assert "media.video_memory_bytes" in refusal(data, ReaderLimits(memory_bytes=192 << 20))
+
+
 def test_a_process_that_works_too_long_is_killed_and_so_is_one_that_sleeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
