@@ -103,7 +103,7 @@ class EncoderSelector:
         self, one: PlacementAttempt, worker: Worker, choosable: ChoiceSet
     ) -> ChoiceSet | None:
         """Return those that can encode for `worker` and did not fail the call before; None if there are none."""
-        avoid = one.wish.avoid
+        avoid, encodes = one.wish.avoid, one.wish.encodes
         out, largest = avoid.failed | avoid.gone, max([tokens for _, tokens in one.wish.encodable])
         places = [
             at
@@ -111,6 +111,7 @@ class EncoderSelector:
             if encoder.id not in out
             and _encodes_for(encoder, worker)
             and _takes(encoder.card, largest)
+            and (encodes is None or encodes(encoder))
         ]
         if places:
             made = _made(choosable.workers[places[0]].card)

@@ -57,7 +57,9 @@ class Scene:
     def worker(self, host: str) -> Worker:
         return self.bench.fleet.get(f"grpc://{host}:1")
 
-    async def place(self, *, avoid: str = "", pictures: int = 6) -> Reservation:
+    async def place(
+        self, *, avoid: str = "", pictures: int = 6, encodes: str | None = None
+    ) -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
         wish = PlacementRequest(
@@ -66,6 +68,7 @@ class Scene:
             avoid=Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
             encodable=PICTURES[:pictures],
             journey=self.journey,
+            encodes=None if encodes is None else lambda worker: worker.url.host in encodes,
         )
         return await self.bench.placer.hold(model, wish)
 
@@ -270,3 +273,10 @@ async def test_one_that_does_not_take_so_large_a_picture_is_left_out(tmp_path: P
     async with scene(tmp_path, engines, queries=queries) as it:
         assert set(await it.hosts()) == {"y"}
         assert "x" in "".join([await it.hosts(pictures=5)])
+
+
+async def test_encoders_that_the_pictures_were_not_made_for_are_left_out(tmp_path: Path) -> None:
+    async with scene(tmp_path, tokenspeed()) as it:
+        assert set(await it.hosts(encodes="xz")) == {"x", "z"}
+        assert await it.hosts(encodes="") == "", "who works the prompt off encodes them itself"
+        assert it.idle()
