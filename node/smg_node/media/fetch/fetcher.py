@@ -231,11 +231,10 @@ class _KeptFiles:
         self._monotonic_s = monotonic_s
 
     def find(self, url: str) -> bytes | None:
-        """Return what is kept of a URL, if it may still be used and is no larger than a file may be now."""
+        """Return what is kept of a URL, if it may still be used."""
         if self._tenant is None or not self._limits.cache_bytes:
             return None
-        found = self._cache.find(url, self._monotonic_s(), tenant=self._tenant)
-        return found if found is not None and len(found) <= self._limits.bytes_max else None
+        return self._cache.find(url, self._monotonic_s(), tenant=self._tenant)
 
     def keep(self, url: str, content: bytes, fresh_s: float) -> None:
         """Keep a file for as long as its origin allows."""
