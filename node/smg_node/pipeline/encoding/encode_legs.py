@@ -200,6 +200,11 @@ class EncodedStream:
         """See `ChunkStream`: what the call itself says, once it has begun."""
         return None if self._call is None else self._call.plain
 
+    @property
+    def shared(self) -> bool:
+        """Whether any tensor went through shared memory to who works the prompt off; see `SharedCall`."""
+        return bool(getattr(self._call, "shared", False))
+
     def pass_by(self, first: Pass | None) -> None:
         """See `ChunkStream`."""
         self._pass = first

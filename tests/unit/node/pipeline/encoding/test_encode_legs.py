@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace as changed
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -161,6 +162,26 @@ async def test_where_there_is_a_store_the_call_goes_on_as_it_is() -> None:
     assert [one.room for one in scene.engine.encoded] == [None] * 3
     assert all(one.sampling.max_tokens == 1 for one in scene.engine.encoded)
     assert scene.legs.seen_by(card("x")) == card("x")
+
+
+class _Shared(PulledChunks):
+    """A call whose tensors went through shared memory."""
+
+    shared = True
+
+
+async def test_how_the_tensors_went_is_known_of_a_call_whose_pictures_others_encode() -> None:
+    it = Scene(style="cache")
+
+    async def chunks() -> AsyncGenerator[Sequence[Chunk], None]:
+        yield [Chunk(0, (3,), finish="stop")]
+
+    for way in (_Shared, PulledChunks):
+        stream: Any = it.legs.stream(it.request, lambda _, way=way: way(chunks()))  # type: ignore[misc]  # mypy: a default of a lambda
+        assert not stream.shared, "nothing has gone yet"
+        await stream.pour(lambda _: True)
+        assert stream.shared is (way is _Shared)
+        await stream.aclose()
 
 
 async def test_encoders_are_busy_until_the_answer_begins() -> None:
