@@ -55,6 +55,7 @@ class LazyMedia:
                 self._fetching,
                 self._shared_budget(),
                 self._base.threads,
+                self._base.clock.monotonic_s,
             )
         return self._files
 

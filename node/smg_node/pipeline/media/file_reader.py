@@ -31,6 +31,8 @@ from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches
 
 CODE: Final = "unsupported_media"
+PATIENCE_S: Final = 30.0
+"""How long room is waited for at most, as for what is then made of it."""
 _MEDIA: Final = ("image", "video", "audio")
 _BEGINNING_CHARACTERS: Final = BEGINNING * 4
 _SCHEME_CHARACTERS: Final = 16
@@ -46,33 +48,36 @@ class FileReader:
         fetcher: Callable[[], Fetches],
         budget: ByteBudget,
         threads: Executor,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
         self._fetcher = fetcher
         self._budget = budget
         self._threads = threads
+        self._monotonic_s = monotonic_s
 
-    async def read(self, prompt: ChatPrompt) -> ChatPrompt:
+    async def read(self, prompt: ChatPrompt, patient_until_s: float = 0.0) -> ChatPrompt:
         """Return a prompt without files: each is the text or medium that its content is.
 
-        INVALID_REQUEST with the path of one that is none of those, such as a PDF, or cannot be had.
+        INVALID_REQUEST with the path of one that is none of those, such as a PDF, or cannot be had. If the memory for
+        what is fetched is taken it is waited for until `patient_until_s`, where that is not 0.
         """
-        turns = [await self._turn(turn) for turn in prompt.turns]
+        turns = [await self._turn(turn, patient_until_s) for turn in prompt.turns]
         return replace(prompt, turns=tuple(turns), handed=None)
 
-    async def _turn(self, turn: Turn) -> Turn:
+    async def _turn(self, turn: Turn, until_s: float) -> Turn:
         content = turn.content
         if type(content) is not tuple or not any(_is_file(part) for part in content):
             return turn
         parts: list[Part] = []
         beside_file = False
         for part in content:
-            found = await self._found(part) if isinstance(part, MediaPart) else part
+            found = await self._found(part, until_s) if isinstance(part, MediaPart) else part
             _append(parts, found, joined=beside_file or _is_file(part))
             beside_file = _is_file(part)
         return replace(turn, content=tuple(parts))
 
-    async def _found(self, part: MediaPart) -> Part:
+    async def _found(self, part: MediaPart, until_s: float) -> Part:
         if part.kind != "file":
             return part
         asked = replace(part, source=_address(part.source))
@@ -83,16 +88,23 @@ class FileReader:
         if isinstance(source, InlineSource):
             read = partial(_inline, asked, source, options)
             return await loop.run_in_executor(self._threads, read)
-        return await self._fetched(asked, options)
+        return await self._fetched(asked, options, until_s)
 
-    async def _fetched(self, part: MediaPart, options: MediaOptions) -> Part:
-        taken = 0
+    async def _fetched(self, part: MediaPart, options: MediaOptions, until_s: float) -> Part:
+        budget, taken = self._budget, 0
 
         def charge(size: int) -> None:
             nonlocal taken
-            self._budget.take(size, taken)
+            if until_s:
+                # Who has waited for room goes on: nobody can wait in the middle of what an origin sends.
+                budget.check(size, taken)
+                budget.add(size)
+            else:
+                budget.take(size, taken)
             taken += size
 
+        if until_s:
+            await budget.take_in_line(0, 0, min(until_s - self._monotonic_s(), PATIENCE_S))
         try:
             # Whose prompt it is is not known here: where that matters, nothing is kept.
             tenant = None if options.tenants_apart else ""
@@ -101,7 +113,7 @@ class FileReader:
             read = partial(_of_content, part, content, options)
             return await loop.run_in_executor(self._threads, read)
         finally:
-            self._budget.give(taken)
+            budget.give(taken)
 
 
 def _inline(part: MediaPart, source: InlineSource, options: MediaOptions) -> Part:
