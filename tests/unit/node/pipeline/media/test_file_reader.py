@@ -187,6 +187,17 @@ async def test_what_is_fetched_counts_as_long_as_it_is_read() -> None:
     assert "media.inflight_bytes" in raised.value.message
 
 
+async def test_files_of_one_prompt_count_together_as_long_as_it_is_read() -> None:
+    url = "https://x.test/"
+    files = {f"{url}{at}": MP4 + bytes([at]) * 2000 for at in range(4)}
+    parts = [file(one) for one in files]
+    assert len(await read(*parts[:2], files=files)) == 2
+    with pytest.raises(SmgError) as raised:
+        await read(*parts, files=files)
+    assert raised.value.code == "media_too_large"
+    assert "media.inflight_bytes" in raised.value.message
+
+
 async def test_a_prompt_that_is_not_to_be_lost_waits_for_room_and_others_do_not() -> None:
     url, budget = "https://x.test/text", ByteBudget(100)
     origin = Origin({url: b"four", f"{url}/large": bytes(101)})
