@@ -97,10 +97,12 @@ class ClipWorks:
     ) -> PlannedClip:
         """Look at a file and plan what becomes of it; in a thread."""
         content, limits = sha256(data).digest(), limits_of(self._options())
-        header = self._headers.get(content)
+        # How soon it is there would tell whether another tenant has sent it.
+        key = sha256(tenant.encode()).digest() + content
+        header = self._headers.get(key)
         if header is None:
             header = read_clip_header(data, limits, switch)
-            self._headers.put(content, header)
+            self._headers.put(key, header)
         check_limits(header, limits)
         digest = clip_digest(content, fingerprint=family.fingerprint, tenant=tenant, uuid=part.uuid)
         return PlannedClip(family.plan(header), digest)
@@ -151,7 +153,7 @@ class ClipMaking:
 
 
 class _Headers:
-    """Headers of clips seen lately, by the digests of their files; from any thread."""
+    """Headers of clips seen lately, by the digests of their tenants and files; from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()

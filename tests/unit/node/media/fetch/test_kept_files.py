@@ -55,3 +55,18 @@ async def test_a_kept_video_may_be_as_large_as_videos_and_no_picture_is(origin: 
             await fetcher.fetch([MediaPart(kind, url, "x")], free)
         assert caught.value.code == "media_too_large"
     await fetcher.close()
+
+
+async def test_one_url_as_two_kinds_has_the_limits_of_each(origin: OddOrigin) -> None:
+    rules = FetchRules("public", (f"*.test:{origin.port}",), ("127.0.0.1/32",))
+    limits = FetchLimits(len(PICTURE) - 1, 30.0, video_bytes_max=len(PICTURE))
+    fetcher = Fetcher(lambda: rules, lambda: limits, lookup=origin.lookup, trust=untrusting)
+    url = origin.url("fresh?said=no-store")
+    film, frame = MediaPart("video", url, "film"), MediaPart("image", url, "frame")
+    assert await fetcher.fetch([film, film], free) == [PICTURE, PICTURE]
+    assert len(origin.asked) == 1
+    for parts in ([film, frame], [frame, film]):
+        with pytest.raises(SmgError) as caught:
+            await fetcher.fetch(parts, free)
+        assert (caught.value.code, caught.value.where) == ("media_too_large", "frame")
+    await fetcher.close()

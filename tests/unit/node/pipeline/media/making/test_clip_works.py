@@ -80,6 +80,18 @@ async def test_a_clip_that_was_seen_needs_no_process_to_be_planned_again(
         assert (caught.value.where, caught.value.code) == (WHERE, "invalid_video")
 
 
+async def test_what_was_seen_of_a_clip_is_its_tenants_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with _works() as (works, _):
+        acme = await works.planned(PART, CLIP, family(), "acme")
+        monkeypatch.setattr(PROGRAM, ("-c", "raise SystemExit"))
+        assert await works.planned(PART, CLIP, family(), "acme") == acme
+        for tenant in ("zoo", ""):
+            with pytest.raises(SmgError, match="decoder fails"):
+                await works.planned(PART, CLIP, family(), tenant)
+
+
 async def test_bounds_count_also_for_clips_that_were_seen_before_they_were_set() -> None:
     options = MediaOptions()
     kept = Kept()
