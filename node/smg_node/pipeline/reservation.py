@@ -80,6 +80,8 @@ class Reservation(msgspec.Struct, eq=False):
     """What the pictures of its prompt are for its worker, None if there are none."""
     encodes: Encodes | None = None
     """Who encodes its pictures first; None: its engine does."""
+    shared: bool = False
+    """Whether its tensors went through shared memory to a worker that did not answer it."""
     _spoken: bool = False
     _judged: bool = False
     _took_s: float | None = None

@@ -116,7 +116,7 @@ async def finish(
                 each.plan.tokens if each.plan is not None else 0,
                 each.digest,
                 handed.way,
-                hold.worker.id,
+                hold.caching[0].id,
                 media.maker(each) if handed.way == "tensors" else "engine",
                 modality=each.part.kind,
             )

@@ -14,7 +14,7 @@ from typing import Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock
 from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
-from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard, Prefilled
+from smg_node.engines.engine import Abilities, EngineRequest, ModelCard, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, Leg
@@ -62,11 +62,6 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         """See `Reservation`."""
         card = self.card if self._alone else self.prefill.card
         return card if self.encodes is None else self.encodes.seen_by(card)
-
-    @property
-    def seer(self) -> Engine:
-        """See `Reservation`."""
-        return self.engine if self._alone else self.prefill.engine
 
     @property
     def caching(self) -> tuple[Worker, int | None]:
@@ -118,6 +113,7 @@ class PairReservation(Reservation, eq=False, kw_only=True):
     def prefilled(self, found: Prefilled) -> None:
         """Record that the prefill worker is done: its slot is free."""
         now_s, first = self.clock.monotonic_s(), self.prefill
+        self.shared = found.shared
         first.spoke(now_s, found.cached_tokens)
         first.ended(now_s)
         first.release(now_s)
