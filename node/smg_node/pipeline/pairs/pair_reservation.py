@@ -18,7 +18,7 @@ from smg_node.engines.engine import Abilities, EngineRequest, ModelCard, Prefill
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, Leg
-from smg_node.pipeline.reservation import Reservation
+from smg_node.pipeline.reservation import Encodes, Reservation
 from smg_node.routing.pair_bans import PairBans
 
 
@@ -89,6 +89,11 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         """See `Reservation`."""
         at = self.at_encoder or (self.prefill if self.culprit is self.prefill.worker else self)
         return at.alone and at.worker.load.inflight == 1
+
+    def encoded_by(self, encodes: Encodes) -> None:
+        """See `Reservation`: it is the prefill worker that waits for the pictures."""
+        Reservation.encoded_by(self, encodes)
+        self.prefill.ahead = -1
 
     def call(self, request: EngineRequest) -> ChunkStream:
         """See `Reservation`: both calls, as one, after those that encode its pictures."""

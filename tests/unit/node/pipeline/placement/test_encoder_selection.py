@@ -13,13 +13,15 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import token_ids
 from smg_node.core.journey import Chosen, Journey
 from smg_node.engines.disaggregation import Pairing
-from smg_node.engines.engine import Contract, MediaCard
+from smg_node.engines.engine import Contract, MediaCard, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.encoding.encode_legs import EncodeLegs
+from smg_node.pipeline.pairs.pair_reservation import PairReservation
 from smg_node.pipeline.placement.placement_request import EncodeRule, PlacementRequest
 from smg_node.pipeline.placement.placer import PlacerOptions
 from smg_node.pipeline.reservation import Reservation
 from smg_node.pipeline.retry import Avoid
+from smg_node.routing.policy import PromptPictures
 from support.engines.fake_engine import FakeEngine, card
 from support.engines.generation_bench import Bench, bench_of
 from support.fleet.fleet_builder import FAST, declare, set_aside
@@ -58,7 +60,12 @@ class Scene:
         return self.bench.fleet.get(f"grpc://{host}:1")
 
     async def place(
-        self, *, avoid: str = "", pictures: int = 6, encodes: str | None = None
+        self,
+        *,
+        avoid: str = "",
+        pictures: int = 6,
+        encodes: str | None = None,
+        looked: PromptPictures | None = None,
     ) -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
@@ -68,6 +75,7 @@ class Scene:
             avoid=Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
             encodable=PICTURES[:pictures],
             journey=self.journey,
+            pictures=looked,
             encodes=None if encodes is None else lambda worker: worker.url.host in encodes,
         )
         return await self.bench.placer.hold(model, wish)
@@ -280,3 +288,19 @@ async def test_encoders_that_the_pictures_were_not_made_for_are_left_out(tmp_pat
         assert set(await it.hosts(encodes="xz")) == {"x", "z"}
         assert await it.hosts(encodes="") == "", "who works the prompt off encodes them itself"
         assert it.idle()
+
+
+@pytest.mark.parametrize("encoder", ["x", ""])
+async def test_a_prompt_whose_pictures_others_encode_measures_nobody(
+    tmp_path: Path, encoder: str
+) -> None:
+    pictures = PromptPictures(bytes(8), 0, tuple((at, 100) for at in range(1, 7)))
+    async with scene(tmp_path, tokenspeed()) as it:
+        hold = await it.place(encodes=encoder, looked=pictures)
+        assert isinstance(hold, PairReservation)
+        assert (hold.encodes is not None) is bool(encoder)
+        hold.prefill.prompt_tokens = 5000
+        hold.prefilled(Prefilled(prompt_tokens=5000, cached_tokens=0))
+        measured = it.worker("p").encoded is not None
+        assert measured is not bool(encoder)
+        hold.release(0)
