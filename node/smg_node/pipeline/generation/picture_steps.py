@@ -126,11 +126,13 @@ async def finish(
 
 
 def went(journey: Journey, worker: str, *, shared: bool) -> None:
-    """Note how that worker got its pictures, where it was the first one."""
+    """Note how the tensors went to that worker, where it was the first one."""
     transport = "shared memory" if shared else "message"
     journey.pictures = tuple(
         [
-            replace(one, transport=transport) if one.worker == worker and not one.transport else one
+            replace(one, transport=transport)
+            if one.way == "tensors" and one.worker == worker and not one.transport
+            else one
             for one in journey.pictures
         ]
     )

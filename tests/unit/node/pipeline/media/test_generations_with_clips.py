@@ -63,6 +63,7 @@ async def test_a_video_goes_by_reference_with_the_pictures_and_sound_beside_it(
         assert it.source.decodes == 0
         (journey,) = it.bench.journal.get("req_1")
         assert [each.way for each in journey.pictures] == ["references"] * 3
+        assert [each.transport for each in journey.pictures] == [""] * 3, "they are no tensors"
 
 
 @pytest.mark.parametrize("said", [(60, -1, -1), (60, 60, 60)])
