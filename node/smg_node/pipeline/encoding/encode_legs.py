@@ -190,7 +190,7 @@ class EncodedStream:
 
     def __init__(self, legs: EncodeLegs, request: EngineRequest, begin: Begin) -> None:
         self._legs = legs
-        self._request = request
+        self._request: EngineRequest | None = request
         self._begin = begin
         self._call: ChunkStream | None = None
         self._pass: Pass | None = None
@@ -216,7 +216,11 @@ class EncodedStream:
         if self._call is not None:
             return await self._call.pour(take)
         legs, said = self._legs, False
-        call = self._call = self._begin(await legs.encode(self._request))
+        request, self._request = self._request, None
+        assert request is not None, "it begins once"
+        call = self._call = self._begin(await legs.encode(request))
+        # Tensors are as large as pictures, and the answer may take minutes.
+        del request
         call.pass_by(self._pass)
 
         def first(chunks: Sequence[Chunk]) -> bool:
