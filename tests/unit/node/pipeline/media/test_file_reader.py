@@ -38,6 +38,8 @@ class Origin:
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
         self.asked: list[str] = []
+        self.tenants: list[str | None] = []
+        """Whose kept files might be used."""
 
     async def fetch(
         self,
@@ -49,6 +51,7 @@ class Origin:
         found = []
         for part in parts:
             self.asked.append(part.source)
+            self.tenants.append(tenant)
             if part.source not in self.files:
                 raise invalid("gone", part.where, code="media_unavailable")
             charge(len(self.files[part.source]))
@@ -185,6 +188,16 @@ async def test_what_is_fetched_counts_as_long_as_it_is_read() -> None:
         await read(file(url), files={url: bytes(20_000)})
     assert raised.value.status == 413
     assert "media.inflight_bytes" in raised.value.message
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_where_tenants_are_kept_apart_no_fetched_file_is_kept(*, apart: bool) -> None:
+    url, budget = "https://x.test/text", ByteBudget(1_000)
+    origin, options = Origin({url: b"text"}), MediaOptions(tenants_apart=apart)
+    with ThreadPoolExecutor(1) as threads:
+        reader = FileReader(lambda: options, lambda: origin, budget, threads)
+        await reader.read(ChatPrompt((Turn("user", (file(url),)),)))
+    assert origin.tenants == [None if apart else ""]
 
 
 async def test_files_of_one_prompt_count_together_as_long_as_it_is_read() -> None:
