@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from smg_node.core.errors import SmgError
-from smg_node.core.generation.request import ChatPrompt, MediaPart, TextPart, Turn
+from smg_node.core.generation.request import ChatPrompt, MediaPart, Part, TextPart, Turn
 from smg_node.engines.engine import MediaCard, ModelCard
 from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.picture_rules import PictureRules, RuleBook, TokenTexts
@@ -88,7 +88,12 @@ def worker(digest: str, media: MediaCard = TENSORS) -> ModelCard:
 
 
 async def asked(
-    served: ServedModel, cards: list[ModelCard], url: str, ready: list[ModelCard] | None = None
+    served: ServedModel,
+    cards: list[ModelCard],
+    url: str,
+    ready: list[ModelCard] | None = None,
+    *,
+    beside: tuple[MediaPart, ...] = (),
 ) -> AskedMedia:
     kept = Kept()
     meters = MediaMeters(kept.cells)
@@ -105,7 +110,7 @@ async def asked(
             workshop,
             lambda _: cards if ready is None else ready,
         )
-        parts = (TextPart("look"), MediaPart("video", url, WHERE))
+        parts: tuple[Part, ...] = (TextPart("look"), MediaPart("video", url, WHERE), *beside)
         return await intake.asked(ChatPrompt((Turn("user", parts),)), served)
 
 
@@ -155,3 +160,13 @@ async def test_rules_that_most_workers_have_go_first_and_others_are_told_why() -
     served = model(Rules("a", COARSE, None), Rules("b", FINE, None))
     with pytest.raises(SmgError, match="knows no videos"):
         await asked(served, [worker("a"), worker("b")], URLS[0])
+
+
+async def test_a_tools_picture_beside_a_video_is_refused_as_what_a_run_goes_on_without() -> None:
+    served = model(Rules("a", COARSE, FIRST))
+    assert (await asked(served, [worker("a")], URLS[0])).family is not None
+    shown = MediaPart("image", "data:image;base64,AAAA", "tools")
+    with pytest.raises(SmgError) as caught:
+        await asked(served, [worker("a")], URLS[0], beside=(shown,))
+    # See `tool_loop.pass_plan`: the video is the client's.
+    assert (caught.value.code, caught.value.where) == ("unsupported_parameter", WHERE)
