@@ -214,7 +214,7 @@ class Viewed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     `family` is whose rules made it, "" where only the engine knows them; then sizes, tokens and digest are not known.
     `maker` is who made its patches: "node" for this request, "kept" or "shared" for another one, earlier or at the same
-    time, or "engine". `transport` is how its worker got it, "message" or "shared memory", "" before it has.
+    time, or "engine". `transport` is how tensors went to its worker, "message" or "shared memory", "" before they have.
     """
 
     family: str

@@ -72,6 +72,8 @@ class PulledChunks:
 async def pulled(make: Callable[[], ChunkStream]) -> AsyncGenerator[Sequence[Chunk], None]:
     """Yield the chunks of the call that `make` begins, batch by batch; closing this closes it."""
     stream = make()
+    # It may know pictures, which are not to stay as long as the answer takes.
+    del make
     got: list[Sequence[Chunk]] = []
 
     def take(chunks: Sequence[Chunk]) -> bool:

@@ -212,6 +212,8 @@ class Prefilled:
     prompt_logprobs: tuple[IdLogprob, ...] = ()
     transfer: str = ""
     """What the second engine is to be told, a JSON object; "" for nothing."""
+    shared: bool = False
+    """Whether tensors of its prompt went through shared memory."""
 
 
 @runtime_checkable

@@ -57,7 +57,7 @@ class Reservation(msgspec.Struct, eq=False):
     known.
 
     It began at `began_s` on the monotonic clock. `ahead` tokens were before it there, -1 if it had
-    to wait for a slot. `probe` is the breaker's token for a probing call of a half-open breaker, 0
+    to wait for a slot, or for its pictures. `probe` is the breaker's token for a probing call of a half-open breaker, 0
     for any other. `alone`: the worker had no other call of this node.
     """
 
@@ -80,6 +80,8 @@ class Reservation(msgspec.Struct, eq=False):
     """What the pictures of its prompt are for its worker, None if there are none."""
     encodes: Encodes | None = None
     """Who encodes its pictures first; None: its engine does."""
+    shared: bool = False
+    """Whether its tensors went through shared memory to a worker that did not answer it."""
     _spoken: bool = False
     _judged: bool = False
     _took_s: float | None = None
@@ -125,6 +127,10 @@ class Reservation(msgspec.Struct, eq=False):
         """Whether the call is the only one of this node at its culprit, and was when it came."""
         at = self if self.at_encoder is None else self.at_encoder
         return at.alone and at.worker.load.inflight == 1
+
+    def encoded_by(self, encodes: Encodes) -> None:
+        """Have others encode its pictures first: how long its prompt takes then is no measure of its worker."""
+        self.encodes, self.ahead = encodes, -1
 
     def call(self, request: EngineRequest) -> ChunkStream:
         """Begin the call; see `Engine.call`."""

@@ -55,6 +55,7 @@ class LazyMedia:
                 self._fetching,
                 self._shared_budget(),
                 self._base.threads,
+                self._base.clock.monotonic_s,
             )
         return self._files
 
@@ -96,15 +97,19 @@ class LazyMedia:
         return self._budget
 
     def _cards(self, model: ServedModel) -> Sequence[ModelCard]:
-        """Return what the workers of a model say of themselves, as far as they have."""
-        cards = [worker.card for worker in self._fleet.serving(model)]
-        return [card for card in cards if card is not None]
+        """Return what the workers of a model that work prompts off say of themselves, as far as they have."""
+        workers = self._fleet.serving(model)
+        return [one.card for one in workers if one.card is not None and one.role != "encode"]
 
     def _ready(self, model: ServedModel) -> Sequence[ModelCard]:
         """Return what those of them say that may be given work now."""
         workers = self._fleet.candidates(model)
         now_s = self._base.clock.monotonic_s()
-        return [one.card for one in workers if one.card is not None and one.breaker.usable(now_s)]
+        return [
+            one.card
+            for one in workers
+            if one.card is not None and one.role != "encode" and one.breaker.usable(now_s)
+        ]
 
     def model(self, name: str) -> ServedModel | None:
         """Return the model of that name or alias that engines serve, if its files are read."""

@@ -114,7 +114,11 @@ async def pictured(
                 model.pictures = book.keep(cast("PictureRules", own))
             return MediaIntake(
                 lambda: chosen,
-                lambda it: [worker.card for worker in fleet.serving(it) if worker.card],
+                lambda it: [
+                    worker.card
+                    for worker in fleet.serving(it)
+                    if worker.card and worker.role != "encode"
+                ],
                 source,
                 workshop,
             )

@@ -207,7 +207,7 @@ class RemoteEngine:
             await call.pour(lambda _chunks: True)
         finally:
             await call.aclose()
-        return reader.prefilled
+        return replace(reader.prefilled, shared=getattr(call, "shared", False))
 
     async def embed(self, request: EmbedRequest) -> Embedded:
         """Return the embedding of one text; see `Engine.embed`."""

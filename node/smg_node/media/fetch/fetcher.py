@@ -129,7 +129,8 @@ class Fetcher:
         enough: Enough | None = None,
         tenant: str | None = "",
     ) -> list[bytes]:
-        """Return the files of parts with http and https URLs, in their order; one that is named twice is fetched once.
+        """Return the files of parts with http and https URLs, in their order; one that is named twice as the same
+        kind is fetched once.
 
         Of a file of which `enough` says so, no more is read, and that much returned.
         `charge` is told of bytes before they are kept; what it raises ends everything. INVALID_REQUEST at the path of
@@ -142,18 +143,20 @@ class Fetcher:
         session = await self._open()
         kept = _KeptFiles(self._cache, tenant, limits, self._monotonic_s)
         request = _Request(session, rules, limits, charge, enough, kept)
-        tasks: dict[str, asyncio.Task[bytes]] = {}
+        # Each kind has limits of its own.
+        names = [(part.kind, part.source) for part in parts]
+        tasks: dict[tuple[str, str], asyncio.Task[bytes]] = {}
         failures: list[SmgError] = []
         try:
             async with TaskGroup() as group:
-                for part, url in zip(parts, urls, strict=True):
-                    if part.source not in tasks:
-                        tasks[part.source] = group.create_task(request.one(part, url))
+                for name, part, url in zip(names, parts, urls, strict=True):
+                    if name not in tasks:
+                        tasks[name] = group.create_task(request.one(part, url))
         except* SmgError as failed:
             failures = _all_of(failed)
         if failures:
             raise failures[0]
-        return [tasks[part.source].result() for part in parts]
+        return [tasks[name].result() for name in names]
 
     async def check(self, parts: Sequence[MediaPart]) -> None:
         """Return if the http and https URLs of parts might be fetched now: those that others are to fetch.
@@ -231,11 +234,10 @@ class _KeptFiles:
         self._monotonic_s = monotonic_s
 
     def find(self, url: str) -> bytes | None:
-        """Return what is kept of a URL, if it may still be used and is no larger than a file may be now."""
+        """Return what is kept of a URL, if it may still be used."""
         if self._tenant is None or not self._limits.cache_bytes:
             return None
-        found = self._cache.find(url, self._monotonic_s(), tenant=self._tenant)
-        return found if found is not None and len(found) <= self._limits.bytes_max else None
+        return self._cache.find(url, self._monotonic_s(), tenant=self._tenant)
 
     def keep(self, url: str, content: bytes, fresh_s: float) -> None:
         """Keep a file for as long as its origin allows."""

@@ -190,7 +190,7 @@ class EncodedStream:
 
     def __init__(self, legs: EncodeLegs, request: EngineRequest, begin: Begin) -> None:
         self._legs = legs
-        self._request = request
+        self._request: EngineRequest | None = request
         self._begin = begin
         self._call: ChunkStream | None = None
         self._pass: Pass | None = None
@@ -199,6 +199,11 @@ class EncodedStream:
     def plain(self) -> ChunkReader | None:
         """See `ChunkStream`: what the call itself says, once it has begun."""
         return None if self._call is None else self._call.plain
+
+    @property
+    def shared(self) -> bool:
+        """Whether any tensor went through shared memory to who works the prompt off; see `SharedCall`."""
+        return bool(getattr(self._call, "shared", False))
 
     def pass_by(self, first: Pass | None) -> None:
         """See `ChunkStream`."""
@@ -211,7 +216,11 @@ class EncodedStream:
         if self._call is not None:
             return await self._call.pour(take)
         legs, said = self._legs, False
-        call = self._call = self._begin(await legs.encode(self._request))
+        request, self._request = self._request, None
+        assert request is not None, "it begins once"
+        call = self._call = self._begin(await legs.encode(request))
+        # Tensors are as large as pictures, and the answer may take minutes.
+        del request
         call.pass_by(self._pass)
 
         def first(chunks: Sequence[Chunk]) -> bool:

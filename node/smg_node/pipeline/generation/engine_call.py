@@ -112,11 +112,12 @@ class Call(msgspec.Struct, eq=False):
 
     def _note_way(self, stream: ChunkStream) -> None:
         """Note how the worker got the media of its prompt."""
-        journey = self._ground.journey
+        journey, hold = self._ground.journey, self.hold
         if journey is not None:
             from smg_node.pipeline.generation.picture_steps import went
 
-            went(journey, self.hold.worker.id, shared=getattr(stream, "shared", False))
+            shared = hold.shared or getattr(stream, "shared", False)
+            went(journey, hold.caching[0].id, shared=shared)
 
     def _request(
         self, trace_headers: Mapping[str, str] | None, handed: "Handed | None"

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from smg_node.core.errors import SmgError
 from smg_node.core.generation.request import GenerateRequest
 from smg_node.core.journey import VIEWED_MAX, Journey, Viewed
+from smg_node.engines.engine import ModelCard
 from smg_node.fleet.models.served_model import ServedModel
 from smg_node.fleet.workers.worker import Worker
+from smg_node.pipeline.media.media_ways import known_to, ways_of
 from smg_node.pipeline.media.prompt_media import PromptMedia
 from smg_node.pipeline.media.rule_groups import values_of
 from smg_node.pipeline.placement.placement_request import PlacementRequest
@@ -36,6 +38,9 @@ def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> Place
             "has not said yet what it takes" if worker.card is None else media.why_not(worker.card)
         )
 
+    def encodes(worker: Worker) -> bool:
+        return worker.card is not None and _encodes(worker.card, media)
+
     encodable = tuple([(each.digest, each.tokens) for each in media.ranges])
     return replace(
         wish,
@@ -44,6 +49,18 @@ def placement_with_pictures(wish: PlacementRequest, media: PromptMedia) -> Place
         encodable=encodable,
         fits=fits,
         why_not=why_not,
+        encodes=encodes,
+    )
+
+
+def _encodes(card: ModelCard, media: PromptMedia) -> bool:
+    """Whether an engine can be handed the tensors of each of these alone: made by its rules, and of a kind it takes."""
+    takes, counts = card.media, media.counts
+    known = known_to(card, media.family, media.files, counts)
+    return (
+        takes is not None
+        and "tensors" in ways_of(takes, family=known, where=media.where, kinds=counts)
+        and all(takes.items_max.get(kind, 1) for kind in counts)
     )
 
 
@@ -99,7 +116,7 @@ async def finish(
                 each.plan.tokens if each.plan is not None else 0,
                 each.digest,
                 handed.way,
-                hold.worker.id,
+                hold.caching[0].id,
                 media.maker(each) if handed.way == "tensors" else "engine",
                 modality=each.part.kind,
             )
@@ -109,11 +126,13 @@ async def finish(
 
 
 def went(journey: Journey, worker: str, *, shared: bool) -> None:
-    """Note how that worker got its pictures, where it was the first one."""
+    """Note how the tensors went to that worker, where it was the first one."""
     transport = "shared memory" if shared else "message"
     journey.pictures = tuple(
         [
-            replace(one, transport=transport) if one.worker == worker and not one.transport else one
+            replace(one, transport=transport)
+            if one.way == "tensors" and one.worker == worker and not one.transport
+            else one
             for one in journey.pictures
         ]
     )

@@ -13,7 +13,7 @@ from smg_node.fleet.models.served_model import ServedModel
 from smg_node.media.clips import FRAMES
 from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.media_ways import CLIPS, Unfit, count_kinds, known_to, unfit, ways_of
-from smg_node.pipeline.media.rule_groups import SAME, RuleGroup
+from smg_node.pipeline.media.rule_groups import SAME, ClipMakers, RuleGroup
 from smg_node.prompts.media_forms import MediaForms
 
 if TYPE_CHECKING:
@@ -140,6 +140,24 @@ def why_not(
     """Return why an engine of that card cannot be handed so many media made for engines with `files`; "" if it can."""
     found = _unfit(card, family, files, options, counts, 0)
     return "" if found is None else found.why
+
+
+def weight_of(
+    group: RuleGroup,
+    clips: Mapping[str, ClipMakers],
+    ready: Sequence[ModelCard],
+    options: MediaOptions,
+    counts: Mapping[MediaKind, int],
+) -> int:
+    """Return how many of the workers that are ready take so many media as they are made for a group.
+
+    `clips` are the makers of videos by the names of groups, where all media are such.
+    """
+    made = clips.get(group.name)
+    maker = group.family if made is None or made.maker is None else made.maker
+    files = group.files if made is None else made.group.files
+    own = [card for card in ready if card.media is not None and card.media.rules in files]
+    return sum([not why_not(card, maker, files, options, counts) for card in own])
 
 
 def _unfit(

@@ -31,6 +31,8 @@ from smg_node.pipeline.media.media_options import MediaOptions
 from smg_node.pipeline.media.picture_files import Fetches
 
 CODE: Final = "unsupported_media"
+PATIENCE_S: Final = 30.0
+"""How long room is waited for at most, as for what is then made of it."""
 _MEDIA: Final = ("image", "video", "audio")
 _BEGINNING_CHARACTERS: Final = BEGINNING * 4
 _SCHEME_CHARACTERS: Final = 16
@@ -46,33 +48,44 @@ class FileReader:
         fetcher: Callable[[], Fetches],
         budget: ByteBudget,
         threads: Executor,
+        monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
         self._fetcher = fetcher
         self._budget = budget
         self._threads = threads
+        self._monotonic_s = monotonic_s
 
-    async def read(self, prompt: ChatPrompt) -> ChatPrompt:
+    async def read(self, prompt: ChatPrompt, patient_until_s: float = 0.0) -> ChatPrompt:
         """Return a prompt without files: each is the text or medium that its content is.
 
-        INVALID_REQUEST with the path of one that is none of those, such as a PDF, or cannot be had.
+        INVALID_REQUEST with the path of one that is none of those, such as a PDF, or cannot be had. If the memory for
+        what is fetched is taken it is waited for until `patient_until_s`, where that is not 0.
         """
-        turns = [await self._turn(turn) for turn in prompt.turns]
+        room = _Room(self._budget, patient=bool(patient_until_s))
+        try:
+            if patient_until_s:
+                patience_s = min(patient_until_s - self._monotonic_s(), PATIENCE_S)
+                await self._budget.take_in_line(0, 0, patience_s)
+            turns = [await self._turn(turn, room) for turn in prompt.turns]
+        finally:
+            # Whoever takes in what the files became charges it anew.
+            room.close()
         return replace(prompt, turns=tuple(turns), handed=None)
 
-    async def _turn(self, turn: Turn) -> Turn:
+    async def _turn(self, turn: Turn, room: "_Room") -> Turn:
         content = turn.content
         if type(content) is not tuple or not any(_is_file(part) for part in content):
             return turn
         parts: list[Part] = []
         beside_file = False
         for part in content:
-            found = await self._found(part) if isinstance(part, MediaPart) else part
+            found = await self._found(part, room) if isinstance(part, MediaPart) else part
             _append(parts, found, joined=beside_file or _is_file(part))
             beside_file = _is_file(part)
         return replace(turn, content=tuple(parts))
 
-    async def _found(self, part: MediaPart) -> Part:
+    async def _found(self, part: MediaPart, room: "_Room") -> Part:
         if part.kind != "file":
             return part
         asked = replace(part, source=_address(part.source))
@@ -83,25 +96,48 @@ class FileReader:
         if isinstance(source, InlineSource):
             read = partial(_inline, asked, source, options)
             return await loop.run_in_executor(self._threads, read)
-        return await self._fetched(asked, options)
+        return await self._fetched(asked, options, room)
 
-    async def _fetched(self, part: MediaPart, options: MediaOptions) -> Part:
-        taken = 0
+    async def _fetched(self, part: MediaPart, options: MediaOptions, room: "_Room") -> Part:
+        before = room.taken
+        # Whose prompt it is is not known here: where that matters, nothing is kept.
+        tenant = None if options.tenants_apart else ""
+        (content,) = await self._fetcher().fetch([part], room.charge, tenant=tenant)
+        read = partial(_of_content, part, content, options)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, read)
+        # Of the file nothing is left but what it became.
+        file = room.taken - before
+        room.charge(len(found.source if isinstance(found, MediaPart) else found.text))
+        room.give(file)
+        return found
 
-        def charge(size: int) -> None:
-            nonlocal taken
-            self._budget.take(size, taken)
-            taken += size
 
-        try:
-            # Whose prompt it is is not known here: where that matters, nothing is kept.
-            tenant = None if options.tenants_apart else ""
-            (content,) = await self._fetcher().fetch([part], charge, tenant=tenant)
-            loop = asyncio.get_running_loop()
-            read = partial(_of_content, part, content, options)
-            return await loop.run_in_executor(self._threads, read)
-        finally:
-            self._budget.give(taken)
+class _Room:
+    """Memory that the fetched files of one prompt take while it is read; who is `patient` has waited for it already."""
+
+    def __init__(self, budget: ByteBudget, *, patient: bool) -> None:
+        self._budget = budget
+        self._patient = patient
+        self.taken = 0
+
+    def charge(self, size: int) -> None:
+        """Take memory; SmgError where it cannot be had."""
+        if self._patient:
+            # Nobody can wait in the middle of what an origin sends.
+            self._budget.check(size, self.taken)
+            self._budget.add(size)
+        else:
+            self._budget.take(size, self.taken)
+        self.taken += size
+
+    def give(self, size: int) -> None:
+        """Give memory back."""
+        self._budget.give(size)
+        self.taken -= size
+
+    def close(self) -> None:
+        """Give all of it back."""
+        self.give(self.taken)
 
 
 def _inline(part: MediaPart, source: InlineSource, options: MediaOptions) -> Part:

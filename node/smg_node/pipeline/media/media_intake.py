@@ -38,7 +38,7 @@ from smg_node.pipeline.media.asked_media import (
     makes_tensors,
     only_pictures,
     same_when_turned,
-    why_not,
+    weight_of,
 )
 from smg_node.pipeline.media.making.picture_bytes import text_bytes
 from smg_node.pipeline.media.making.picture_making import MediaWorkshop, PlannedPicture
@@ -49,6 +49,7 @@ from smg_node.pipeline.media.picture_source import PictureSource, SentPicture
 from smg_node.pipeline.media.prompt_media import PromptMedia
 from smg_node.pipeline.media.prompt_places import check_places, placed_media
 from smg_node.pipeline.media.rule_groups import (
+    ClipMakers,
     RuleGroup,
     clip_makers,
     disagreement,
@@ -145,17 +146,15 @@ class MediaIntake:
         if len(groups) == 1:
             return groups[0]
         self._tell(model.name, groups)
+        clips: dict[str, ClipMakers] = {}
+        if are_clips(parts, options):
+            for each in groups:
+                makers = partial(clip_makers, each, model.tokenizer)
+                clips[each.name] = await self._in_thread(makers)
         ready, counts = self._ready(model), count_kinds(parts)
-
-        def weight(group: RuleGroup) -> int:
-            own = [
-                card for card in ready if card.media is not None and card.media.rules in group.files
-            ]
-            return sum(
-                [not why_not(card, group.family, group.files, options, counts) for card in own]
-            )
-
-        return group_for(groups, parts, weight)
+        return group_for(
+            groups, parts, lambda group: weight_of(group, clips, ready, options, counts)
+        )
 
     def _tell(self, model: str, groups: Sequence[RuleGroup]) -> None:
         """Say once in the log that workers of a model differ."""

@@ -86,7 +86,8 @@ def groups_of(found: Mapping[PictureRules, int], tokenizer: Tokenizer) -> Sequen
     Takes a while where rules have not been worked out (`PictureRules.known`), and belongs in a thread then.
     """
     groups: dict[str, RuleGroup] = {}
-    for rules, workers in found.items():
+    # The same order on every node: those that most workers have go first.
+    for rules, workers in sorted(found.items(), key=lambda one: (-one[1], one[0].digest)):
         family = rules.family(tokenizer)
         one = RuleGroup(
             family,
@@ -117,21 +118,22 @@ class ClipMakers(msgspec.Struct, frozen=True):
 
 
 def clip_makers(group: RuleGroup, tokenizer: Tokenizer) -> ClipMakers:
-    """Return what makes videos for workers of a group: those of them whose rules of videos are the first one's.
+    """Return what makes videos for workers of a group: for those whose rules of videos are those of the first that has
+    such.
 
     Takes a while at first, and belongs in a thread.
     """
-    if not group.rules:
-        return ClipMakers(None, group)
-    maker = group.rules[0].clip_family(tokenizer)
+    makers = [(rules, rules.clip_family(tokenizer)) for rules in group.rules]
+    maker = next((each for _, each in makers if each is not None), None)
     if maker is None:
         return ClipMakers(None, group)
-    files = set(SAME)
-    for rules in group.rules:
-        own = rules.clip_family(tokenizer)
-        if own is not None and own.fingerprint == maker.fingerprint:
-            files.add(rules.digest)
-    return ClipMakers(maker, msgspec.structs.replace(group, files=frozenset(files)))
+    alike = [
+        rules
+        for rules, each in makers
+        if each is not None and each.fingerprint == maker.fingerprint
+    ]
+    files = SAME.union([rules.digest for rules in alike])
+    return ClipMakers(maker, msgspec.structs.replace(group, files=files, rules=tuple(alike)))
 
 
 def group_for(

@@ -68,6 +68,8 @@ class PairCall:
         """Yield the answer; see `Engine.generate`."""
         together = self._partners.style == "room"
         told = self._at_once(request) if together else self._in_turn(request)
+        # Its pictures are not to stay as long as the answer takes.
+        del request
         async with aclosing(told) as batches:
             async for chunks in batches:
                 yield self._joined(chunks)

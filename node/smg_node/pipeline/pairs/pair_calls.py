@@ -53,6 +53,8 @@ class PairCalls(Generic[Said]):
         """
         loop = asyncio.get_running_loop()
         working = loop.create_task(self._work(prefill), name="prefill leg")
+        # Who knows what was asked for is not to stay as long as the answer takes.
+        del prefill
         first = loop.create_task(_first_of(stream), name="decode leg")
         try:
             await asyncio.wait((working, first), return_when=asyncio.FIRST_COMPLETED)
@@ -98,6 +100,7 @@ class PairCalls(Generic[Said]):
                 code=DEADLINE_CODE,
             )
         stream = decode(left_s)
+        del prefill, decode
         asked_s = loop.time()
         first = loop.create_task(_first_of(stream), name="decode leg")
         try:

@@ -14,11 +14,11 @@ from typing import Protocol
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock
 from smg_node.engines.chunk_stream import ChunkStream, PulledChunks
-from smg_node.engines.engine import Abilities, Engine, EngineRequest, ModelCard, Prefilled
+from smg_node.engines.engine import Abilities, EngineRequest, ModelCard, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, Leg
-from smg_node.pipeline.reservation import Reservation
+from smg_node.pipeline.reservation import Encodes, Reservation
 from smg_node.routing.pair_bans import PairBans
 
 
@@ -64,11 +64,6 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         return card if self.encodes is None else self.encodes.seen_by(card)
 
     @property
-    def seer(self) -> Engine:
-        """See `Reservation`."""
-        return self.engine if self._alone else self.prefill.engine
-
-    @property
     def caching(self) -> tuple[Worker, int | None]:
         """See `Reservation`."""
         at: Reservation = self if self._alone else self.prefill
@@ -95,6 +90,11 @@ class PairReservation(Reservation, eq=False, kw_only=True):
         at = self.at_encoder or (self.prefill if self.culprit is self.prefill.worker else self)
         return at.alone and at.worker.load.inflight == 1
 
+    def encoded_by(self, encodes: Encodes) -> None:
+        """See `Reservation`: it is the prefill worker that waits for the pictures."""
+        Reservation.encoded_by(self, encodes)
+        self.prefill.ahead = -1
+
     def call(self, request: EngineRequest) -> ChunkStream:
         """See `Reservation`: both calls, as one, after those that encode its pictures."""
         if self.encodes is not None:
@@ -118,6 +118,7 @@ class PairReservation(Reservation, eq=False, kw_only=True):
     def prefilled(self, found: Prefilled) -> None:
         """Record that the prefill worker is done: its slot is free."""
         now_s, first = self.clock.monotonic_s(), self.prefill
+        self.shared = found.shared
         first.spoke(now_s, found.cached_tokens)
         first.ended(now_s)
         first.release(now_s)

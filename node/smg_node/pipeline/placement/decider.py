@@ -156,11 +156,13 @@ class Decider:
                 self._picker, clock=self._clock, rng=self._rng, observe=self._observe
             )
         try:
-            hold.encodes = self._encoders.legs(one, hold.caching[0], now_s)
+            legs = self._encoders.legs(one, hold.caching[0], now_s)
         except BaseException:
             hold.release(now_s)
             raise
-        if hold.encodes is None and not one.rule.encode.fallback:
+        if legs is not None:
+            hold.encoded_by(legs)
+        elif not one.rule.encode.fallback:
             hold.release(now_s)
             return None
         return hold

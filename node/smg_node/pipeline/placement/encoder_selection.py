@@ -118,6 +118,7 @@ class EncoderSelector:
         self, one: PlacementAttempt, worker: Worker, choosable: ChoiceSet, out: frozenset[str]
     ) -> ChoiceSet | None:
         """Return those that can encode for `worker` and are not `out`; None if there are none."""
+        encodes = one.wish.encodes
         largest = max([tokens for _, tokens in one.wish.encodable])
         places = [
             at
@@ -125,6 +126,7 @@ class EncoderSelector:
             if encoder.id not in out
             and _encodes_for(encoder, worker)
             and _takes(encoder.card, largest)
+            and (encodes is None or encodes(encoder))
         ]
         if places:
             made = _made(choosable.workers[places[0]].card)

@@ -63,6 +63,8 @@ class PlacementRequest(msgspec.Struct, eq=False):
     """The same pictures, for policies; None if there are none."""
     encodable: tuple[tuple[str, int], ...] = ()
     """Digest and tokens of each picture that another worker may encode."""
+    encodes: Allowed | None = None
+    """Whether a worker can encode them, as far as they are made for it; None: every one can."""
 
 
 class Beginnings(Protocol):

@@ -256,7 +256,7 @@ class Preparer:
             text = self._rendered(prompt, model, ignored)
             if text is None:
                 if self._files is not None and has_media(prompt, "file"):
-                    prompt = await self._files().read(prompt)
+                    prompt = await self._files().read(prompt, patient_until_s)
                 if self._media is not None and has_media(prompt):
                     intake = self._intake(prompt)
                     asking = Asking(tenant, patient_until_s, counted)

@@ -31,11 +31,15 @@ from smg_node.pipeline.tool_loop.pass_turns import (
 from smg_node.pipeline.tool_loop.prior_calls import PriorCalls
 from smg_node.pipeline.tool_loop.total_usage import TotalUsage
 
+_UNSUPPORTED: Final = "unsupported_parameter"
+_NOT_NOW: Final = "this model cannot be shown it now"
 _NOT_SHOWN: Final[Mapping[str, str]] = MappingProxyType(
     {
         "media_busy": "there is no room for it at the moment",
         "media_too_large": "it does not fit beside the other pictures",
         TOO_LONG_CODE: "it does not fit into this conversation",
+        # A video of a client that takes no pictures beside it is what such an error is about.
+        _UNSUPPORTED: "this model cannot be shown it beside the rest of this conversation",
     }
 )
 """What a model is told of pictures by the error that a pass with them ends in."""
@@ -118,8 +122,9 @@ class PassPlan:
         are none, or the error is of something else.
         """
         why = _NOT_SHOWN.get(error.code)
-        if why is None and (error.where or "").startswith(TOOLS) and error.status < _SERVER_ERRORS:
-            why = "this model cannot be shown it now"
+        own = (error.where or "").startswith(TOOLS) and error.status < _SERVER_ERRORS
+        if own and (why is None or error.code == _UNSUPPORTED):
+            why = _NOT_NOW
         if why is None:
             return False
         turns = without_pictures(self._prompt.turns, why)

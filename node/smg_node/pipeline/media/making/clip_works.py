@@ -7,7 +7,6 @@ made once, and finished ones are kept for a while beside pictures. What nobody w
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from hashlib import sha256
@@ -28,6 +27,7 @@ from smg_node.media.video.decoding.clip_reader import (
     read_clip_frames,
     read_clip_header,
 )
+from smg_node.pipeline.media.making.picture_threads import PictureThreads
 from smg_node.pipeline.media.making.picture_works import KeptPatches, PictureWorks, error_at
 from smg_node.pipeline.media.media_meters import MediaMeters, Stage
 from smg_node.pipeline.media.media_options import MediaOptions
@@ -59,7 +59,7 @@ class ClipWorks:
         """`options` are those in force; the number of processes stays what it is at first."""
         self._options = options
         self._monotonic_s = monotonic_s
-        self._threads = ThreadPoolExecutor(options().video_processes, thread_name_prefix="clips")
+        self._threads = PictureThreads(options().video_processes, "clips")
         self._headers = _Headers()
         self._switches: list[ReaderSwitch] = []
         self.works: Final = PictureWorks(self._threads, kept, meters)
@@ -97,10 +97,12 @@ class ClipWorks:
     ) -> PlannedClip:
         """Look at a file and plan what becomes of it; in a thread."""
         content, limits = sha256(data).digest(), limits_of(self._options())
-        header = self._headers.get(content)
+        # How soon it is there would tell whether another tenant has sent it.
+        key = sha256(tenant.encode()).digest() + content
+        header = self._headers.get(key)
         if header is None:
             header = read_clip_header(data, limits, switch)
-            self._headers.put(content, header)
+            self._headers.put(key, header)
         check_limits(header, limits)
         digest = clip_digest(content, fingerprint=family.fingerprint, tenant=tenant, uuid=part.uuid)
         return PlannedClip(family.plan(header), digest)
@@ -151,7 +153,7 @@ class ClipMaking:
 
 
 class _Headers:
-    """Headers of clips seen lately, by the digests of their files; from any thread."""
+    """Headers of clips seen lately, by the digests of their tenants and files; from any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()

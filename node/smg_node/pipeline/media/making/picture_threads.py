@@ -1,7 +1,7 @@
-"""Picture threads: a few threads for all work on pictures, of which nothing stays that nobody waits for any more.
+"""Picture threads: a few threads for work on pictures, or on clips, of which nothing stays that nobody waits for any more.
 
 An executor of the standard library keeps what was cancelled, and all that belongs to it, until a thread gets there; of
-pictures that is megabytes behind a slow one. Here a future that is cancelled leaves the line at once.
+media that is megabytes behind a slow one. Here a future that is cancelled leaves the line at once.
 """
 
 from collections.abc import Callable
@@ -18,11 +18,12 @@ _NAME: Final = "pictures"
 class PictureThreads(Executor):
     """An executor of `count` threads. Its methods may be called from any thread."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, name: str = _NAME) -> None:
         self._guard = Lock()
         self._line: dict[Future[Any], Callable[[], Any]] = {}
         self._count = count
-        self._threads = ThreadPoolExecutor(count, _NAME)
+        self._name = name
+        self._threads = ThreadPoolExecutor(count, name)
         self._closed = False
 
     @property
@@ -41,7 +42,7 @@ class PictureThreads(Executor):
             if count == self._count or self._closed:
                 return
             before, self._count = self._threads, count
-            self._threads = ThreadPoolExecutor(count, _NAME)
+            self._threads = ThreadPoolExecutor(count, self._name)
             for _ in self._line:
                 self._threads.submit(self._next)
         before.shutdown(wait=False, cancel_futures=True)

@@ -219,6 +219,19 @@ async def test_nothing_of_a_tensor_is_held_by_a_call_whose_answer_goes_on(
         await stream.aclose()
 
 
+@pytest.mark.parametrize("shared", [True, False])
+async def test_a_first_engine_of_a_pair_tells_how_tensors_went_to_it(
+    memory: SharedMemory, tmp_path: Path, *, shared: bool
+) -> None:
+    async with bench(options=sharing(memory) if shared else INLINE) as served:
+        introduces(served, memory.namespace)
+        await served.engine.card(5)
+        read = reader(served, tmp_path)
+        request, media = large()
+        assert (await served.engine.prefill(request)).shared is shared
+        assert read == [b"".join(media.pixels.pieces)]
+
+
 def _known_by(
     request: EngineRequest, media: TensorBatch
 ) -> "tuple[EngineRequest, weakref.ref[Any]]":

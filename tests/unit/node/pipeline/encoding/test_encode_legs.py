@@ -1,9 +1,12 @@
 """Encode legs: pictures are encoded at once, before the call; what breaks, who is blamed, and what is cancelled."""
 
 import asyncio
+import gc
 import random
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace as changed
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -161,6 +164,52 @@ async def test_where_there_is_a_store_the_call_goes_on_as_it_is() -> None:
     assert [one.room for one in scene.engine.encoded] == [None] * 3
     assert all(one.sampling.max_tokens == 1 for one in scene.engine.encoded)
     assert scene.legs.seen_by(card("x")) == card("x")
+
+
+async def test_nothing_of_the_pictures_is_held_while_the_answer_goes_on() -> None:
+    it, gate = Scene(style="cache"), asyncio.Event()
+
+    async def chunks() -> AsyncGenerator[Sequence[Chunk], None]:
+        yield [Chunk(0, (3,))]
+        await gate.wait()
+        yield [Chunk(0, (), finish="stop")]
+
+    media = it.request.media
+    assert isinstance(media, TensorBatch)
+    before = sys.getrefcount(media)
+    stream = it.legs.stream(it.request, lambda _: PulledChunks(chunks()))
+    it.request = replace(it.request, media=None)
+    assert sys.getrefcount(media) == before
+    assert not await stream.pour(lambda _: False)
+    for worker in it.workers:
+        assert isinstance(worker.engine, EncodingEngine)
+        worker.engine.encoded.clear()
+    gc.collect()
+    assert sys.getrefcount(media) == before - 1
+    gate.set()
+    while not await stream.pour(lambda _: True):
+        pass
+    await stream.aclose()
+
+
+class _Shared(PulledChunks):
+    """A call whose tensors went through shared memory."""
+
+    shared = True
+
+
+async def test_how_the_tensors_went_is_known_of_a_call_whose_pictures_others_encode() -> None:
+    it = Scene(style="cache")
+
+    async def chunks() -> AsyncGenerator[Sequence[Chunk], None]:
+        yield [Chunk(0, (3,), finish="stop")]
+
+    for way in (_Shared, PulledChunks):
+        stream: Any = it.legs.stream(it.request, lambda _, way=way: way(chunks()))  # type: ignore[misc]  # mypy: a default of a lambda
+        assert not stream.shared, "nothing has gone yet"
+        await stream.pour(lambda _: True)
+        assert stream.shared is (way is _Shared)
+        await stream.aclose()
 
 
 async def test_encoders_are_busy_until_the_answer_begins() -> None:

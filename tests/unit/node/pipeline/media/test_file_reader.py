@@ -1,6 +1,8 @@
 """Files of conversations: text in the prompt, media by their content, and refusals with their path."""
 
+import asyncio
 import base64
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -20,6 +22,7 @@ from smg_node.core.generation.request import (
 from smg_node.pipeline.media.file_reader import FileReader
 from smg_node.pipeline.media.making.byte_budget import ByteBudget
 from smg_node.pipeline.media.media_options import MediaOptions
+from support.http.raw_http import until
 from support.media.picture_files import FILES
 
 WHERE = "messages[0].content[0].file"
@@ -35,6 +38,8 @@ class Origin:
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files = files
         self.asked: list[str] = []
+        self.tenants: list[str | None] = []
+        """Whose kept files might be used."""
 
     async def fetch(
         self,
@@ -46,6 +51,7 @@ class Origin:
         found = []
         for part in parts:
             self.asked.append(part.source)
+            self.tenants.append(tenant)
             if part.source not in self.files:
                 raise invalid("gone", part.where, code="media_unavailable")
             charge(len(self.files[part.source]))
@@ -182,6 +188,53 @@ async def test_what_is_fetched_counts_as_long_as_it_is_read() -> None:
         await read(file(url), files={url: bytes(20_000)})
     assert raised.value.status == 413
     assert "media.inflight_bytes" in raised.value.message
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_where_tenants_are_kept_apart_no_fetched_file_is_kept(*, apart: bool) -> None:
+    url, budget = "https://x.test/text", ByteBudget(1_000)
+    origin, options = Origin({url: b"text"}), MediaOptions(tenants_apart=apart)
+    with ThreadPoolExecutor(1) as threads:
+        reader = FileReader(lambda: options, lambda: origin, budget, threads)
+        await reader.read(ChatPrompt((Turn("user", (file(url),)),)))
+    assert origin.tenants == [None if apart else ""]
+
+
+async def test_files_of_one_prompt_count_together_as_long_as_it_is_read() -> None:
+    url = "https://x.test/"
+    files = {f"{url}{at}": MP4 + bytes([at]) * 2000 for at in range(4)}
+    parts = [file(one) for one in files]
+    assert len(await read(*parts[:2], files=files)) == 2
+    with pytest.raises(SmgError) as raised:
+        await read(*parts, files=files)
+    assert raised.value.code == "media_too_large"
+    assert "media.inflight_bytes" in raised.value.message
+
+
+async def test_a_prompt_that_is_not_to_be_lost_waits_for_room_and_others_do_not() -> None:
+    url, budget = "https://x.test/text", ByteBudget(100)
+    origin = Origin({url: b"four", f"{url}/large": bytes(101)})
+    with ThreadPoolExecutor(1) as threads:
+        reader = FileReader(MediaOptions, lambda: origin, budget, threads)
+        prompt = ChatPrompt((Turn("user", (file(url),)),))
+        until_s = time.monotonic() + 20
+        budget.add(101)
+        with pytest.raises(SmgError) as raised:
+            await reader.read(prompt)
+        assert raised.value.code == "media_busy"
+        async with asyncio.TaskGroup() as group:
+            reading = group.create_task(reader.read(prompt, until_s))
+            await until(lambda: budget.waiting == 1)
+            budget.give(1)
+        (turn,) = reading.result().turns
+        assert turn.content == (TextPart("<document>\nfour\n</document>"),)
+        assert budget.taken == 100
+        budget.give(100)
+        large = ChatPrompt((Turn("user", (file(f"{url}/large"),)),))
+        with pytest.raises(SmgError) as raised:
+            await reader.read(large, until_s)
+        assert raised.value.code == "media_too_large"
+        assert budget.taken == 0
 
 
 async def test_a_conversation_without_files_stays_and_documents_are_shown_with_the_turns() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -63,6 +63,7 @@ async def test_a_video_goes_by_reference_with_the_pictures_and_sound_beside_it(
         assert it.source.decodes == 0
         (journey,) = it.bench.journal.get("req_1")
         assert [each.way for each in journey.pictures] == ["references"] * 3
+        assert [each.transport for each in journey.pictures] == [""] * 3, "they are no tensors"
 
 
 @pytest.mark.parametrize("said", [(60, -1, -1), (60, 60, 60)])
@@ -221,3 +222,45 @@ async def test_what_clips_take_is_counted_while_they_are_under_way(tmp_path: Pat
         assert error.status == 413
         assert it.workshop.budget.taken == 0
         await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("content", "beginnings"),
+    [
+        ((picture(A), picture(A, 2)), True),
+        ((clip("video", FILM),), False),
+        ((picture(A), clip("video", FILM, 2)), False),
+        ((picture(A), clip("video", INLINE, 2)), False),
+    ],
+)
+async def test_of_pictures_alone_that_are_counted_beginnings_are_enough(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    content: Sequence[MediaPart],
+    beginnings: bool,
+) -> None:
+    async with pictured(tmp_path, FILES, {"one": seeing(READING)}, clips=ALL) as it:
+        asked: list[tuple[list[str], bool, str | None]] = []
+        files = it.source.files
+
+        async def noted(
+            parts: Sequence[MediaPart],
+            charge: Callable[[int], None],
+            alike: Callable[[int, int], bool] | None = None,
+            tenant: str | None = "",
+        ) -> Sequence[bytes]:
+            asked.append(([part.source for part in parts], alike is not None, tenant))
+            return await files(parts, charge, alike, tenant)
+
+        monkeypatch.setattr(it.source, "files", noted)
+        model = it.bench.fleet.models.find("tiny")
+        assert model is not None
+        (prompt,) = chat("look", *content)
+        preparer = it.bench.generator._parts.preparer
+        prepared = await preparer.counted(prompt, model)
+        assert len(prepared.ids) > len("user:look;")
+        fetched = list(dict.fromkeys(part.source for part in content if part.source != INLINE))
+        assert asked == [(fetched, beginnings, "")]
+        assert it.workshop.budget.taken == 0
+        assert it.source.decodes == 0

@@ -1,12 +1,13 @@
 """Workers of one model whose image processors differ: whose rules a prompt follows, and who is handed what."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import Sampling
-from smg_node.engines.engine import EngineRequest, MediaCard
+from smg_node.engines.engine import Contract, EngineRequest, MediaCard
 from smg_node.media.engine_media import ReferenceBatch, TensorBatch
 from support.engines.fake_engine import FakeEngine
 from support.media.pictured_bench import LEVELS, chat, picture, pictured, seeing
@@ -92,6 +93,34 @@ async def test_one_that_works_on_pictures_itself_gets_those_of_others_by_referen
                     assert places(request) == own
         kinds = {type(request.media) for one in used.values() for request in one.requests}
         assert kinds == {TensorBatch, ReferenceBatch}
+
+
+class Encoding(FakeEngine):
+    """An engine that encodes pictures for others."""
+
+    def __init__(self, like: FakeEngine) -> None:
+        super().__init__()
+        self.bundle = like.bundle
+        self.model_card = replace(like.model_card, contract=Contract.VLLM, role="encode")
+        self.asked: list[EngineRequest] = []
+
+    async def encode(self, request: EngineRequest) -> None:
+        self.asked.append(request)
+
+
+async def test_an_encoder_is_handed_pictures_that_were_made_by_its_own_rules_only(
+    tmp_path: Path,
+) -> None:
+    one, same, other = seeing(), Encoding(seeing()), Encoding(seeing(depth=3))
+    one.model_card = replace(one.model_card, contract=Contract.VLLM)
+    used: dict[str, FakeEngine] = {"one": one, "same": same, "other": other}
+    async with pictured(tmp_path, FILES, used, families={"other": FINER}) as it:
+        for url in FILES:
+            answer = await it.bench.answer(SHORT, prompts=chat("look", picture(url)))
+            assert answer.choices[0].text() == "hello"
+    assert {places(each) for each in one.requests} == {3}, "nobody else works prompts off"
+    assert len(same.asked) == len(FILES)
+    assert not other.asked
 
 
 async def test_where_all_agree_nothing_is_said(

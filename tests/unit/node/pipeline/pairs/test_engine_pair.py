@@ -1,7 +1,9 @@
 """Two calls as one stream, at every order in which they may speak, end and break."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+import gc
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -12,9 +14,11 @@ from hypothesis import strategies as st
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import Sampling, token_ids
 from smg_node.engines.chunk import Chunk
+from smg_node.engines.chunk_stream import PulledChunks, pulled
 from smg_node.engines.disaggregation import Style
 from smg_node.engines.engine import EngineRequest, Prefilled
 from smg_node.engines.transport.grpc_status import UNREACHABLE_CODE
+from smg_node.media.engine_media import EncodedBatch
 from smg_node.pipeline.pairs import pair_calls as pair_legs
 from smg_node.pipeline.pairs.engine_pair import PairCall, Partners
 from smg_node.pipeline.pairs.pair_calls import Fault, fault_of
@@ -259,3 +263,33 @@ def test_whose_fault_it_is() -> None:
     assert fault_of(SmgError(ErrorKind.INVALID_REQUEST, "no"), "prefill") == "prefill"
     assert fault_of(failed("upstream_cut"), "decode") == "transfer"
     assert fault_of(failed("upstream_denied"), "decode") == "decode"
+
+
+class Forgetful(FakeEngine):
+    """An engine that holds nothing of what it was asked for once it has begun."""
+
+    async def prefill(self, request: EngineRequest) -> Prefilled:
+        return Prefilled()
+
+    def generate(self, request: EngineRequest) -> AsyncGenerator[Sequence[Chunk], None]:
+        return pulled(lambda: PulledChunks(self._said(len(request.ids))))
+
+    async def _said(self, count: int) -> AsyncGenerator[Sequence[Chunk], None]:
+        for at in range(count):
+            yield [Chunk(0, (at,))]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_nothing_of_a_request_is_held_while_the_answer_goes_on(style: Style) -> None:
+    engine = Forgetful()
+    call = PairCall(Partners(engine, engine, style, "p", 1, 2), lambda _: None)
+    media = EncodedBatch((b"a picture",))
+    before = sys.getrefcount(media)
+    ids = token_ids([1, 2, 3])
+    chunks = call.chunks(EngineRequest("r", ids, Sampling(), True, 10.0, {}, media=media))
+    async with aclosing(chunks):
+        assert [chunk.ids for chunk in await anext(chunks)] == [(0,)]
+        await asyncio.sleep(0)
+        gc.collect()
+        assert sys.getrefcount(media) == before
+        assert [chunk.ids async for batch in chunks for chunk in batch] == [(1,), (2,)]

@@ -13,9 +13,10 @@ from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.core.generation.request import token_ids
 from smg_node.core.journey import Chosen, Journey
 from smg_node.engines.disaggregation import Pairing
-from smg_node.engines.engine import Contract, MediaCard
+from smg_node.engines.engine import Contract, MediaCard, Prefilled
 from smg_node.fleet.workers.worker import Worker
 from smg_node.pipeline.encoding.encode_legs import EncodeLegs
+from smg_node.pipeline.pairs.pair_reservation import PairReservation
 from smg_node.pipeline.placement.placement_request import EncodeRule, PlacementRequest
 from smg_node.pipeline.placement.placer import PlacerOptions
 from smg_node.pipeline.reservation import Reservation
@@ -59,7 +60,13 @@ class Scene:
         return self.bench.fleet.get(f"grpc://{host}:1")
 
     async def place(
-        self, *, avoid: str = "", pictures: int = 6, avoiding: Avoid | None = None
+        self,
+        *,
+        avoid: str = "",
+        pictures: int = 6,
+        avoiding: Avoid | None = None,
+        encodes: str | None = None,
+        looked: PromptPictures | None = None,
     ) -> Reservation:
         model = self.bench.fleet.served("tiny")
         assert model is not None
@@ -67,9 +74,10 @@ class Scene:
             asyncio.get_running_loop().time() + 0.3,
             token_ids(list(range(100))),
             avoid=avoiding or Avoid(failed=frozenset(str(self.worker(host).id) for host in avoid)),
-            pictures=_seen(pictures) if pictures else None,
             encodable=PICTURES[:pictures],
             journey=self.journey,
+            pictures=looked or (_seen(pictures) if pictures else None),
+            encodes=None if encodes is None else lambda worker: worker.url.host in encodes,
         )
         return await self.bench.placer.hold(model, wish)
 
@@ -306,3 +314,26 @@ async def test_one_that_does_not_take_so_large_a_picture_is_left_out(tmp_path: P
     async with scene(tmp_path, engines, queries=queries) as it:
         assert set(await it.hosts()) == {"y"}
         assert "x" in "".join([await it.hosts(pictures=5)])
+
+
+async def test_encoders_that_the_pictures_were_not_made_for_are_left_out(tmp_path: Path) -> None:
+    async with scene(tmp_path, tokenspeed()) as it:
+        assert set(await it.hosts(encodes="xz")) == {"x", "z"}
+        assert await it.hosts(encodes="") == "", "who works the prompt off encodes them itself"
+        assert it.idle()
+
+
+@pytest.mark.parametrize("encoder", ["x", ""])
+async def test_a_prompt_whose_pictures_others_encode_measures_nobody(
+    tmp_path: Path, encoder: str
+) -> None:
+    pictures = PromptPictures(bytes(8), 0, tuple((at, 100) for at in range(1, 7)))
+    async with scene(tmp_path, tokenspeed()) as it:
+        hold = await it.place(encodes=encoder, looked=pictures)
+        assert isinstance(hold, PairReservation)
+        assert (hold.encodes is not None) is bool(encoder)
+        hold.prefill.prompt_tokens = 5000
+        hold.prefilled(Prefilled(prompt_tokens=5000, cached_tokens=0))
+        measured = it.worker("p").encoded is not None
+        assert measured is not bool(encoder)
+        hold.release(0)

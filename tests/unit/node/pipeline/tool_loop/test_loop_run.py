@@ -114,6 +114,8 @@ def _refused(kind: ErrorKind, code: str, where: str = "messages") -> Sequence[Se
         (ErrorKind.TOO_LARGE, "media_too_large", "messages", "it does not fit beside"),
         (ErrorKind.INVALID_REQUEST, TOO_LONG_CODE, "messages", "it does not fit into this"),
         (ErrorKind.INVALID_REQUEST, "unsupported_parameter", "tools", "cannot be shown it now"),
+        # Of a video that a client sent, which this model takes alone.
+        (ErrorKind.INVALID_REQUEST, "unsupported_parameter", "messages[0]", "beside the rest"),
     ],
 )
 async def test_a_pass_that_is_refused_for_pictures_of_tools_goes_on_in_words(

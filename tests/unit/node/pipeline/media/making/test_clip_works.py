@@ -1,7 +1,9 @@
 """Clips in the pipeline: planned by their headers, made once, kept, and killed where nobody waits any more."""
 
 import asyncio
+import gc
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -78,6 +80,18 @@ async def test_a_clip_that_was_seen_needs_no_process_to_be_planned_again(
         assert (caught.value.where, caught.value.code) == (WHERE, "invalid_video")
 
 
+async def test_what_was_seen_of_a_clip_is_its_tenants_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with _works() as (works, _):
+        acme = await works.planned(PART, CLIP, family(), "acme")
+        monkeypatch.setattr(PROGRAM, ("-c", "raise SystemExit"))
+        assert await works.planned(PART, CLIP, family(), "acme") == acme
+        for tenant in ("zoo", ""):
+            with pytest.raises(SmgError, match="decoder fails"):
+                await works.planned(PART, CLIP, family(), tenant)
+
+
 async def test_bounds_count_also_for_clips_that_were_seen_before_they_were_set() -> None:
     options = MediaOptions()
     kept = Kept()
@@ -120,6 +134,29 @@ async def test_a_clip_that_nobody_waits_for_is_not_read_any_more(
         await until(lambda: _gone(told))
         assert waiting.cancelled()
         assert len(works.works) == 0
+
+
+async def test_a_clip_that_nobody_waits_for_leaves_the_line_with_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _works(MediaOptions(video_processes=1)) as (works, _):
+        planned = await works.planned(PART, CLIP, family())
+        told = _endless(tmp_path, monkeypatch)
+        slow = works.works.begin(planned.digest, works.making(CLIP, planned.plan, family()))
+        await until(lambda: told.exists() and bool(told.read_text()))
+        file = CLIP + b" "
+        before = sys.getrefcount(file)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(works.planned(PART, file, family()))
+            work = works.works.begin("a", works.making(file, planned.plan, family()))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            work.leave()
+        del group, waiting, work
+        await asyncio.sleep(0)
+        gc.collect()
+        assert sys.getrefcount(file) == before
+        slow.leave()
 
 
 async def test_no_process_is_left_at_the_end(
