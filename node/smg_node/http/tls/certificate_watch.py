@@ -51,6 +51,7 @@ class CertificateWatch:
         self._interval_s = look_interval_s
         self._stamp: _Stamp | None = None
         self._complaint = ""
+        self._said = ""
         self._looks_to_retry = 0
         self._current: ServerCertificates | None = None
 
@@ -108,7 +109,7 @@ class CertificateWatch:
         except TlsFilesError as error:
             self._refuse(str(error), changed=changed)
             return
-        self._complaint = ""
+        self._complaint = self._said = ""
         self._current = found
         self._changes.certificates_taken()
         soonest = min(found.expires_s, key=found.expires_s.__getitem__)
@@ -118,10 +119,16 @@ class CertificateWatch:
         )
 
     def _refuse(self, complaint: str, *, changed: bool) -> None:
-        """Say what is wrong, once; the files are tried again later."""
-        said, self._complaint = self._complaint, complaint
+        """Say what is wrong, once, if it is not over by the next look; the files are tried again later."""
+        self._complaint = complaint
+        if changed:
+            # One of a pair may have been replaced and the other not yet: nothing that anybody need be told of.
+            self._said = ""
+            self._looks_to_retry = 1
+            return
         self._looks_to_retry = _LOOKS_TO_RETRY
-        if changed or said != complaint:
+        if self._said != complaint:
+            self._said = complaint
             self._changes.certificates_refused()
             _log.warning("kept the old certificates of the listeners: %s", complaint)
 

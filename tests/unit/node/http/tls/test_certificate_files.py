@@ -60,6 +60,10 @@ async def look(watch: CertificateWatch, times: int = LOOKS) -> None:
         await watch.look()
 
 
+def overwrite(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+
+
 def early(pair: CertificatePair, begins_s: float) -> None:
     """Replace a pair's certificate by one of the same key that is valid only from then on."""
     old = x509.load_pem_x509_certificate(Path(pair.certificate).read_bytes())
@@ -137,9 +141,32 @@ async def test_a_file_that_goes_while_it_is_read_leaves_the_old_certificates(
         return content
 
     monkeypatch.setattr(server_contexts, "_readable", reading)
-    await look(watch, 1)
+    await look(watch, 3)
     assert watch.current is first
     assert (counted.taken, counted.refused) == (0, 1)
+
+
+async def test_a_pair_that_is_half_replaced_at_a_look_is_no_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = Authority("one")
+    pair = write_pair(tmp_path, authority, "localhost")
+    watch, counted = await opened(TlsOptions(pair), Clock())
+    first = watch.current
+    certificate, key = authority.issue("localhost")
+    overwrite(pair.key, key)
+    await look(watch, 1)
+    assert watch.current is first
+    overwrite(pair.certificate, certificate)
+    await look(watch, 1)
+    assert watch.current is not first
+    assert (counted.taken, counted.refused) == (1, 0)
+    assert "kept the old" not in caplog.text
+    # Left so, it is one.
+    overwrite(pair.key, authority.issue("localhost")[1])
+    await look(watch, 2)
+    assert (counted.taken, counted.refused) == (1, 1)
+    assert caplog.text.count("is not the key of") == 1
 
 
 def _list(authority: Authority) -> bytes:
