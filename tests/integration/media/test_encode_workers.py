@@ -155,6 +155,11 @@ def test_a_dead_encoder_is_replaced_by_the_other_one(tmp_path: Path) -> None:
         found.encoders[0].process.kill()
         for _ in range(3):
             assert text_of(chat(found.node, A, B, C)) == right
+        # All pictures may have gone to the other one, and then nobody has noticed yet.
+        ready = "smg_node_workers_ready"
+        found.node.process.wait_until(
+            lambda: found.node.metric(ready, role="encode") == 1, "noticed", 20
+        )
         answer = chat(found.node, A)
         (worker,) = set(encoders_in(steps_of(found.node, answer))[-1:])
         found.encoders[1].process.kill()
