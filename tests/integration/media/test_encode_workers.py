@@ -58,11 +58,14 @@ def scene(
 
 
 def chat(node: RunningNode, *pictures: bytes, **more: Any) -> Any:
-    client = openai.OpenAI(base_url=f"{node.url}/v1", api_key="none", max_retries=0, timeout=60)
     parts: list[Any] = [{"type": "text", "text": "Look"}]
     parts += [picture_part(data_url(each)) for each in pictures]
     messages: Any = [{"role": "user", "content": parts}]
-    return client.chat.completions.with_raw_response.create(model="eyes", messages=messages, **more)
+    with openai.OpenAI(
+        base_url=f"{node.url}/v1", api_key="none", max_retries=0, timeout=60
+    ) as client:
+        completions = client.chat.completions.with_raw_response
+        return completions.create(model="eyes", messages=messages, **more)
 
 
 def streamed(node: RunningNode, picture: bytes) -> list[str]:
