@@ -64,8 +64,8 @@ def chat(node: RunningNode, *pictures: bytes, **more: Any) -> Any:
     with openai.OpenAI(
         base_url=f"{node.url}/v1", api_key="none", max_retries=0, timeout=60
     ) as client:
-        create = client.chat.completions.with_raw_response.create
-        return create(model="eyes", messages=messages, **more)
+        completions = client.chat.completions.with_raw_response
+        return completions.create(model="eyes", messages=messages, **more)
 
 
 def streamed(node: RunningNode, picture: bytes) -> list[str]:
@@ -160,6 +160,11 @@ def test_a_dead_encoder_is_replaced_by_the_other_one(tmp_path: Path) -> None:
         found.encoders[0].process.kill()
         for _ in range(3):
             assert text_of(chat(found.node, A, B, C)) == right
+        # All pictures may have gone to the other one, and then nobody has noticed yet.
+        ready = "smg_node_workers_ready"
+        found.node.process.wait_until(
+            lambda: found.node.metric(ready, role="encode") == 1, "noticed", 20
+        )
         answer = chat(found.node, A)
         found.encoders[1].process.kill()
         told = chat(found.node, A)
