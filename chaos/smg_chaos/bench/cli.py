@@ -33,6 +33,9 @@ picture-small picture-screen picture-phone  a JPEG that was never seen, of 0.3, 
 picture-known                               one of 2 megapixels again and again
 picture-bf16 picture-bf16-screen            of 0.3 and 2 megapixels, as bfloat16 of at most a million pixels
 
+picture-streams                             gaps between tokens of 64 paced streams, without and with pictures of 12
+                                            megapixels beside them
+
 In front of a vendor, the stand-in of Anthropic's API, asked by Messages (native) or Chat (translated); `vendor` is all:
 
 vendor-native vendor-translated                  not streamed, 8 tokens

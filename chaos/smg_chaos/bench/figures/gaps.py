@@ -1,15 +1,16 @@
-"""Gaps between tokens: what runs of tools beside streams made of them, as lines below a table. Pure."""
+"""Gaps between tokens: what runs of tools or pictures beside streams made of them, as lines below a table. Pure."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from smg_chaos.bench.figures.rows import Figure, Row
-from smg_chaos.bench.load.tool_runs import RUNS
+from smg_chaos.bench.load.tool_runs import PICTURES, RUNS
 from smg_chaos.bench.load.workload import Workload
 
 RATIO_MAX: Final = 1.1
 """What is aimed at: p99 of the gaps beside runs, as a share of that without them."""
+_ONE: Final = {RUNS: "a run", PICTURES: "a picture"}
 
 
 def add_gap_notes(
@@ -28,7 +29,7 @@ def add_gap_notes(
         ]
         without = _counting(rows, workload.beside, figure.gateway)
         if mine and without:
-            figure.notes += _beside(mine, without, workload.runs_per_s)
+            figure.notes += _beside(mine, without, workload)
 
 
 def _counting(rows: Sequence[Row], workload: str, gateway: str) -> Mapping[int, Row]:
@@ -46,23 +47,24 @@ def gap_ratio(mine: Mapping[int, Row], without: Mapping[int, Row]) -> float:
     return statistics.median(row.gap_ms.p99 for row in mine.values()) / median_ms
 
 
-def _beside(mine: Mapping[int, Row], without: Mapping[int, Row], wanted_per_s: float) -> list[str]:
+def _beside(mine: Mapping[int, Row], without: Mapping[int, Row], workload: Workload) -> list[str]:
     both = sorted(mine.keys() & without.keys())
     ratios = [mine[number].gap_ms.p99 / without[number].gap_ms.p99 for number in both]
     spread = f"; round by round {min(ratios):.3f} to {max(ratios):.3f}" if ratios else ""
-    count = sum(row.flows.get(RUNS, 0) for row in mine.values())
+    count = sum(row.flows.get(workload.companion, 0) for row in mine.values())
     seconds = sum(row.seconds for row in mine.values())
     slowest = statistics.median(row.latency_ms.p99 for row in mine.values())
     middle = statistics.median(row.latency_ms.p50 for row in mine.values())
     used = _cpu_rate(mine.values())
+    wanted = f" of {workload.runs_per_s:g}" if workload.runs_per_s else ""
     lines = [
-        f"p99 is {gap_ratio(mine, without):.3f} of that without runs ({RATIO_MAX} at most is aimed at){spread}",
-        f"{count / seconds:.1f} of {wanted_per_s:g} runs a second, which took p50 {middle:.0f}, p99 {slowest:.0f} ms",
+        f"p99 is {gap_ratio(mine, without):.3f} of that without {workload.companion} ({RATIO_MAX} at most is aimed at){spread}",
+        f"{count / seconds:.1f}{wanted} {workload.companion} a second, which took p50 {middle:.0f}, p99 {slowest:.0f} ms",
     ]
     more = used - _cpu_rate(without.values())
     if count and more > 0:
         lines.append(
-            f"CPU of a run: {more * seconds / count * 1000:.1f} ms; of all: {used:.0%} of a core"
+            f"CPU of {_ONE[workload.companion]}: {more * seconds / count * 1000:.1f} ms; of all: {used:.0%} of a core"
         )
     return lines
 

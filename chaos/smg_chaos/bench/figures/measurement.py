@@ -16,7 +16,7 @@ from smg_chaos.bench.gateways.gateways import Gateway
 from smg_chaos.bench.load.job import Job, Tally
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.tool_runs import RUNS
+from smg_chaos.bench.load.tool_runs import PICTURES, RUNS
 from smg_chaos.bench.load.workload import Load, Workload
 from smg_chaos.bench.load.workloads import SLACK_S
 
@@ -147,7 +147,7 @@ def _count(
     row.prompt_tokens = prompts / row.requests if row.requests else 0.0
     told = tallies.get(workload.first, Tally())
     row.ttft_ms = times_of(told.ttft)
-    paced = [tally for name, tally in tallies.items() if name != RUNS]
+    paced = [tally for name, tally in tallies.items() if name not in (RUNS, PICTURES)]
     row.tpot_ms = times_of([value for tally in paced for value in tally.tpot])
     row.latency_ms = times_of(told.latency)
     row.gap_ms = times_of([value for tally in counted.values() for value in tally.gaps])

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from smg_chaos.bench.load.tool_runs import RUNS
+from smg_chaos.bench.load.tool_runs import PICTURES, RUNS
 from smg_chaos.bench.load.workload import Workload
 
 SPREAD_MAX: Final = 0.2
@@ -104,8 +104,9 @@ def void_reasons(row: Row, *, has_cpu: bool, cores: int) -> list[str]:
         reasons.append(f"{row.errors} answers were wrong")
     if not row.requests and not row.tokens:
         reasons.append("nothing was answered")
-    if row.flows.get(RUNS) == 0:
-        reasons.append("no run of tools ended")
+    for flow, none in ((RUNS, "no run of tools ended"), (PICTURES, "no picture was answered")):
+        if row.flows.get(flow) == 0:
+            reasons.append(none)
     if row.unsent:
         reasons.append(f"{row.unsent} requests could not even wait")
     others = [("a client", max(row.client_cpu_s, default=0.0), sum(row.client_cpu_s))]

@@ -10,7 +10,7 @@ import msgspec
 
 from smg_chaos.bench.children import BenchError, Child, spawn
 from smg_chaos.bench.load.job import Command, Flow, Job, Reply, Tally
-from smg_chaos.bench.load.workloads import ROUND
+from smg_chaos.bench.load.workload import ROUND
 
 _REPLY_S: Final = 90.0
 _REPLY_MAX: Final = 64 * 1024 * 1024

@@ -12,6 +12,8 @@ from smg_chaos.engine.scripts.calls_once import ANSWER
 
 RUNS: Final = "runs"
 """The flow of requests whose model calls a tool."""
+PICTURES: Final = "pictures"
+"""The flow of requests with pictures beside streams."""
 CALLER: Final = "caller"
 """The model that calls it."""
 _QUESTION: Final = b" is the number of the page that I want. Fetch it, and tell me what you found."

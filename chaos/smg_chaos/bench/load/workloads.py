@@ -11,8 +11,18 @@ from msgspec.structs import replace
 
 from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.tool_runs import RUNS, run_flow
-from smg_chaos.bench.load.workload import STEP_MS, Behind, Flows, Load, Workload
+from smg_chaos.bench.load.tool_runs import PICTURES, RUNS, run_flow
+from smg_chaos.bench.load.workload import (
+    ROUND,
+    STEP_MS,
+    Behind,
+    Flows,
+    Load,
+    Workload,
+    closed_flow,
+    first_prompt,
+    held_flow,
+)
 from smg_chaos.bench.options import ToolLoad
 
 BURST_TOKENS: Final = 129
@@ -28,6 +38,7 @@ _MIXED_STREAMS: Final = 96
 _MIXED_READERS: Final = 4
 _MIXED_PROBES_PER_S: Final = 60.0
 STREAMS: Final = "streams"
+PICTURE_STREAMS: Final = 64
 _MIXED_LONGER: Final = 8
 """Times what others take: some two thousand probes a round. The 99th percentile of 300 is the third of a few that were
 unlucky, and where a machine is still for a fifth of a second, that makes a dozen slow ones at once."""
@@ -37,45 +48,14 @@ VENDOR_STREAMS: Final = 16
 """As many as a proxy of one process keeps the pace of."""
 # Streams of paced workloads outlast what is measured by this much, however late all is.
 SLACK_S: Final = 1.0
-# Prompts of one round are numbered from a multiple of this.
-ROUND: Final = 10_000_000
-
-
-def _flow(
-    load: Load,
-    script: Spoken | None,
-    prompt: Prompt,
-    *,
-    tokens: int,
-    stream: bool,
-    name: str = "main",
-    connections: int | None = None,
-    api: Api = "chat",
-) -> Flow:
-    """Return a flow in a closed loop, or in an open one if a rate was asked for."""
-    return Flow(
-        name=name,
-        shape="open" if load.rate_per_s and connections is None else "closed",
-        connections=connections or load.clients,
-        tokens=tokens,
-        stream=stream,
-        prompt=prompt,
-        rate_per_s=load.rate_per_s,
-        text=None if script is None else script.text(tokens),
-        api=api,
-    )
-
-
-def _first(load: Load) -> int:
-    return (load.round + 1) * ROUND
 
 
 def _short(
     tokens: int, *, stream: bool, connections: int | None = None, api: Api = "chat"
 ) -> Flows:
     def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
-        prompt = Prompt(kind="short", first=_first(load))
-        one = _flow(
+        prompt = Prompt(kind="short", first=first_prompt(load))
+        one = closed_flow(
             load, script, prompt, tokens=tokens, stream=stream, connections=connections, api=api
         )
         return [one]
@@ -84,60 +64,40 @@ def _short(
 
 
 def _cycled(load: Load, script: Spoken | None) -> Sequence[Flow]:
-    prompt = Prompt(kind="cycled", first=_first(load), sizes=load.long_sizes)
-    return [_flow(load, script, prompt, tokens=1, stream=False)]
+    prompt = Prompt(kind="cycled", first=first_prompt(load), sizes=load.long_sizes)
+    return [closed_flow(load, script, prompt, tokens=1, stream=False)]
 
 
 def _tail(load: Load, script: Spoken | None) -> Sequence[Flow]:
-    prompt = Prompt(kind="tail", first=_first(load), sizes=load.long_sizes[:1])
-    return [_flow(load, script, prompt, tokens=1, stream=False)]
+    prompt = Prompt(kind="tail", first=first_prompt(load), sizes=load.long_sizes[:1])
+    return [closed_flow(load, script, prompt, tokens=1, stream=False)]
 
 
 def _document(load: Load) -> Prompt:
-    return Prompt(kind="document", first=_first(load), sizes=(_DOCUMENT_BYTES,))
+    return Prompt(kind="document", first=first_prompt(load), sizes=(_DOCUMENT_BYTES,))
 
 
 def _documents(load: Load, script: Spoken | None) -> Sequence[Flow]:
-    return [_flow(load, script, _document(load), tokens=1, stream=False)]
+    return [closed_flow(load, script, _document(load), tokens=1, stream=False)]
 
 
 def _distinct(load: Load, script: Spoken | None) -> Sequence[Flow]:
-    return [replace(_flow(load, script, _document(load), tokens=1, stream=False), most=DISTINCT)]
+    return [
+        replace(closed_flow(load, script, _document(load), tokens=1, stream=False), most=DISTINCT)
+    ]
 
 
 def _turns(load: Load, script: Spoken | None) -> Sequence[Flow]:
     said = script.text(_TURN_TOKENS) if script else "I do not know."
-    prompt = Prompt(kind="turns", first=_first(load), said=said)
-    return [_flow(load, script, prompt, tokens=_TURN_TOKENS, stream=False)]
-
-
-def _held(
-    load: Load,
-    script: Spoken | None,
-    streams: int,
-    name: str,
-    api: Api = "chat",
-    *,
-    step_ms: int = STEP_MS,
-) -> Flow:
-    tokens = max(2, int(load.held_s * 1000 / step_ms))
-    return Flow(
-        name=name,
-        shape="held",
-        connections=streams,
-        tokens=tokens,
-        stream=True,
-        prompt=Prompt(kind="short", first=_first(load)),
-        text=None if script is None else script.text(tokens),
-        api=api,
-    )
+    prompt = Prompt(kind="turns", first=first_prompt(load), said=said)
+    return [closed_flow(load, script, prompt, tokens=_TURN_TOKENS, stream=False)]
 
 
 def paced(streams: int, api: Api = "chat") -> Workload:
     """Return the workload of so many streams, a token every 20 ms in each."""
 
     def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
-        return [_held(load, script, streams, "main", api)]
+        return [held_flow(load, script, streams, "main", api)]
 
     says = f"token of {streams} streams, one every {STEP_MS} ms in each"
     if api == "chat":
@@ -158,16 +118,18 @@ def prompts(tokens: int) -> Workload:
 
     def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
         size = int(tokens * _BYTES_PER_TOKEN)
-        prompt = Prompt(kind="document", first=_first(load), sizes=(size,))
-        return [_flow(load, script, prompt, tokens=1, stream=False, connections=_PROMPT_CLIENTS)]
+        prompt = Prompt(kind="document", first=first_prompt(load), sizes=(size,))
+        return [
+            closed_flow(load, script, prompt, tokens=1, stream=False, connections=_PROMPT_CLIENTS)
+        ]
 
     says = f"prompt of about {tokens:,} tokens, never seen"
     return Workload(f"prompts-{tokens}", says, "request", flows)
 
 
 def _mixed(load: Load, script: Spoken | None) -> Sequence[Flow]:
-    short = Prompt(kind="short", first=_first(load) + ROUND // 2)
-    readers = _flow(
+    short = Prompt(kind="short", first=first_prompt(load) + ROUND // 2)
+    readers = closed_flow(
         load, script, _document(load), tokens=1, stream=False, name="documents",
         connections=_MIXED_READERS,
     )  # fmt: skip
@@ -181,7 +143,7 @@ def _mixed(load: Load, script: Spoken | None) -> Sequence[Flow]:
         rate_per_s=_MIXED_PROBES_PER_S,
         text=None if script is None else script.text(1),
     )
-    return [_held(load, script, _MIXED_STREAMS, "streams"), readers, probes]
+    return [held_flow(load, script, _MIXED_STREAMS, "streams"), readers, probes]
 
 
 def _picture(
@@ -191,15 +153,44 @@ def _picture(
 
     def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
         kind: Literal["picture", "known picture"] = "known picture" if known else "picture"
-        prompt = Prompt(kind=kind, first=_first(load), sizes=(width, height))
+        prompt = Prompt(kind=kind, first=first_prompt(load), sizes=(width, height))
         clients = _PICTURE_CLIENTS
-        return [_flow(load, script, prompt, tokens=1, stream=False, connections=clients)]
+        return [closed_flow(load, script, prompt, tokens=1, stream=False, connections=clients)]
 
     what = "the same picture again and again" if known else "a picture that was never seen"
     says = f"{what}, JPEG of {width} x {height}"
     if behind == "halves":
         says += ", as bfloat16 of at most a million pixels"
     return Workload(f"picture-{name}", says, "request", flows, sees=True, behind=behind)
+
+
+def _beside_pictures(name: str, says: str, *, pictures: bool) -> Workload:
+    """Return the workload of paced streams, without and with pictures of 12 megapixels beside them."""
+
+    def flows(load: Load, script: Spoken | None) -> Sequence[Flow]:
+        streams = held_flow(load, script, PICTURE_STREAMS, STREAMS)
+        alone = replace(streams, gaps=True, process=0)
+        if not pictures:
+            return [alone]
+        prompt = Prompt(kind="picture", first=first_prompt(load) + ROUND // 2, sizes=(4032, 3024))
+        clients = _PICTURE_CLIENTS
+        beside = closed_flow(
+            load, script, prompt, tokens=1, stream=False, name=PICTURES, connections=clients
+        )
+        return [alone, replace(beside, process=1)]
+
+    return Workload(
+        name,
+        says,
+        "gap",
+        flows,
+        paced=True,
+        first=PICTURES if pictures else STREAMS,
+        sees=True,
+        beside=f"{name}-alone" if pictures else "",
+        companion=PICTURES,
+        clients_min=2,
+    )
 
 
 def tools(load: ToolLoad) -> tuple[Workload, ...]:
@@ -220,19 +211,19 @@ def first_runs(load: ToolLoad) -> Workload:
     """Return the workload of runs alone, for before anything counts."""
 
     def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
-        return [run_flow(load, _first(given))]
+        return [run_flow(load, first_prompt(given))]
 
     return Workload("tools-first", "run of a tool", "request", flows, first=RUNS, behind="tools")
 
 
 def _beside_runs(name: str, says: str, load: ToolLoad, streams: int, *, runs: bool) -> Workload:
     def flows(given: Load, script: Spoken | None) -> Sequence[Flow]:
-        held = _held(given, script, streams, STREAMS, step_ms=load.step_ms)
+        held = held_flow(given, script, streams, STREAMS, step_ms=load.step_ms)
         alone = replace(held, gaps=True, process=0)
         if not runs:
             return [alone]
         beside = replace(
-            run_flow(load, _first(given) + ROUND // 2),
+            run_flow(load, first_prompt(given) + ROUND // 2),
             shape="open",
             connections=64,
             rate_per_s=load.runs_per_s,
@@ -249,6 +240,7 @@ def _beside_runs(name: str, says: str, load: ToolLoad, streams: int, *, runs: bo
         behind="tools",
         step_ms=load.step_ms,
         beside=f"{name}-alone" if runs else "",
+        companion=RUNS,
         runs_per_s=load.runs_per_s if runs else 0.0,
         clients_min=2,
     )
@@ -259,7 +251,7 @@ def _vendor(api: Api, way: str) -> tuple[Workload, ...]:
     name, says = f"vendor-{way}", f"{way} to a vendor ({api.capitalize()} to Messages)"
 
     def held(load: Load, script: Spoken | None) -> Sequence[Flow]:
-        return [_held(load, script, VENDOR_STREAMS, "main", api)]
+        return [held_flow(load, script, VENDOR_STREAMS, "main", api)]
 
     return (
         Workload(
@@ -303,6 +295,13 @@ _PICTURES: Final = (
     _picture("known", 1920, 1080, known=True),
     _picture("bf16", 640, 480, behind="halves"),
     _picture("bf16-screen", 1920, 1080, behind="halves"),
+)
+_GAPS: Final = (
+    f"p99 of the gaps between tokens of {PICTURE_STREAMS} streams, one every {STEP_MS} ms in each"
+)
+_BESIDE: Final = (
+    _beside_pictures("picture-streams-alone", _GAPS, pictures=False),
+    _beside_pictures("picture-streams", f"{_GAPS}, beside pictures of 4032 x 3024", pictures=True),
 )
 _ALL: Final = (
     Workload("short", "short chat, not streamed", "request", _short(_SHORT_TOKENS, stream=False)),
@@ -364,6 +363,7 @@ _ALL: Final = (
         longer=_MIXED_LONGER,
     ),
     *_PICTURES,
+    *_BESIDE,
     *_VENDOR,
 )
 NAMES: Final = (*(one.name for one in _ALL), "paced", "pictures", "vendor", "tools")
@@ -392,6 +392,6 @@ def chosen(
         elif name not in WORKLOADS:
             raise ValueError(f"no workload is called {name!r}; there are {', '.join(NAMES)}")
         else:
-            less = WORKLOADS[name].less
-            found |= {one: WORKLOADS[one] for one in (less, name) if one}
+            less, alone = WORKLOADS[name].less, WORKLOADS[name].beside
+            found |= {one: WORKLOADS[one] for one in (less, alone, name) if one}
     return list(found.values())

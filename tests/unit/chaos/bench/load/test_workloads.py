@@ -6,8 +6,8 @@ import pytest
 from smg_chaos.bench.cli import _EPILOG
 from smg_chaos.bench.load.job import Flow
 from smg_chaos.bench.load.script import Script, VendorScript
-from smg_chaos.bench.load.workload import Load, Workload
-from smg_chaos.bench.load.workloads import NAMES, ROUND, WORKLOADS, chosen, paced
+from smg_chaos.bench.load.workload import ROUND, Load, Workload
+from smg_chaos.bench.load.workloads import NAMES, WORKLOADS, chosen, paced
 from smg_chaos.bench.options import ToolLoad
 from smg_chaos.engine.scripts.bundle import tiny_bundle
 from smg_chaos.vendor.answers.token_counts import pieces_of
@@ -142,3 +142,20 @@ def test_a_vendor_says_a_word_a_token() -> None:
     pieces = pieces_of(script.prose)
     for tokens in (1, 2, 129, 300):
         assert script.text(tokens) == "".join(pieces[:tokens])
+
+
+def test_pictures_are_measured_beside_the_same_streams_without_them() -> None:
+    alone, beside = chosen(["picture-streams"], [])
+    assert (alone.name, beside.name) == ("picture-streams-alone", "picture-streams")
+    assert beside.beside == alone.name
+    load = Load(held_s=10.0)
+    (streams,) = alone.flows(load, None)
+    held, pictures = beside.flows(load, None)
+    assert (held, held.connections, held.gaps) == (streams, 64, True)
+    assert (pictures.name, pictures.shape, pictures.prompt.sizes) == (
+        "pictures",
+        "closed",
+        (4032, 3024),
+    )
+    assert {held.process, pictures.process} == {0, 1}
+    assert not alone.companion or beside.companion == "pictures"
