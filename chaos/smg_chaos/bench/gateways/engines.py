@@ -66,6 +66,9 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path | str, step_ms
         if choice.halves:
             command += ["--no-media-normalizes", "--media-dtype", "bfloat16"]
             command += ["--media-area-max", str(_MILLION)]
+        if step_ms:
+            # An engine at a pace must not hold its own streams up by what it looks at.
+            command += ["--media-trusting", "--media-area-max", str(_MILLION)]
     if choice.tokenizer is not None:
         command += ["--tokenizer", str(choice.tokenizer)]
     return command
