@@ -232,7 +232,7 @@ async def test_what_the_url_says_and_what_stands_beside_it_are_joined(tmp_path: 
             with pytest.raises(SmgError) as caught:
                 desk.add(WorkerRequest(url))
             assert caught.value.status == 400
-        for change in (WorkerChange(role="encode"), WorkerChange(priority=1001)):
+        for change in (WorkerChange(role="encoder"), WorkerChange(priority=1001)):
             with pytest.raises(SmgError) as caught:
                 desk.change(view.id, change)
             assert caught.value.status == 400
@@ -326,7 +326,7 @@ async def test_a_write_that_is_refused_is_told_and_changes_nothing(tmp_path: Pat
 async def test_a_worker_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     async with fleet_world(tmp_path, "n1") as world:
         world["n1"].shared.workers.add("w-new", "api", WorkerSpec(url="quic://a:1"))
-        world["n1"].shared.workers.add("w-role", "api", WorkerSpec(url="grpc://b:1", role="encode"))
+        world["n1"].shared.workers.add("w-role", "api", WorkerSpec(url="grpc://b:1", role="draft"))
         world["n1"].desk.add(wish("a"))
         await world.until(lambda node: node.ready("a"))
         assert len(world["n1"].shared.workers) == 3
