@@ -23,6 +23,9 @@ ENLARGED_MAX: Final = 1 << 24
 AREA_MAX: Final = 1 << 32
 _CANVASES_MAX: Final = 256
 _CHANNELS: Final = 3
+_RATE_MAX: Final = 240
+"""Frames a second of a video that are looked at, at most."""
+_TILES_MAX: Final = 144
 _NUMBER_MAX: Final = 1e9
 _SHOWN_MAX: Final = 60
 
@@ -73,8 +76,26 @@ def _switch(path: str, value: Any) -> None:
 
 
 def _filter(path: str, value: Any) -> None:
-    if isinstance(value, bool) or value not in (2, 3):
-        raise ValueError(f"{path} is {_shown(value)}, neither 2 (bilinear) nor 3 (bicubic)")
+    if isinstance(value, bool) or value not in (1, 2, 3):
+        raise ValueError(
+            f"{path} is {_shown(value)}, none of 1 (Lanczos), 2 (bilinear) and 3 (bicubic)"
+        )
+
+
+def _rate(path: str, value: Any) -> None:
+    if not _is_number(value) or not 0 < value <= _RATE_MAX:
+        raise ValueError(f"{path} is {_shown(value)}, not a number above 0 and up to {_RATE_MAX}")
+
+
+def _object(parts: Mapping[str, Check]) -> Check:
+    """Return the check of an object of several."""
+
+    def check(path: str, value: Any) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"{path} is {_shown(value)}, not an object")
+        _check_keys(f"{path}.", value, parts)
+
+    return check
 
 
 def _rescale(path: str, value: Any) -> None:
@@ -143,7 +164,7 @@ _OWN: Final[Mapping[str, Check]] = MappingProxyType(
     }
 )
 """What Kimi's own processor has in an object of its own."""
-NUMBERS: Final[Mapping[str, Check]] = MappingProxyType(
+_PICTURES: Final[Mapping[str, Check]] = MappingProxyType(
     {
         "min_pixels": _whole(ENLARGED_MAX),
         "max_pixels": _whole(AREA_MAX),
@@ -164,6 +185,13 @@ NUMBERS: Final[Mapping[str, Check]] = MappingProxyType(
         "rescale_factor": _rescale,
         "image_mean": _colours(positive=False),
         "image_std": _colours(positive=True),
+        "image_size": _whole(SIDE_MAX),
+        "max_image_size": _either(_whole(SIDE_MAX), _SIDES),
+        "min_dynamic_patch": _whole(_TILES_MAX),
+        "max_dynamic_patch": _whole(_TILES_MAX),
+        "dynamic_image_size": _switch,
+        "use_thumbnail": _switch,
+        "do_image_splitting": _switch,
         "do_resize": _switch,
         "do_rescale": _switch,
         "do_normalize": _switch,
@@ -180,5 +208,28 @@ NUMBERS: Final[Mapping[str, Check]] = MappingProxyType(
             if key not in ("patch_size", "image_mean", "image_std")
         },
     }
+)
+"""What image processors read."""
+_CLIPS: Final[Mapping[str, Check]] = MappingProxyType(
+    {
+        **{
+            key: _PICTURES[key]
+            for key in (
+                *("min_pixels", "max_pixels", "patch_size", "merge_size", "temporal_patch_size"),
+                *("size", "resample", "rescale_factor", "image_mean", "image_std"),
+                *("do_resize", "do_rescale", "do_normalize", "do_convert_rgb"),
+            )
+        },
+        "fps": _rate,
+        "min_frames": _whole(1 << 16),
+        "max_frames": _whole(1 << 16),
+        "num_frames": _whole(1 << 16),
+        "max_video_tokens": _whole(1 << 24),
+        "cap_pixels_per_frame": _switch,
+    }
+)
+"""What video processors read."""
+NUMBERS: Final[Mapping[str, Check]] = MappingProxyType(
+    {**_PICTURES, "video_processor": _object(_CLIPS)}
 )
 """The keys, and how the value of each is checked."""

@@ -12,7 +12,9 @@ from smg_node.config.schema.processor_numbers import NUMBERS
 from smg_node.config.sections.mcp import Mcp
 from smg_node.config.sections.media import Media, ModelMedia
 from smg_node.config.settings import Settings
-from support.media.checkpoints import CHECKPOINTS, found
+from smg_node.media.video.video_registry import clip_family_of
+from support.media.checkpoints import CHECKPOINTS, Vocabulary, found
+from support.media.drawn_clips import PROCESSORS, files
 
 HOSTS = ["pics.example.com", "*.example.com", "cdn:8443", "a_b.c-d.e:1"]
 NO_HOSTS = ["", "https://a", "a b", "*", "*.*.com", "a:0", "a:65536", "a:x", "[::1]", "a/b", "a:"]
@@ -74,7 +76,10 @@ def test_a_model_has_numbers_of_its_own() -> None:
         ('{"size": {"longest_edge": 0}}', r"size\.longest_edge is 0"),
         ('{"size": {"edge": 5}}', r"no image processor here reads size\.'edge'"),
         ('{"size": [1]}', "size is"),
-        ('{"resample": 1}', "neither 2"),
+        ('{"resample": 0}', "none of 1"),
+        ('{"video_processor": 3}', "video_processor is 3, not an object"),
+        ('{"video_processor": {"fps": 0}}', r"video_processor\.fps is 0"),
+        ('{"video_processor": {"max_frame": 5}}', r"video_processor\.'max_frame'.*max_frames"),
         ('{"rescale_factor": 2}', "rescale_factor is 2"),
         ('{"image_mean": [0.5, 0.5]}', "not three numbers"),
         ('{"image_mean": [0.5, 0.5, ' + "9" * 400 + "]}", "not three numbers"),
@@ -123,8 +128,21 @@ def test_every_number_that_a_family_reads_can_be_set(name: str) -> None:
     asked = _Asked()
     found(name, overrides=asked)
     # What stops a family from being known is nothing to set.
-    assert {"patch_size", "resample"} & asked.keys_asked
+    usual = {"patch_size", "resample", "max_dynamic_patch"}
+    # All numbers of DeepSeek-VL2 are in its config.json.
+    assert usual & asked.keys_asked or name == "deepseek_vl2"
     assert asked.keys_asked - {"fixed_output_tokens", ""} <= set(NUMBERS)
+
+
+@pytest.mark.parametrize("name", sorted(PROCESSORS))
+def test_every_number_that_a_family_of_videos_reads_can_be_set(name: str) -> None:
+    asked = _Asked()
+    tokens = Vocabulary({"<|video_pad|>": 90, "<|vision_start|>": 91, "<|vision_end|>": 92})
+    clip_family_of(files(name), overrides={"video_processor": asked}, tokens=tokens)
+    assert {"fps", "max_frames"} <= asked.keys_asked
+    for key in asked.keys_asked - {""}:
+        why = _refused(json.dumps({"video_processor": {key: None}}))
+        assert why is None or "no image processor here reads" not in why, key
 
 
 @given(
