@@ -193,6 +193,27 @@ OVERVIEW: Final = Board(
                     (rate(declared.HTTP_REFUSED, "reason"),),
                 ),
                 Panel(
+                    "TLS handshakes",
+                    "What became of them; refused: as many as may be were under way.",
+                    "cps",
+                    (rate(declared.TLS_HANDSHAKES, "outcome"),),
+                ),
+                Panel(
+                    "Certificates renewed",
+                    "Files of the listeners taken anew, and those that would not do.",
+                    "cps",
+                    (
+                        rate(declared.TLS_RELOADS, "instance"),
+                        rate(declared.TLS_RELOAD_FAILURES, "instance"),
+                    ),
+                ),
+                Panel(
+                    "Certificates valid for",
+                    "Alerts tell of less than two weeks.",
+                    "s",
+                    (total(declared.TLS_EXPIRES, "instance", "pair"),),
+                ),
+                Panel(
                     "Parameters without effect",
                     "What clients send and engines cannot do; the answer's headers name it.",
                     "cps",
