@@ -32,6 +32,8 @@ WAITING_PER_SLOT: Final = 32
 """So many calls may wait for each that may be open, before further ones are refused."""
 _LOOKS_MAX_S: Final = 30.0
 _LOOKS_PER_IDLE: Final = 4
+_LAST_LOOK_S: Final = 0.01
+"""So long it is waited at least before a record is looked at again."""
 _CLOSED: Final = "the node ends its connections"
 _Outcome = TypeVar("_Outcome")
 _log: Final = logging.getLogger("smg_node.mcp")
@@ -250,11 +252,14 @@ class ServerPool:
         """Close a connection once no other process can have calls in its session any more."""
 
         async def end() -> None:
-            await asyncio.sleep(left_s)
+            # Clocks differ by a moment: a record that still counts then would leave the session to nobody.
+            left_s = connection.channel.lasts_s()
+            while left_s:
+                await asyncio.sleep(max(left_s, _LAST_LOOK_S))
+                left_s = connection.channel.lasts_s()
             self._end(connection)
 
-        left_s = connection.channel.lasts_s()
-        if not left_s:
+        if not connection.channel.lasts_s():
             self._end(connection)
         elif not self._is_closed:
             self._parts.spawn(end())

@@ -190,7 +190,8 @@ class SharedSession:
     def left_s(self) -> float:
         """Return how long others may still go on by the record, in seconds; 0 for no record, or no others."""
         kept = self._records.get(self._key) if self._records.has_others() else None
-        return 0.0 if kept is None else max(0.0, (kept.until_ms - self._records.now_ms()) / 1000)
+        # As long as there is a record, it counts: also in the very moment of its end.
+        return 0.0 if kept is None else max(0.001, (kept.until_ms - self._records.now_ms()) / 1000)
 
     def _write(self, record: SessionRecord, life_ms: int) -> None:
         if self._records.put(self._key, record, life_ms):
