@@ -24,7 +24,7 @@ from smg_chaos.bench.figures.rows import Row
 from smg_chaos.bench.gateways import engines, gateways
 from smg_chaos.bench.gateways.engines import EngineChoice
 from smg_chaos.bench.gateways.gateways import Gateway, Wanted
-from smg_chaos.bench.gateways.tool_engines import Beside, start_beside
+from smg_chaos.bench.gateways.tool_engines import Beside, start_beside, start_seer_beside
 from smg_chaos.bench.load.corpus import standard_library
 from smg_chaos.bench.load.remote_client import Clients
 from smg_chaos.bench.load.script import Script, VendorScript, long_sizes
@@ -48,6 +48,7 @@ _GROUPS: Final[Sequence[tuple[Behind, bool]]] = (
     ("engine", False),
     ("engine", True),
     ("halves", False),
+    ("pair", True),
     ("vendor", False),
     ("vendor", True),
     ("tools", True),
@@ -148,7 +149,7 @@ class Bench:
         script = self._script
         if not isinstance(script, Script):
             script = self._script = Script(plan.bundle, tokens_max=self._tokens_max)
-        if name in ("grpc", "tools"):
+        if name in ("grpc", "tools", "pair"):
             return engines.start_grpc(
                 replace(plan.engine, halves=behind == "halves"), script, folder, step_ms=step_ms
             )
@@ -169,7 +170,7 @@ class Bench:
             upstreams[name] = started
             if name == "grpc":
                 self._engine_port = started[1]
-        beside = await self._beside(stack, folder) if behind == "tools" else None
+        beside = await self._beside(stack, folder, behind)
         running: list[Gateway] = []
         stack.push_async_callback(_stop_all, running)
         for wanted, name in zip(plan.gateways, names, strict=True):
@@ -184,13 +185,20 @@ class Bench:
             await gateways.ready(running[place], wanted.kind.ready_s, self.clock_s)
         return running
 
-    async def _beside(self, stack: AsyncExitStack, folder: Path) -> Beside:
-        """Start what models call tools with; the stack stops it."""
+    async def _beside(self, stack: AsyncExitStack, folder: Path, behind: Behind) -> Beside | None:
+        """Start what stands beside the engine; the stack stops it. None where nothing does."""
 
         def started(child: Child) -> None:
             self._started.append(child)
             stack.push_async_callback(child.stop)
 
+        if behind == "pair":
+            assert isinstance(self._script, Script), "the engine beside it has one"
+            return await start_seer_beside(
+                self.plan.engine, self._script, folder, self.clock_s, started=started
+            )
+        if behind != "tools":
+            return None
         size = self.plan.load.tools.result_bytes
         return await start_beside(
             self.plan.engine, folder, self.clock_s, result_bytes=size, started=started
@@ -271,7 +279,7 @@ class Bench:
 
 
 def _upstream_of(wanted: Wanted, behind: Behind) -> str:
-    return wanted.kind.upstream if behind == "engine" else behind
+    return behind if behind in ("pair", "vendor", "tools") else wanted.kind.upstream
 
 
 def turned(running: Sequence[Gateway], number: int) -> Sequence[Gateway]:

@@ -34,6 +34,8 @@ from smg_node.system_clock import SystemClock
 
 _DEFAULT_WORKLOADS: Final = ("short", "stream1", "burst", "paced")
 _DEFAULT_PEER: Final = "smg"
+_BESIDE: Final[frozenset[Behind]] = frozenset(("pair", "tools"))
+"""Only some gateways are measured with a second engine."""
 _VENDOR_PEER: Final = "litellm"
 _VISION: Final = "qwen3_vl"
 
@@ -86,8 +88,10 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
     chosen = workloads.chosen(names, options.streams, options.tools)
     target = _target(options)
     behind: set[Behind] = {one.behind for one in chosen}
-    if target is not None and "tools" in behind:
-        raise ValueError("tools: not with --url, for the gateway has to know its server of tools")
+    if target is not None and behind & _BESIDE:
+        raise ValueError(
+            "tools and picture-streams: not with --url, for the gateway has to know what stands beside its engine"
+        )
     wanted = [] if target else _wanted(options, console, behind)
     return Plan(
         workloads=chosen,
@@ -113,7 +117,7 @@ def plan_of(options: Options, folder: Path, console: Console) -> Plan:
 def _wanted(options: Options, console: Console, behind: AbstractSet[Behind]) -> Sequence[Wanted]:
     vendors = "vendor" in behind
     specs, peer = options.gateways, _VENDOR_PEER if vendors else _DEFAULT_PEER
-    if not specs and "tools" in behind:
+    if not specs and behind & _BESIDE:
         specs = (OURS,)
     if not specs:
         specs = (OURS, peer)
@@ -128,7 +132,7 @@ def _wanted(options: Options, console: Console, behind: AbstractSet[Behind]) -> 
         raise ValueError("two gateways have the same label: write LABEL:KIND")
     if vendors:
         gateways.check_vendors(wanted)
-    if "tools" in behind:
+    if behind & _BESIDE:
         gateways.check_tools(wanted)
     gateways.check_installed(wanted, options.peers)
     return wanted

@@ -85,11 +85,6 @@ def _filled(parts: Sequence[str], gap: re.Match[str]) -> str:
     return parts[int(gap[1]) - 1]
 
 
-def gaps_of(match: str) -> int:
-    """Return how many `*` a rule's pattern has."""
-    return match.count("*")
-
-
 def key_id_of(name: str) -> str:
     """Return the id under which a certificate's usage and limits are kept: of its name, so that the next
     certificate of the same name has it too.

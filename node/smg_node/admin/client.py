@@ -148,6 +148,7 @@ class AdminClient:
     def _troubles(self, patience_s: float) -> Iterator[None]:
         """Turn any failure of a connection into an AdminError of one line."""
         import http.client
+        import ssl
 
         try:
             yield
@@ -160,10 +161,9 @@ class AdminClient:
                 f"{self.url} does not answer as HTTP; if it speaks TLS, say https://"
             ) from None
         except (OSError, http.client.HTTPException) as error:
-            if type(error).__name__ == "SSLCertVerificationError":
-                why = getattr(error, "verify_message", "")
+            if isinstance(error, ssl.SSLCertVerificationError):
                 raise AdminError(
-                    f"the certificate of {self.url} is not believed: {why} (--ca-file names its authority)"
+                    f"the certificate of {self.url} is not believed: {error.verify_message} (--ca-file names its authority)"
                 ) from None
             if getattr(error, "reason", "") in _NO_TLS:
                 raise AdminError(f"{self.url} does not speak TLS; say http://") from None

@@ -38,6 +38,9 @@ class EngineChoice:
     blocks: int = 65536
     vision: str = ""
     """The family of a model that sees pictures."""
+    trusting: bool = False
+    """Whether it looks at no picture, and wants a million pixels of each at most: what it does takes time from what is
+    measured beside it."""
     halves: bool = False
     """Whether it takes bfloat16 of pictures, of at most a million pixels, rather than 8-bit values of any size."""
 
@@ -66,8 +69,7 @@ def grpc_command(choice: EngineChoice, *, port: int, script: Path | str, step_ms
         if choice.halves:
             command += ["--no-media-normalizes", "--media-dtype", "bfloat16"]
             command += ["--media-area-max", str(_MILLION)]
-        if step_ms:
-            # An engine at a pace must not hold its own streams up by what it looks at.
+        if choice.trusting:
             command += ["--media-trusting", "--media-area-max", str(_MILLION)]
     if choice.tokenizer is not None:
         command += ["--tokenizer", str(choice.tokenizer)]
@@ -83,6 +85,18 @@ def start_grpc(
     path.write_text(script.prose, encoding="utf-8")
     command = grpc_command(choice, port=port, script=path, step_ms=step_ms)
     return spawn("the gRPC engine", command, folder / f"engine-grpc-{step_ms}ms.log"), port
+
+
+def start_seer(
+    choice: EngineChoice, script: Script, folder: Path, *, model: str
+) -> tuple[Child, int]:
+    """Start the engine of a model that sees pictures, beside another one, at full speed; return it and its port."""
+    (port,) = free_ports(1)
+    path = folder / "script-seer.txt"
+    path.write_text(script.prose, encoding="utf-8")
+    seeing = replace(choice, model=model, trusting=True)
+    command = grpc_command(seeing, port=port, script=path, step_ms=0)
+    return spawn("the engine that sees pictures", command, folder / "engine-seer.log"), port
 
 
 def start_caller(

@@ -49,7 +49,7 @@ class Kind:
     vendor: Callable[[Place], list[str]] | None = None
     """Its command in front of a vendor that speaks Messages; None for a gateway that has none."""
     tools: Callable[[Place], list[str]] | None = None
-    """Its command with a second engine and a server of tools beside it; None for a gateway that is not measured so."""
+    """Its command with a second engine beside it, and a server of tools if there is one; None for a gateway that is not measured so."""
 
 
 def _listening_node(place: Place) -> list[str]:
@@ -65,12 +65,14 @@ def _node(place: Place) -> list[str]:
 
 
 def _tools_node(place: Place) -> list[str]:
-    assert place.beside is not None, "there is a server of tools"
+    assert place.beside is not None, "there is a second engine"
+    more = ["--worker", f"grpc://127.0.0.1:{place.beside.engine_port}"]
+    if not place.beside.server_url:
+        return [*_node(place), *more]
     path = place.folder / "servers.json"
     servers = {"bench": {"url": place.beside.server_url, "trust": "trusted"}}
     path.write_text(json.dumps({"servers": servers}))  # JSON is YAML
-    caller = f"grpc://127.0.0.1:{place.beside.caller_port}"
-    return [*_node(place), "--worker", caller, "--mcp", str(path)]
+    return [*_node(place), *more, "--mcp", str(path)]
 
 
 def _equipped_tools_node(place: Place) -> list[str]:
@@ -282,7 +284,11 @@ def start(
     own = folder / wanted.label
     own.mkdir(parents=True, exist_ok=True)
     place = Place(port, metrics_port, engine_port, own, peers, beside)
-    by_upstream = {"vendor": wanted.kind.vendor, "tools": wanted.kind.tools}
+    by_upstream = {
+        "vendor": wanted.kind.vendor,
+        "tools": wanted.kind.tools,
+        "pair": wanted.kind.tools,
+    }
     made = by_upstream.get(upstream, wanted.kind.command)
     assert made is not None, "the plan has been checked"
     command = [*made(place), *wanted.arguments]

@@ -1,4 +1,6 @@
-"""Tool engines: what stands beside an engine where models call tools: a second engine, and a server of tools."""
+"""Tool engines: what stands beside an engine where models call tools: a second engine, and a server of tools; or where
+pictures are for another model than streams: a second engine.
+"""
 
 import re
 import sys
@@ -8,8 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from smg_chaos.bench.children import BenchError, Child, spawn
-from smg_chaos.bench.gateways.engines import EngineChoice, listening, start_caller
-from smg_chaos.bench.load.tool_runs import CALLER
+from smg_chaos.bench.gateways.engines import (
+    EngineChoice,
+    listening,
+    start_caller,
+    start_seer,
+)
+from smg_chaos.bench.load.script import Script
+from smg_chaos.bench.load.tool_runs import CALLER, SEER
 from smg_chaos.engine.scripts.calls_once import NUMBER
 
 _URL: Final = re.compile(rb"url=(\S+)")
@@ -17,9 +25,9 @@ _URL: Final = re.compile(rb"url=(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The second engine's port, the server's URL, and both processes."""
+    """The second engine's port, the server's URL ("" where no tools are called), and their processes."""
 
-    caller_port: int
+    engine_port: int
     server_url: str
     children: Sequence[Child]
 
@@ -45,3 +53,18 @@ async def start_beside(
     if found is None:
         raise BenchError(f"the server of tools does not say where it is\n{server.last_words()}")
     return Beside(port, found[1].decode(), (caller, server))
+
+
+async def start_seer_beside(
+    choice: EngineChoice,
+    script: Script,
+    folder: Path,
+    clock_s: Callable[[], float],
+    *,
+    started: Callable[[Child], None],
+) -> Beside:
+    """Start the engine of the model that sees pictures, and return when it listens; as `start_beside`."""
+    seer, port = start_seer(choice, script, folder, model=SEER)
+    started(seer)
+    await listening(seer, clock_s)
+    return Beside(port, "", (seer,))

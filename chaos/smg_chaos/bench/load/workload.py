@@ -15,9 +15,9 @@ STEP_MS: Final = 20
 ROUND: Final = 10_000_000
 
 Unit: TypeAlias = Literal["request", "token", "first token", "gap"]
-Behind: TypeAlias = Literal["engine", "halves", "vendor", "tools"]
-"""What gateways stand in front of: a simulated engine, one that takes bfloat16 of pictures, the stand-in of a vendor's
-API, or engines and a server of tools."""
+Behind: TypeAlias = Literal["engine", "halves", "pair", "vendor", "tools"]
+"""What gateways stand in front of: a simulated engine, one that takes bfloat16 of pictures, two of which one sees
+pictures, the stand-in of a vendor's API, or engines and a server of tools."""
 
 
 @dataclass(frozen=True, slots=True)

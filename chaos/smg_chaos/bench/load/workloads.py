@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from smg_chaos.bench.load.job import Api, Flow, Prompt
 from smg_chaos.bench.load.script import Spoken
-from smg_chaos.bench.load.tool_runs import PICTURES, RUNS, run_flow
+from smg_chaos.bench.load.tool_runs import PICTURES, RUNS, SEER, run_flow
 from smg_chaos.bench.load.workload import (
     ROUND,
     STEP_MS,
@@ -177,7 +177,8 @@ def _beside_pictures(name: str, says: str, *, pictures: bool) -> Workload:
         beside = closed_flow(
             load, script, prompt, tokens=1, stream=False, name=PICTURES, connections=clients
         )
-        return [alone, replace(beside, process=1)]
+        # At an engine of their own, so that streams wait for the gateway alone.
+        return [alone, replace(beside, process=1, model=SEER)]
 
     return Workload(
         name,
@@ -187,6 +188,7 @@ def _beside_pictures(name: str, says: str, *, pictures: bool) -> Workload:
         paced=True,
         first=PICTURES if pictures else STREAMS,
         sees=True,
+        behind="pair",
         beside=f"{name}-alone" if pictures else "",
         companion=PICTURES,
         clients_min=2,

@@ -2,17 +2,24 @@
 
 An executor of the standard library keeps what was cancelled, and all that belongs to it, until a thread gets there; of
 media that is megabytes behind a slow one. Here a future that is cancelled leaves the line at once.
+
+On Linux they have a lower priority than the event loop's thread: where all cores are busy, streams would wait for pictures.
 """
 
+import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
-from threading import Lock
+from threading import Lock, get_native_id
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 
 _NAME: Final = "pictures"
+NICENESS: Final = 10
+"""Steps below the priority of the process. A stream's p99 gap beside pictures of 12 megapixels: 1.19 instead of 1.23 times
+that without, for as many pictures a second (`smg-chaos bench -w picture-streams`, two cores)."""
 
 
 class PictureThreads(Executor):
@@ -23,7 +30,7 @@ class PictureThreads(Executor):
         self._line: dict[Future[Any], Callable[[], Any]] = {}
         self._count = count
         self._name = name
-        self._threads = ThreadPoolExecutor(count, name)
+        self._threads = ThreadPoolExecutor(count, name, _give_way)
         self._closed = False
 
     @property
@@ -42,7 +49,7 @@ class PictureThreads(Executor):
             if count == self._count or self._closed:
                 return
             before, self._count = self._threads, count
-            self._threads = ThreadPoolExecutor(count, self._name)
+            self._threads = ThreadPoolExecutor(count, self._name, _give_way)
             for _ in self._line:
                 self._threads.submit(self._next)
         before.shutdown(wait=False, cancel_futures=True)
@@ -88,3 +95,10 @@ class PictureThreads(Executor):
         finally:
             # A thread that rests holds on to nothing.
             del future, work
+
+
+def _give_way() -> None:
+    """Lower the priority of the thread that calls; only on Linux has each thread one of its own."""
+    if sys.platform == "linux":
+        own = os.getpriority(os.PRIO_PROCESS, os.getpid())
+        os.setpriority(os.PRIO_PROCESS, get_native_id(), min(own + NICENESS, 19))

@@ -40,7 +40,7 @@ async def test_both_are_started_and_say_where_they_are(tmp_path: Path) -> None:
         )
         assert beside.server_url.startswith("http://127.0.0.1:")
         assert beside.server_url.endswith("/mcp")
-        assert beside.caller_port > 0
+        assert beside.engine_port > 0
         assert list(beside.children) == started
         assert '"bytes": 123' in " ".join(started[0].command)
     finally:

@@ -158,4 +158,5 @@ def test_pictures_are_measured_beside_the_same_streams_without_them() -> None:
         (4032, 3024),
     )
     assert {held.process, pictures.process} == {0, 1}
-    assert not alone.companion or beside.companion == "pictures"
+    assert {alone.behind, beside.behind} == {"pair"}, "pictures go to an engine of their own"
+    assert (pictures.model, beside.companion) == ("seer", "pictures")

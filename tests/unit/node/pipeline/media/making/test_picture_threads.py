@@ -1,13 +1,15 @@
 """Threads for pictures: what is cancelled leaves at once with all that belongs to it; their number changes meanwhile."""
 
 import gc
+import os
+import sys
 import threading
 import weakref
 from functools import partial
 
 import pytest
 
-from smg_node.pipeline.media.making.picture_threads import PictureThreads
+from smg_node.pipeline.media.making.picture_threads import NICENESS, PictureThreads
 
 
 class _File:
@@ -131,3 +133,17 @@ def test_after_the_end_nothing_begins() -> None:
     threads.resize(3)
     busy.gate.set()
     assert running.result(10) is None
+
+
+def test_its_threads_give_way_to_the_loop_s() -> None:
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    own = priority()
+    # Elsewhere than on Linux a process has one priority.
+    theirs = min(own + NICENESS, 19) if sys.platform == "linux" else own
+    with PictureThreads(2) as threads:
+        assert threads.submit(priority).result() == theirs
+        threads.resize(3)
+        assert threads.submit(priority).result() == theirs
+    assert priority() == own
