@@ -58,6 +58,7 @@ NOT_OURS: Final = frozenset(
         "smg_node.config.sources.loader",
         "smg_node.config.settings",
         "smg_node.dialects.embeddings",
+        "smg_node.dialects.gemini.reader",
         "smg_node.dialects.tokenize",
         "smg_node.engines.grpc.contract_detection",
         "smg_node.engines.transport.grpcio_transport",

@@ -5,9 +5,8 @@
 What this node shares is built first, because workers, settings and routes depend on it, and opened
 by its part in the cluster: from then on it may be written to, and what the disk kept of it counts.
 
-The first SIGTERM or SIGINT drains, a second one cuts what is left. An operator's `leave`, or a newer
-process of the same name, is as good as a signal. Whatever fails on the way up takes down again what was
-up already.
+The first SIGTERM or SIGINT drains, a second one cuts what is left. An operator's `leave`, or a newer process
+of the same name, is as good as a signal. Whatever fails on the way up takes down again what was up already.
 """
 
 import asyncio
@@ -51,7 +50,6 @@ from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running, signals
-from smg_node.wiring.demo_engines import demo_engines, print_demo
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
 from smg_node.wiring.mcp_parts import tool_server_access, tool_servers
 from smg_node.wiring.provider_parts import build_providers, provider_access
@@ -99,7 +97,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
     """
     async with AsyncExitStack() as stack:
         node = _build(settings, await build_base(settings, stack), role)
-        server, cluster, farewell = node.server, node.cluster, node.farewell
+        server, cluster, farewell, control = node.server, node.cluster, node.farewell, node.control
         stack.push_async_callback(cluster.stop)
         await cluster.start()
         node.desks.live.refresh()
@@ -107,11 +105,12 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         stack.push_async_callback(node.history.close)
         stack.push_async_callback(server.stop)
         await server.start()
-        control = node.control
         address = server.address if control is None else control.address
         cluster.publish(address, server.metrics_address)
         urls = list(settings.workers.listed)
         if settings.demo:
+            from smg_node.wiring.demo_engines import demo_engines
+
             urls += await stack.enter_async_context(demo_engines())
         node.registry.list_static([parse_worker_url(url) for url in urls])
         if control is not None:
@@ -121,8 +120,6 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         if control is not None:
             await control.serving(settings.processes)
         _announce(settings, address, server.metrics_address)
-        if settings.demo:
-            print_demo(address.port, settings.http.tls.certificate)
         with signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
@@ -376,7 +373,6 @@ def _doubts(
 
 def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
     """Return what runs as long as the node does, by name."""
-    sharing = {} if node.sharing is None else {"prefixes": node.sharing.run}
     return {
         "fleet": node.fleet.run,
         "registry": node.registry.run,
@@ -387,14 +383,18 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "mesh": node.cluster.run,
         "usage": node.usage.keeper.run,
         "history": node.history.run,
-        **sharing,
+        **({} if node.sharing is None else {"prefixes": node.sharing.run}),
         **({} if node.control is None else node.control.loops()),
     }
 
 
 def _announce(settings: Settings, address: Address, metrics_address: Address | None) -> None:
-    """Log where the node listens; scripts and tests wait for this line."""
+    """Log where the node listens; scripts and tests wait for this line. A demo then prints what to try."""
     settle()
     if metrics_address is not None:
         _log.info("metrics on %s://%s", settings.http.metrics_scheme, metrics_address)
     _log.info("listening on %s://%s", settings.http.scheme, address)
+    if settings.demo:
+        from smg_node.wiring.demo_engines import print_demo
+
+        print_demo(address.port, settings.http.tls.certificate)

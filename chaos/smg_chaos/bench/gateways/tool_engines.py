@@ -1,5 +1,6 @@
-"""Tool engines: what stands beside an engine where models call tools: a second engine, and a server of tools; or where
-pictures are for another model than streams: a second engine.
+"""Tool engines: a second engine, and a server of tools, beside an engine where models call tools.
+
+Where pictures are for another model than streams, the second engine is the pictures' own.
 """
 
 import re

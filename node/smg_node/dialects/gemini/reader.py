@@ -12,6 +12,7 @@ from smg_node.core.json_cursor import Cursor, quoted
 from smg_node.dialects.dialect import Caller, ParsedBody
 from smg_node.dialects.gemini.contents import read_contents, read_instruction
 from smg_node.dialects.gemini.generation_config import take_generation_config
+from smg_node.dialects.gemini.methods import COUNT, SSE, STREAM, asked_of
 from smg_node.dialects.gemini.signatures import thought_in
 from smg_node.dialects.gemini.spelling import both, names, spelled
 from smg_node.dialects.gemini.tools import settle_choice, take_tool_config, take_tools
@@ -27,21 +28,10 @@ from smg_node.dialects.openai.sampling import sampling_of, settle_sampling
 from smg_node.dialects.options import ReaderOptions
 from smg_node.dialects.thought_seals import ThoughtSeals
 
-GENERATE: Final = "generateContent"
-STREAM: Final = "streamGenerateContent"
-COUNT: Final = "countTokens"
-METHODS: Final = (GENERATE, STREAM, COUNT)
-SSE: Final = "sse"
 _MODEL_PREFIX: Final = "models/"
 _MODEL_MAX: Final = 256
 _SAFETY_KEYS: Final = names("category", "threshold", "method")
 _NOT_BLOCKING: Final = frozenset({"BLOCK_NONE", "OFF", "HARM_BLOCK_THRESHOLD_UNSPECIFIED"})
-
-
-def asked_of(path: str) -> tuple[str, str]:
-    """Return model and method of what stands behind `models/` in a path; the method is "" without a colon."""
-    model, colon, method = path.rpartition(":")
-    return (model, method) if colon else (path, "")
 
 
 def _take_contents(_draft: Draft, _cursor: Cursor, _key: str) -> None:

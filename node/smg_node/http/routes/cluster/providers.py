@@ -7,7 +7,7 @@ import msgspec
 
 from smg_node.core.errors import SmgError, invalid
 from smg_node.core.generation.request import GenerateRequest
-from smg_node.dialects.gemini.reader import STREAM
+from smg_node.dialects.gemini.methods import STREAM
 from smg_node.dialects.options import ReaderOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader

@@ -4,9 +4,9 @@ from typing import Final
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.json_cursor import quoted
+from smg_node.dialects.gemini.methods import COUNT as COUNT_TOKENS
+from smg_node.dialects.gemini.methods import METHODS, SSE, STREAM, asked_of
 from smg_node.dialects.gemini.presenter import ARRAY_KEEPALIVE
-from smg_node.dialects.gemini.reader import COUNT as COUNT_TOKENS
-from smg_node.dialects.gemini.reader import METHODS, SSE, STREAM, asked_of
 from smg_node.dialects.gemini.token_count import count_answer
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smg_node.dialects.dialect import Dialect
-from smg_node.dialects.gemini.reader import STREAM, asked_of
+from smg_node.dialects.gemini.methods import STREAM, asked_of
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.pipeline.relay.relay_context import Asks, Translation
