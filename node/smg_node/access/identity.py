@@ -7,15 +7,16 @@ digest, one comparison in constant time. Other kinds of credentials, such as sig
 
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from smg_node.access.api_key import digest_of, read_key_text
 from smg_node.core.errors import ErrorKind, SmgError
 
-Role: TypeAlias = Literal["user", "operator", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("user", "operator", "admin")
-"""Each may do what the ones before it may."""
-RANK: Final[dict[Role, int]] = {role: rank for rank, role in enumerate(ROLES)}
+if TYPE_CHECKING:
+    from smg_node.access.restrictions import Restrictions
+
+Role: TypeAlias = str
+"""Name of a role; `roles.Roles` says what it may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Identity:
     """When the key does, in Unix milliseconds; 0 for never."""
     subject: str = ""
     """Who it is, as the audit log says it; empty for the owner of an API key."""
+    restrictions: "Restrictions | None" = None
+    """What the credential may be used for, if not for all that its role may."""
 
 
 ANYBODY: Final = Identity("", "", "user")
@@ -95,6 +98,31 @@ class KnownKey(Protocol):
     @property
     def expires_ms(self) -> int:
         """Until when it is good."""
+        ...
+
+    @property
+    def restricted(self) -> bool:
+        """Whether one of the four below restricts it."""
+        ...
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of models it is for, `*` stands for any characters."""
+        ...
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Networks it may be used from."""
+        ...
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """APIs it is for."""
+        ...
+
+    @property
+    def max_priority(self) -> str:
+        """The most urgent class it may claim; empty for any."""
         ...
 
 
@@ -176,9 +204,21 @@ class KeyAuthenticator:
         if kept is None or kept[0] is not key:
             kept = self._identities[key.id] = (
                 key,
-                Identity(key.id, key.tenant, key.role, key.expires_ms),
+                Identity(
+                    key.id, key.tenant, key.role, key.expires_ms, restrictions=restrictions_of(key)
+                ),
             )
         return kept[1]
+
+
+def restrictions_of(key: KnownKey) -> "Restrictions | None":
+    """Return what a key is restricted to; None for one that is not."""
+    if not key.restricted:
+        return None
+    # Most clusters have no such key.
+    from smg_node.access.restrictions import restrictions_of
+
+    return restrictions_of(key.models, key.networks, key.routes, key.max_priority)
 
 
 def unknown_key() -> SmgError:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.core.request_context import Priority
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class HttpOptions:
     """The most urgent class that a client may claim."""
     certificates: "tuple[CertificateRule, ...]" = ()
     """Rules of clients' certificates, in the order in which they are tried."""
+    roles: Roles = BUILT_IN_ROLES
+    """What roles may."""
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0

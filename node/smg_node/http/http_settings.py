@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.config.frozen_settings import Settings
 from smg_node.dialects.options import ReaderOptions, Truth
 from smg_node.http.http_options import HttpOptions
@@ -52,6 +53,7 @@ def http_options(settings: Settings) -> HttpOptions:
         claim_max=settings.queue.claim_max,
         data_access=settings.auth.data,
         certificates=_certificate_rules(settings.auth),
+        roles=_roles(settings.auth),
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,
@@ -91,3 +93,7 @@ def _certificate_rules(auth: "Auth") -> "tuple[CertificateRule, ...]":
     return tuple(
         CertificateRule(rule.match, rule.role, rule.tenant) for rule in auth.certificates.values()
     )
+
+
+def _roles(auth: "Auth") -> Roles:
+    return Roles(auth.roles) if auth.roles else BUILT_IN_ROLES

@@ -89,6 +89,19 @@ def words(
     return Field(default, max_length=most, description=says, strict=False, json_schema_extra=extra)
 
 
+def words_by_name(says: str, *, most: int, metavar: str) -> Any:
+    """Declare a list of texts under each of at most `most` names, none by default."""
+    extra: dict[str, Any] = {"metavar": metavar, "shown": "none"}
+    # As with `words`, files bring lists.
+    return Field(
+        default_factory=dict,
+        max_length=most,
+        description=says,
+        strict=False,
+        json_schema_extra=extra,
+    )
+
+
 def address(default: str, says: str, *, short: str, host: str = "", port: str = "") -> Any:
     """Declare where to listen, as `host:port`; `host` and `port` are flags that set half of it, if any."""
     halves = {half: flag for half, flag in (("host", host), ("port", port)) if flag}

@@ -197,6 +197,11 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
             yield from _walk(annotation, here)
         elif get_origin(annotation) is dict:
             element = get_args(annotation)[1]
+            if not isinstance(element, type):
+                # A value under each name, and no section.
+                yield Group(here, field.description or "")
+                yield _knob((*here, ANY_NAME), field, element)
+                continue
             yield Group(here, f"{(element.__doc__ or '').strip().splitlines()[0]}")
             yield from _walk(element, (*here, ANY_NAME))
         else:

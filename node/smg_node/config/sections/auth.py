@@ -6,9 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from smg_node.config.schema.declaration import Section, choice, place, text
+from smg_node.config.schema.declaration import Section, choice, place, text, words_by_name
+from smg_node.config.schema.suggestions import did_you_mean
+from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, Permission, is_role_name
 
 _RULES_MAX = 256
+_ROLES_MAX = 64
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _GAP = re.compile(r"\{(.*?)\}")
 _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
@@ -22,6 +25,16 @@ def _rule_name(name: str) -> str:
     return name
 
 
+def _role_name(name: str) -> str:
+    if not is_role_name(name):
+        raise ValueError(
+            f"{name[:64]!r} is not the name of a role: small letters, digits and . _ -"
+        )
+    if name in BUILT_IN:
+        raise ValueError(f"{name} is built in and cannot be defined again")
+    return name
+
+
 class CertificateMapping(Section):
     """Whose certificate is worth what; the first rule that matches counts."""
 
@@ -32,7 +45,12 @@ class CertificateMapping(Section):
         most=512,
         metavar="PATTERN",
     )
-    role: Literal["user", "operator", "admin"] = choice("user", "What its holder may do.")
+    role: str = text(
+        "user",
+        "What its holder may do: user, tenant_admin, operator, admin, or a role of auth.roles.",
+        most=32,
+        metavar="ROLE",
+    )
     tenant: str = text(
         ...,
         "The tenant its holder belongs to; `{1}` is what the first `*` stood for.",
@@ -71,8 +89,44 @@ class Auth(Section):
     certificates: dict[Annotated[str, AfterValidator(_rule_name)], CertificateMapping] = Field(
         default_factory=dict, max_length=_RULES_MAX
     )
+    roles: dict[Annotated[str, AfterValidator(_role_name)], tuple[str, ...]] = words_by_name(
+        "Own roles, beside user, tenant_admin, operator and admin: the permissions of each. Every node needs them, as it"
+        " knows no others: a key of another role opens nothing.",
+        most=_ROLES_MAX,
+        metavar="PERMISSION",
+    )
 
     @field_validator("admin_key_file")
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:
         return path.expanduser() if path is not None else None
+
+    @field_validator("roles")
+    @classmethod
+    def _permissions_are_known(
+        cls, roles: dict[str, tuple[str, ...]]
+    ) -> dict[str, tuple[Permission, ...]]:
+        read: dict[str, tuple[Permission, ...]] = {}
+        for name, given in roles.items():
+            if not given:
+                raise ValueError(f"role {name} has no permissions")
+            for word in given:
+                if word not in PERMISSIONS:
+                    hint = did_you_mean(word, PERMISSIONS)
+                    raise ValueError(
+                        f"role {name}: there is no permission {word[:64]!r}{hint}; there are"
+                        f" {', '.join(PERMISSIONS)}"
+                    )
+            read[name] = tuple(one for one in PERMISSIONS if one in given)
+        return read
+
+    @model_validator(mode="after")
+    def _roles_of_certificates_are_known(self) -> "Auth":
+        known = (*BUILT_IN, *self.roles)
+        for name, rule in self.certificates.items():
+            if rule.role not in known:
+                hint = did_you_mean(rule.role, known)
+                raise ValueError(
+                    f"certificates.{name}.role: there is no role {rule.role!r}{hint}; there are {', '.join(known)}"
+                )
+        return self

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from smg_node.admission.header_values import GROUPS
+from smg_node.core.access.permissions import Access
 from smg_node.core.errors import SmgError
 from smg_node.http.http_options import HttpOptions
 from smg_node.http.http_parts import HttpParts
@@ -27,7 +28,7 @@ from smg_node.http.middleware.authorization import Guard, cors_headers
 from smg_node.http.middleware.drain_phases import Drain
 from smg_node.http.middleware.error_replies import error_reply, internal
 from smg_node.http.middleware.inflight import Inflight, draining
-from smg_node.http.route_table import Access, Found, Route, Router, WrongMethodError
+from smg_node.http.route_table import Found, Route, Router, WrongMethodError
 from smg_node.telemetry.metrics.cells import LATE_MAX, Spread, Tally
 from smg_node.telemetry.traces import request_scope as scope
 from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
@@ -81,7 +82,8 @@ class Middleware:
         self._actions = actions
         self._drain = drain
         self._inflight = inflight
-        self._guard = Guard(parts.authenticator, _certificate_rules(parts.options))
+        options = parts.options
+        self._guard = Guard(parts.authenticator, _certificate_rules(options), options.roles)
         self._heads = HeadWriter(parts.clock)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
@@ -209,9 +211,11 @@ class Middleware:
         options = self._parts.options
         if options.cors_allowed_origins and route.access in _FOR_PAGES:
             standing.reply_headers = self._allow_origin(request)
-        if route.access != "public":
+        if route.permission != "public":
             self._refuse_late(request, route)
-            standing.identity = who = self._guard.admit(request, route.access, options.data_access)
+            standing.identity = who = self._guard.admit(
+                request, route.permission, options.data_access, route.own
+            )
             standing.until_ms = who.expires_ms or NEVER_MS
         action = self._actions[route.action]
         # Operators are few, and what they may hangs on where they ask from.
@@ -277,6 +281,10 @@ class Middleware:
         return allowed
 
     def _error(self, request: HttpRequest, error: SmgError) -> Reply:
+        if request.identity.restrictions is not None:
+            from smg_node.http.middleware.restricted_requests import concealed
+
+            error = concealed(error, request.model)
         request.error_code = error.code
         route = request.route
         # Who may not ask at all leaves no traces that would push out others'.

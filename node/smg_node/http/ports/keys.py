@@ -1,11 +1,14 @@
 """Key port: API keys of the cluster, as the HTTP surface manages them."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
 
 from smg_node.access.identity import Role
+
+if TYPE_CHECKING:
+    from smg_node.access.restrictions import Restrictions
 
 EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
 """Ten years."""
@@ -14,7 +17,8 @@ EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
 class KeyView(msgspec.Struct, frozen=True):
     """One key, without anything secret. Times are Unix milliseconds.
 
-    `source` is where it comes from: `cluster`, or `file` for one that this node was started with.
+    `source` is where it comes from: `cluster`, or `file` for one that this node was started with. The last four are
+    what it is restricted to, empty for anything.
     """
 
     id: str
@@ -27,6 +31,10 @@ class KeyView(msgspec.Struct, frozen=True):
     created_ms: int | None
     expires_ms: int | None
     revoked_ms: int | None
+    models: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    max_priority: str = ""
 
 
 class KeyRequest(msgspec.Struct, frozen=True):
@@ -36,6 +44,7 @@ class KeyRequest(msgspec.Struct, frozen=True):
     role: Role
     name: str = ""
     expires_in_s: int | None = None
+    restrictions: "Restrictions | None" = None
 
 
 class NewKey(msgspec.Struct, frozen=True):
@@ -69,8 +78,14 @@ class KeyService(Protocol):
         """Return all keys, with `revoked` those too, sorted by tenant and id."""
         ...
 
+    def key(self, key_id: str) -> KeyView | None:
+        """Return a key, also one that is revoked; None if there is none."""
+        ...
+
     def create(self, wish: KeyRequest) -> NewKey:
-        """Create a key that is valid on all nodes; CONFLICT if there is no room."""
+        """Create a key that is valid on all nodes; CONFLICT if there is no room, and `first_admin_key_restricted` for a
+        restricted admin key before there is another one.
+        """
         ...
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:

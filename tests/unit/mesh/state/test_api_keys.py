@@ -179,7 +179,11 @@ def test_an_id_is_given_once(views: Views) -> None:
         KeyRecord("k", "acme", "user", digest=DIGEST, revoked_ms=1),
         KeyRecord("k", "x" * 65, "user", digest=DIGEST),
         KeyRecord("k", "acme", "user", name="x" * 65, digest=DIGEST),
-        KeyRecord("k", "acme", "owner", digest=DIGEST),  # type: ignore[arg-type]  # on purpose
+        KeyRecord("k", "acme", "Owner", digest=DIGEST),
+        KeyRecord("k", "acme", "user!", digest=DIGEST),
+        KeyRecord("k", "acme", "", digest=DIGEST),
+        KeyRecord("k", "acme", "user", digest=DIGEST, models=("x" * 129,)),
+        KeyRecord("k", "acme", "user", digest=DIGEST, networks=("10.0.0.0/8",) * 33),
         KeyRecord("k", "acme", "user", digest=DIGEST, created_ms=-1),
         KeyRecord("k", "\ud800", "user", digest=DIGEST),
     ],
@@ -192,7 +196,7 @@ def test_what_no_node_could_use_is_not_written(views: Views, bad: KeyRecord) -> 
 
 def test_what_cannot_be_read_counts_for_nothing_and_is_listed(views: Views) -> None:
     pack = msgspec.msgpack.encode
-    views.world["a"].put("newer", pack({"tenant": "t", "role": "auditor", "digest": DIGEST}))
+    views.world["a"].put("newer", pack({"tenant": "t", "role": "Auditor", "digest": DIGEST}))
     views.world["a"].put("broken", b"\xc1")
     views.world["a"].put("more", pack({"tenant": "t", "role": "user", "colour": "red"}))
     keys = views["b"]

@@ -1,13 +1,14 @@
-"""Key routes: create, list and revoke API keys, for administrators."""
+"""Key routes: create, list and revoke API keys: of all tenants, or of the caller's own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from smg_node.access.identity import ROLES, Role
-from smg_node.core.errors import invalid
+from smg_node.access.key_rights import KeyRights
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.http_options import HttpOptions
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import number_field, query_switch, read_fields, text_field
 from smg_node.http.message.http_request import HttpRequest
@@ -15,28 +16,39 @@ from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, KeyRequest, KeyService, KeyView
 from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.routes.tenants.key_body import FIELDS, read_restrictions
 
 NAME_CHARACTERS_MAX: Final = 64
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
-_FIELDS: Final = ("tenant", "role", "name", "expires_in_s")
+_FIELDS: Final = ("tenant", "role", "name", "expires_in_s", *FIELDS)
 
 
 class KeyRoutes:
     """Serves the API keys."""
 
-    def __init__(self, keys: KeyService, audit: AuditService, bodies: BodyReader) -> None:
+    def __init__(
+        self,
+        keys: KeyService,
+        audit: AuditService,
+        bodies: BodyReader,
+        options: Callable[[], HttpOptions],
+    ) -> None:
         self._keys = keys
         self._audit = audit
         self._bodies = bodies
+        self._options = options
 
     async def keys(self, request: HttpRequest) -> Reply:
         """List the keys, with `?all=true` the revoked ones too; never a key itself."""
+        rights = self._rights(request)
         rows = self._keys.keys(revoked=query_switch(request, "all"))
-        return json_reply({"closed": self._keys.closed, "keys": rows})
+        own = [row for row in rows if rights.sees(row.tenant)]
+        return json_reply({"closed": self._keys.closed, "keys": own})
 
     async def create(self, request: HttpRequest) -> Reply:
         """Create a key; this answer is the only place where its text is shown."""
-        made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS)))
+        rights = self._rights(request)
+        made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS), rights))
         self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
         said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": made.closes}
         reply = json_reply(said, 201)
@@ -45,20 +57,43 @@ class KeyRoutes:
 
     async def revoke(self, request: HttpRequest) -> Reply:
         """Revoke a key on every node; with `?force=true` also the last admin key."""
-        force = query_switch(request, "force")
-        done = self._keys.revoke(request.values["id"], force=force)
+        key_id, force = request.values["id"], query_switch(request, "force")
+        self._check_revoked(key_id, self._rights(request))
+        done = self._keys.revoke(key_id, force=force)
         after = {**_plain(done.now), "opens": done.opens}
         self._audit.record(
             caller_of(request), "key.revoke", done.now.id, before=done.before, after=after
         )
         return json_reply(after)
 
+    def _rights(self, request: HttpRequest) -> KeyRights:
+        return KeyRights(request.identity, self._options().roles)
 
-def _wish(body: Mapping[str, Any]) -> KeyRequest:
-    role = _role(body)
-    tenant = text_field(body, "tenant", NAME_CHARACTERS_MAX)
-    if tenant is None and role == "user":
-        raise invalid("a key of role user needs a tenant", "tenant", "missing_required_parameter")
+    def _check_revoked(self, key_id: str, rights: KeyRights) -> None:
+        """Return if a key may be revoked; NOT_FOUND for one that the caller may not even see."""
+        found = self._keys.key(key_id)
+        if found is None or rights.everywhere:
+            sees = rights.everywhere
+        else:
+            sees = rights.sees(found.tenant)
+        if not sees:
+            raise SmgError(
+                ErrorKind.NOT_FOUND,
+                f"no key has the id {key_id[:64]!r}",
+                where="id",
+                code="key_not_found",
+            )
+        if found is not None:
+            rights.check_revoked(found.role)
+
+
+def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
+    role = rights.role_of(_role(body))
+    tenant = rights.tenant_of(text_field(body, "tenant", NAME_CHARACTERS_MAX))
+    if tenant is None and rights.roles.needs_tenant(role):
+        raise invalid(
+            f"a key of role {role} needs a tenant", "tenant", "missing_required_parameter"
+        )
     if tenant is not None and not _TENANT.fullmatch(tenant):
         raise invalid(
             "tenant must begin with a letter or digit, and have only those and . _ @ - in it",
@@ -68,15 +103,14 @@ def _wish(body: Mapping[str, Any]) -> KeyRequest:
     if not name.isprintable():
         raise invalid("name must be printable", "name")
     expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
-    return KeyRequest(tenant or "", role, name, None if expires is None else int(expires))
+    only = read_restrictions(body)
+    rights.check_restrictions(only)
+    return KeyRequest(tenant or "", role, name, None if expires is None else int(expires), only)
 
 
-def _role(body: Mapping[str, Any]) -> Role:
+def _role(body: Mapping[str, Any]) -> str:
     said = "user" if body.get("role") is None else body["role"]
-    for role in ROLES:
-        if said == role:
-            return role
-    raise invalid(f"role must be one of {', '.join(ROLES)}", "role")
+    return said if isinstance(said, str) else ""
 
 
 def _plain(view: KeyView) -> Mapping[str, Any]:
