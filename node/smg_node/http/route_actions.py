@@ -297,7 +297,9 @@ def _of_settings(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
         from smg_node.http.routes.cluster.settings import SettingsRoutes
 
         node = parts.identity.node
-        return SettingsRoutes(node, parts.cluster_settings, parts.audit, bodies)
+        return SettingsRoutes(
+            node, parts.cluster_settings, parts.audit, bodies, lambda: parts.options
+        )
 
     return {
         "settings": lambda request: settings().settings(request),
@@ -348,7 +350,14 @@ def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Ac
     def limits() -> "LimitRoutes":
         from smg_node.http.routes.tenants.limits import LimitRoutes
 
-        return LimitRoutes(parts.identity.node, parts.limits, parts.audit, bodies)
+        return LimitRoutes(
+            parts.identity.node,
+            parts.limits,
+            parts.keys,
+            parts.audit,
+            bodies,
+            lambda: parts.options,
+        )
 
     return {
         "keys": lambda request: keys().keys(request),

@@ -24,20 +24,35 @@ keys_app = typer.Typer(
 _KEYS: Final = ("v1", "cluster", "keys")
 _UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
-_COLUMNS: Final = ("ID", "TENANT", "ROLE", "NAME", "STATE", "CREATED", "EXPIRES", "FINGERPRINT")
+_COLUMNS: Final = (
+    "ID",
+    "TENANT",
+    "ROLE",
+    "NAME",
+    "STATE",
+    "CREATED",
+    "EXPIRES",
+    "FINGERPRINT",
+    "ONLY",
+)
+_LISTS: Final = ("models", "networks", "routes")
 
 
 @keys_app.command("create")
 def create(
     context: typer.Context,
     tenant: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose key it is; one of role user needs it.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Whose key it is; one of role user or tenant_admin needs it."
+        ),
     ] = "",
     role: Annotated[
         str,
         typer.Option(
             metavar="ROLE",
-            help="user: the data API; operator: may look at everything; admin: may change it.",
+            help="user: the data API; tenant_admin: besides, keys and limits of its tenant; operator: may look at"
+            " everything; admin: may change it; or a role of auth.roles.",
         ),
     ] = "user",
     name: Annotated[
@@ -49,6 +64,22 @@ def create(
             metavar="WHEN", help="After 90d, 12h, 30m or 60s, or on 2027-01-31 (UTC); else never."
         ),
     ] = "",
+    models: Annotated[
+        str, typer.Option(metavar="A,B", help="Only these models; `*` stands for any characters.")
+    ] = "",
+    networks: Annotated[
+        str, typer.Option(metavar="CIDR,…", help="Only from these networks, such as 10.0.0.0/8.")
+    ] = "",
+    routes: Annotated[
+        str,
+        typer.Option(metavar="API,…", help="Only for these APIs: chat, responses, messages, …"),
+    ] = "",
+    max_priority: Annotated[
+        str,
+        typer.Option(
+            metavar="CLASS", help="At most so urgent: system, interactive, default, bulk."
+        ),
+    ] = "",
 ) -> None:
     """Make a key, and print it: it is shown this once and can never be read again.
 
@@ -57,6 +88,7 @@ def create(
     \b
     smg-admin keys create --tenant acme --name checkout --expires 90d
     smg-admin keys create --role admin > admin.key
+    smg-admin keys create --tenant acme --models 'llama-*' --networks 10.0.0.0/8 --routes chat
     """
     options = options_of(context)
     body: dict[str, Any] = {"role": role, "name": name}
@@ -64,6 +96,10 @@ def create(
         body["tenant"] = tenant
     if expires:
         body["expires_in_s"] = _seconds(expires)
+    only = {"models": models, "networks": networks, "routes": routes}
+    body |= {field: _words(said) for field, said in only.items() if said}
+    if max_priority:
+        body["max_priority"] = max_priority
     made = options.client.ask("POST", *_KEYS, body=body)
     if options.as_json:
         print_json(made)
@@ -91,7 +127,12 @@ def list_keys(
     if options.as_json:
         print_json(answer)
         return
-    print_table(_COLUMNS, map(_row, answer["keys"]), empty="There are no keys.")
+    keys = answer["keys"]
+    if any(map(_only, keys)):
+        rows = [(*_row(key), _only(key)) for key in keys]
+        print_table((*_COLUMNS, "ONLY"), rows)
+    else:
+        print_table(_COLUMNS, map(_row, keys), empty="There are no keys.")
     if not answer["closed"]:
         tell(
             "no admin key exists: data is open unless auth.data says otherwise, the admin API answers"
@@ -177,6 +218,18 @@ def _seconds(said: str) -> int:
     if left_s <= 0:
         raise AdminError(f"--expires: {said} is over")
     return left_s
+
+
+def _words(said: str) -> list[str]:
+    return [word for part in said.split(",") if (word := part.strip())]
+
+
+def _only(key: Mapping[str, Any]) -> str:
+    """Return what a key is restricted to, in one cell; "" for nothing. Nodes of earlier versions do not say."""
+    said = [f"{name}={','.join(key[name])}" for name in _LISTS if key.get(name)]
+    if key.get("max_priority"):
+        said.append(f"priority<={key['max_priority']}")
+    return " ".join(said)
 
 
 def _row(key: Mapping[str, Any]) -> Sequence[object]:
