@@ -130,7 +130,7 @@ def list_keys(
     keys = answer["keys"]
     if any(map(_only, keys)):
         rows = [(*_row(key), _only(key)) for key in keys]
-        print_table((*_COLUMNS, "ONLY"), rows)
+        print_table((*_COLUMNS, "ONLY"), rows, empty="")
     else:
         print_table(_COLUMNS, map(_row, keys), empty="There are no keys.")
     if not answer["closed"]:

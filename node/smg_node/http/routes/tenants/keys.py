@@ -88,8 +88,8 @@ class KeyRoutes:
 
 
 def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
-    role = rights.role_of(_role(body))
     tenant = rights.tenant_of(text_field(body, "tenant", NAME_CHARACTERS_MAX))
+    role = rights.role_of(_role(body))
     if tenant is None and rights.roles.needs_tenant(role):
         raise invalid(
             f"a key of role {role} needs a tenant", "tenant", "missing_required_parameter"
