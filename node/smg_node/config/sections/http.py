@@ -34,7 +34,7 @@ class Http(Section):
     )
     metrics_listen: ListenAddress = address(
         "0.0.0.0:29000",
-        "Address of the Prometheus metrics, written like http.listen.",
+        "Address of Prometheus metrics, as http.listen.",
         short="--metrics",
         host="--prometheus-host",
         port="--prometheus-port",
