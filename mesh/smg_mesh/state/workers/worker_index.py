@@ -6,7 +6,7 @@ from typing import Final
 
 from smg_mesh.crdt.namespace import Heard, Namespace
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
-from smg_mesh.state.workers.worker_keys import IDENTITY, WorkerKey, read_key
+from smg_mesh.state.workers.worker_keys import IDENTITY, SHARED, WorkerKey, read_key
 from smg_mesh.state.workers.worker_record import Parts, WorkerRecord, read_part
 
 
@@ -21,6 +21,8 @@ class WorkerIndex:
         """Of the workers that exist, sorted."""
         self._records: tuple[WorkerRecord, ...] | None = None
         self._untidy: dict[str, None] = {}
+        self._shared: dict[str, None] = {}
+        """Workers about which shared sources say something, whether or not it counts."""
         self._heard: list[Heard] = []
         self.look_at([held.key for held in namespace.items()])
         namespace.watch(self.look_at)
@@ -51,6 +53,10 @@ class WorkerIndex:
     def untidy(self) -> Sequence[Parts]:
         """Return the workers with entries that count for nothing, in the order of their ids."""
         return [self._parts[worker_id] for worker_id in sorted(self._untidy)]
+
+    def shared(self) -> Sequence[str]:
+        """Return the ids of workers about which shared sources say something, in no order."""
+        return list(self._shared)
 
     def unreadable(self) -> Sequence[Unreadable]:
         """Return what this version cannot read, sorted by key."""
@@ -120,6 +126,10 @@ class WorkerIndex:
         parts = self._parts[worker_id]
         before = parts.record
         after = parts.build()
+        if any(name in parts.live for name in SHARED):
+            self._shared[worker_id] = None
+        else:
+            self._shared.pop(worker_id, None)
         if parts.untidy:
             self._untidy[worker_id] = None
         else:
