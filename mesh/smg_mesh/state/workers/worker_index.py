@@ -74,6 +74,7 @@ class WorkerIndex:
     def look_at(self, keys: Sequence[str]) -> None:
         """Read these keys again, and tell watchers which workers are not as they were."""
         touched: dict[str, None] = {}
+        findings = self._findings(keys)
         for key in keys:
             known = read_key(key)
             self._strange.pop(key, None)
@@ -82,11 +83,25 @@ class WorkerIndex:
             else:
                 touched[known.worker_id] = None
                 self._look_at_known(known)
-        changed = [worker_id for worker_id in sorted(touched) if self._build(worker_id)]
+        # What a shared source says is news to those who watch it, also where the worker stays as it is.
+        other = {worker_id for worker_id, _ in findings ^ self._findings(keys)}
+        built = [(worker_id, self._build(worker_id)) for worker_id in sorted(touched)]
+        changed = [worker_id for worker_id, differs in built if differs or worker_id in other]
         if changed:
             self._records = None
             for heard in self._heard:
                 heard(changed)
+
+    def _findings(self, keys: Sequence[str]) -> set[tuple[str, int]]:
+        """Return the versions of what shared sources say under these keys, by worker."""
+        found: set[tuple[str, int]] = set()
+        for key in keys:
+            worker_id, _, part = key.partition("/")
+            parts = self._parts.get(worker_id) if part in SHARED else None
+            entry = None if parts is None else parts.live.get(part)
+            if entry is not None:
+                found.add((worker_id, entry.held.version))
+        return found
 
     def _look_at_unknown(self, key: str) -> None:
         held = self._namespace.get(key)

@@ -287,11 +287,14 @@ class Discovery(Section):
         return self
 
     @property
+    def lists_own(self) -> bool:
+        """Whether this node lists workers of its own, by a file or a program."""
+        return self.file is not None or bool(self.command)
+
+    @property
     def configured(self) -> bool:
         """Whether there is any source at all."""
-        return bool(
-            self.kubernetes or self.dns or self.pods.names or self.file is not None or self.command
-        )
+        return bool(self.kubernetes or self.dns or self.pods.names or self.lists_own)
 
 
 def _is_port(said: str) -> bool:
