@@ -204,11 +204,14 @@ def _check_size(modulus: str, exponent: str) -> None:
     """Return if an RSA key is neither too weak nor too slow. Before the library sees it, which only warns of the first."""
     if len(modulus) > _MODULUS_MAX or len(exponent) > _EXPONENT_MAX:
         raise _SkippedError("too_large")
-    bits = int.from_bytes(urlsafe_b64decode(modulus + "=" * (-len(modulus) % 4))).bit_length()
-    if bits < RSA_MIN_BITS:
+    value = int.from_bytes(urlsafe_b64decode(modulus + "=" * (-len(modulus) % 4)))
+    if value.bit_length() < RSA_MIN_BITS:
         raise _SkippedError("too_weak")
-    if bits > RSA_MAX_BITS:
+    if value.bit_length() > RSA_MAX_BITS:
         raise _SkippedError("too_large")
+    if value % 2 == 0:
+        # No product of primes; the library takes it.
+        raise _SkippedError("broken")
 
 
 class _Library(NamedTuple):
