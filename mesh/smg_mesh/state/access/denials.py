@@ -20,8 +20,8 @@ from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
 DENIALS_MAX: Final = 10_000
 """Of the whole cluster, those that are over too; one takes about 200 bytes on every node."""
-SUBJECT_CHARS_MAX: Final = 255
-"""What OpenID Connect allows."""
+SUBJECT_CHARS_MAX: Final = 1_024
+"""OpenID Connect allows 255; some issuers do not know that."""
 _HEAD: Final = "deny/"
 _TIME_MAX_MS: Final = (1 << 53) - 1
 _DIGEST_BYTES: Final = 16
@@ -38,11 +38,11 @@ class Denial(msgspec.Struct, frozen=True):
     before_ms: int = 0
     made_ms: int = 0
 
-    def refuses(self, issued_ms: int | None, now_ms: int) -> bool:
-        """Return whether a token of the subject that was issued then is refused now; None: it does not say when."""
+    def refuses(self, issued_ms: int, now_ms: int) -> bool:
+        """Return whether a token of the subject that was issued then is refused now; 0: it does not say when."""
         if now_ms >= self.until_ms:
             return False
-        return not self.before_ms or issued_ms is None or issued_ms < self.before_ms
+        return not self.before_ms or issued_ms < self.before_ms
 
 
 class _Words(msgspec.Struct, frozen=True):
