@@ -7,14 +7,18 @@ digest, one comparison in constant time. Other kinds of credentials, such as sig
 
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
-from smg_node.access.api_key import digest_of, read_key_text
+from smg_node.access.api_key import PREFIX, digest_of, read_key_text
 from smg_node.core.errors import ErrorKind, SmgError
+
+if TYPE_CHECKING:
+    import asyncio
 
 Role: TypeAlias = Literal["user", "operator", "admin"]
 ROLES: Final[tuple[Role, ...]] = ("user", "operator", "admin")
 """Each may do what the ones before it may."""
+KEYS_RETRY_S: Final = 2.0
 RANK: Final[dict[Role, int]] = {role: rank for rank, role in enumerate(ROLES)}
 
 
@@ -35,6 +39,39 @@ ANYBODY: Final = Identity("", "", "user")
 """Who came without a key, where none is needed."""
 LOCAL: Final = Identity("", "", "admin")
 """The operator of this machine, where no key is needed."""
+
+
+class AccessError(SmgError):
+    """A credential that is not good whatever keys this node learns of. `challenge` never holds text of the client."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        code: str,
+        challenge: str,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(kind, message, code=code, retry_after_s=retry_after_s)
+        self.challenge = challenge
+
+
+class KeysWantedError(SmgError):
+    """A credential cannot be judged yet: `ready` is done when what that needs is there, or cannot be had now.
+
+    Whoever asked waits for it a moment, and asks once more. `issuer` says for whom, in the operator's words.
+    """
+
+    def __init__(self, issuer: str, ready: "asyncio.Future[None]") -> None:
+        super().__init__(
+            ErrorKind.OVERLOADED,
+            f"the issuer {issuer!r} is being asked about this token",
+            code="issuer_unreachable",
+            retry_after_s=KEYS_RETRY_S,
+        )
+        self.issuer = issuer
+        self.ready = ready
 
 
 class Authenticator(Protocol):
@@ -62,9 +99,15 @@ class Authenticator(Protocol):
         """
         ...
 
+    def counts(self, credential: str) -> bool:
+        """Whether a credential is meant for this node, by its look alone: where none is needed, others are passed
+        over, and one that counts must be good.
+        """
+        ...
+
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; UNAUTHENTICATED for one that is not or no longer
-        good.
+        good, FORBIDDEN for one that is good and worth nothing here, KeysWantedError.
         """
         ...
 
@@ -157,6 +200,10 @@ class KeyAuthenticator:
     def version(self) -> int:
         """Another number after every change of the keys."""
         return self._keys.version
+
+    def counts(self, credential: str) -> bool:
+        """Whether a credential looks like a key of ours."""
+        return credential.startswith(PREFIX)
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in

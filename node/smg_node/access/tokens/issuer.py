@@ -7,24 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.access.identity import Role
+from smg_node.core.token_forms import SIGNATURES, TOKEN_TYPES
 
-ALGORITHMS: Final = (
-    "RS256",
-    "RS384",
-    "RS512",
-    "PS256",
-    "PS384",
-    "PS512",
-    "ES256",
-    "ES384",
-    "ES512",
-    "Ed25519",
-    "EdDSA",
-)
-"""Signatures that may be trusted: asymmetric ones alone, so that no public key is ever taken for a secret."""
-NO_TYPE: Final = "none"
-TOKEN_TYPES: Final = ("at+jwt", "JWT", NO_TYPE)
-"""What the header `typ` of a token may say; `none` is a token without it."""
 LEEWAY_S: Final = 30.0
 KEYS_MAX_AGE_S: Final = 86_400.0
 
@@ -60,7 +44,7 @@ class Issuer:
     """The tenant of all its tokens; instead of the pointer."""
     tenant_prefix: str = ""
     """Put before what the pointer finds."""
-    algorithms: tuple[str, ...] = ALGORITHMS
+    algorithms: tuple[str, ...] = SIGNATURES
     token_types: tuple[str, ...] = TOKEN_TYPES
     leeway_s: float = LEEWAY_S
     """How far clocks may differ."""

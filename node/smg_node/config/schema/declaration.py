@@ -89,6 +89,11 @@ def words(
     return Field(default, max_length=most, description=says, strict=False, json_schema_extra=extra)
 
 
+def mapping(says: str, *, most: int) -> Any:
+    """Declare at most `most` names with a word each, as the `Literal` annotation lists; empty unless given."""
+    return Field(default_factory=dict, max_length=most, description=says, json_schema_extra={})
+
+
 def address(default: str, says: str, *, short: str, host: str = "", port: str = "") -> Any:
     """Declare where to listen, as `host:port`; `host` and `port` are flags that set half of it, if any."""
     halves = {half: flag for half, flag in (("host", host), ("port", port)) if flag}

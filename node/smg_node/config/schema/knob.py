@@ -18,12 +18,13 @@ from smg_node.config.schema.suggestions import nearest
 
 KnobPath: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal[
-    "switch", "integer", "number", "text", "choice", "words", "address", "path", "secret"
+    "switch", "integer", "number", "text", "choice", "words", "mapping", "address", "path", "secret"
 ]
 
 # Stands for any name in the path of a knob below a mapping: ("models", "NAME", "context").
 ANY_NAME: Final = "NAME"
 
+_OUTER: Final[Mapping[object, Kind]] = {tuple: "words", dict: "mapping"}
 _KINDS: Final[Mapping[object, Kind]] = {
     bool: "switch",
     int: "integer",
@@ -93,6 +94,7 @@ _KIND_WORDS: Final[Mapping[Kind, str]] = {
     "text": "text",
     "choice": "word",
     "words": "list",
+    "mapping": "names with a word each",
     "address": "host:port",
     "path": "path",
     "secret": "secret text",
@@ -174,7 +176,7 @@ def format_value(value: object) -> str:
             return ", ".join(map(str, value)) if value else "none"
         case SecretStr():
             return "**********"
-        case None | "":
+        case None | "" | {} if not value:
             return "none"
         case _:
             return str(value)
@@ -195,7 +197,7 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
         annotation = _without_none(field.annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _walk(annotation, here)
-        elif get_origin(annotation) is dict:
+        elif get_origin(annotation) is dict and isinstance(get_args(annotation)[1], type):
             element = get_args(annotation)[1]
             yield Group(here, f"{(element.__doc__ or '').strip().splitlines()[0]}")
             yield from _walk(element, (*here, ANY_NAME))
@@ -211,9 +213,10 @@ def _without_none(annotation: Any) -> Any:
 
 def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
     extra: Any = field.json_schema_extra
-    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
-    is_words = get_origin(annotation) is tuple
-    kind: Kind = "words" if is_words else "choice" if choices else _KINDS[annotation]
+    origin = get_origin(annotation)
+    told = get_args(annotation)[1] if origin is dict else annotation
+    choices = get_args(told) if get_origin(told) is Literal else ()
+    kind = _OUTER.get(origin) or ("choice" if choices else _KINDS[annotation])
     return Knob(
         path=path,
         kind=kind,
@@ -231,7 +234,7 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
 
 
 def _say_default(path: KnobPath, field: FieldInfo) -> str:
-    words = format_value(field.default)
+    words = format_value(field.get_default(call_default_factory=True))
     if not path[-1].endswith("_bytes") or format_bytes(field.default) == words:
         return words
     return f"{words} ({format_bytes(field.default)})"

@@ -7,8 +7,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from smg_node.config.schema.declaration import Section, choice, place, text
+from smg_node.config.sections.auth_issuers import TokenIssuer
 
 _RULES_MAX = 256
+_ISSUERS_MAX = 64
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _GAP = re.compile(r"\{(.*?)\}")
 _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
@@ -16,9 +18,7 @@ _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
 
 def _rule_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"{name[:64]!r} is not the name of a rule: small letters, digits and . _ -"
-        )
+        raise ValueError(f"{name[:64]!r} is not such a name: small letters, digits and . _ -")
     return name
 
 
@@ -71,6 +71,18 @@ class Auth(Section):
     certificates: dict[Annotated[str, AfterValidator(_rule_name)], CertificateMapping] = Field(
         default_factory=dict, max_length=_RULES_MAX
     )
+    issuers: dict[Annotated[str, AfterValidator(_rule_name)], TokenIssuer] = Field(
+        default_factory=dict, max_length=_ISSUERS_MAX
+    )
+
+    @model_validator(mode="after")
+    def _issuers_differ(self) -> "Auth":
+        named: dict[str, str] = {}
+        for alias, one in self.issuers.items():
+            other = named.setdefault(one.issuer, alias)
+            if other != alias:
+                raise ValueError(f"issuers.{other} and issuers.{alias} are the same issuer")
+        return self
 
     @field_validator("admin_key_file")
     @classmethod
