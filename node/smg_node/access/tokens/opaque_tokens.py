@@ -47,7 +47,9 @@ class OpaqueTokens:
         if found.is_away:
             raise _unanswered(self._issuer.alias, "does not answer about tokens")
         if found.claims is None:
-            raise refused("the token is not good by its issuer's word", "inactive_token", "inactive")
+            raise refused(
+                "the token is not good by its issuer's word", "inactive_token", "inactive"
+            )
         claims = self._checked(found.claims)
         if self._denied(self._issuer.alias, subject_of(claims), issued_ms(claims)):
             raise refused("the token's subject is denied", "denied_token", "denied")
@@ -58,7 +60,9 @@ class OpaqueTokens:
         issuer = claims.get("iss", self._issuer.issuer)
         if issuer != self._issuer.issuer:
             raise refused(
-                f"the token is of {shown(issuer)}, not of its issuer", "unknown_issuer", "unknown issuer"
+                f"the token is of {shown(issuer)}, not of its issuer",
+                "unknown_issuer",
+                "unknown issuer",
             )
         client = claims.get("client_id")
         came = claims.get("aud", client)

@@ -6,21 +6,18 @@ signed one never goes to an issuer: it is not opaque, and whoever made it might 
 
 import asyncio
 import logging
-from base64 import b64encode
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeAlias
-from urllib.parse import quote_plus, urlencode
 
 from smg_node.access.tokens.introspection_memory import (
-    ANSWER_BYTES_MAX,
     Introspected,
     IntrospectionMemory,
     away,
     read_introspection,
 )
 from smg_node.access.tokens.issuer import Issuer
-from smg_node.access.tokens.issuer_documents import DocumentError, url_trouble
-from smg_node.cluster.issuers.issuer_client import IssuerError, ask_issuer, read_secret
+from smg_node.access.tokens.issuer_documents import DocumentError
+from smg_node.cluster.issuers.key_ports import IssuerError
 
 CALLS_MAX: Final = 8
 """In flight at a time, of one process."""
@@ -29,7 +26,8 @@ WAITING_MAX: Final = 64
 TOKEN_CHARS_MAX: Final = 8_192
 
 Ask: TypeAlias = Callable[[Issuer, str], Awaitable[bytes]]
-Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], object]
+Spawn: TypeAlias = Callable[[Coroutine[Any, Any, None]], bool]
+"""Starts a task that ends with the process; False where it does not run yet, or any more."""
 
 _log = logging.getLogger("smg_node.cluster")
 
@@ -62,8 +60,9 @@ class Introspections:
         if len(self._waiting) >= WAITING_MAX:
             return None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self._spawn(self._call(issuer, token, place, done)):
+            return None
         self._waiting[place] = done
-        self._spawn(self._call(issuer, token, place, done))
         return done
 
     def last_error(self, alias: str) -> str:
@@ -99,28 +98,6 @@ class Introspections:
                 "issuer %s does not answer about tokens: %s", issuer.alias, why, extra=fields
             )
         self._said[issuer.alias] = why
-
-
-async def ask_about(issuer: Issuer, token: str) -> bytes:
-    """Return an issuer's answer about a token; IssuerError."""
-    at = issuer.introspection
-    assert at is not None, "only issuers with introspection are asked"
-    if (why := url_trouble(at.url)) is not None:
-        raise IssuerError(f"the URL of its introspection {why}")
-    secret = await asyncio.to_thread(read_secret, at.client_secret_file)
-    # RFC 6749 2.3.1: both are encoded as in forms, so that a colon in an id is none.
-    pair = f"{quote_plus(at.client_id)}:{quote_plus(secret)}"
-    answer = await ask_issuer(
-        at.url,
-        bytes_max=ANSWER_BYTES_MAX,
-        authority=issuer.authority,
-        form=urlencode({"token": token, "token_type_hint": "access_token"}).encode(),
-        headers={
-            "authorization": f"Basic {b64encode(pair.encode()).decode()}",
-            "content-type": "application/x-www-form-urlencoded",
-        },
-    )
-    return answer.body
 
 
 def _is_signed(token: str) -> bool:

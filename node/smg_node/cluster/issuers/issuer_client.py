@@ -19,16 +19,13 @@ from aiohttp import (
     TCPConnector,
 )
 
+from smg_node.cluster.issuers.key_ports import IssuerError
 from smg_node.engines.http.aiohttp_client import trusting
 
 FETCH_S: Final = 5.0
 """From the first packet to the last byte."""
 FILE_BYTES_MAX: Final = 65_536
 ACCEPT: Final = "application/json, application/jwk-set+json"
-
-
-class IssuerError(Exception):
-    """An issuer did not give what was asked for. The message is for operators: one line, nothing secret."""
 
 
 class Answer:

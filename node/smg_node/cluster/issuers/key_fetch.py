@@ -1,7 +1,5 @@
 """Key fetch: the keys of one issuer, found by its discovery document or where its operator says they are."""
 
-from dataclasses import dataclass
-
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.access.tokens.issuer_documents import (
     DISCOVERY_BYTES_MAX,
@@ -13,15 +11,8 @@ from smg_node.access.tokens.issuer_documents import (
     shared_keys,
     url_trouble,
 )
-from smg_node.cluster.issuers.issuer_client import IssuerError, ask_issuer
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedKeys:
-    """A key set as it is shared, and for how long its issuer lets it be kept; -1 if it did not say."""
-
-    document: bytes
-    max_age_ms: int
+from smg_node.cluster.issuers.issuer_client import ask_issuer
+from smg_node.cluster.issuers.key_ports import FetchedKeys, IssuerError
 
 
 async def fetch_keys(issuer: Issuer) -> FetchedKeys:

@@ -12,15 +12,20 @@ issuer itself. Where a node without this is the first (an older release), others
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from smg_mesh.shared import IssuerKeySet, StateError, probers
 from smg_node.access.tokens.fetch_schedule import FetchSchedule
 from smg_node.access.tokens.issuer import Issuer
-from smg_node.cluster.issuers.issuer_client import IssuerError
-from smg_node.cluster.issuers.key_fetch import FetchedKeys
+from smg_node.cluster.issuers.key_ports import (
+    Fetch,
+    FetchedKeys,
+    IssuerError,
+    SharedKeySets,
+    source_of,
+)
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.core.errors import SmgError
 from smg_node.core.ports import Clock, Rng
@@ -36,26 +41,9 @@ REWRITE_MS: Final = 240_000
 """Keys that are the same are written again after so long: for their age, not for each that asks."""
 IDLE_S: Final = 3_600.0
 
-Fetch: TypeAlias = Callable[[Issuer], Awaitable[FetchedKeys]]
 Outcome: TypeAlias = Literal["new", "same", "early", "away", "unknown"]
 
 _log = logging.getLogger("smg_node.cluster")
-
-
-class SharedKeySets(Protocol):
-    """Port to the replicated key sets; `smg_mesh.shared.AccessState.keys` fits."""
-
-    def get(self, alias: str) -> IssuerKeySet | None:
-        """Return the set of an issuer."""
-        ...
-
-    def put(self, keys: IssuerKeySet) -> None:
-        """Let all nodes know a set; ValueError, StateError."""
-        ...
-
-    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` the aliases whose set changed."""
-        ...
 
 
 class Question(msgspec.Struct, frozen=True, array_like=True):
@@ -98,11 +86,6 @@ class _Line:
         self.failures = 0
         self.error = ""
         self.error_ms: int | None = None
-
-
-def source_of(issuer: Issuer) -> str:
-    """Return what tells the keys of an issuer from those of another one that had its alias."""
-    return f"{issuer.issuer} {issuer.keys_url}".strip()
 
 
 class KeyFetches:

@@ -6,31 +6,19 @@ control process. Keys that were fetched long ago stay good for `keys_max_age_s`,
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
-from smg_mesh.shared import Denial, IssuerKeySet
+from smg_mesh.shared import IssuerKeySet
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.access.tokens.key_provider import KeyState
 from smg_node.access.tokens.key_set import KeySet
-from smg_node.cluster.issuers.key_fetches import SharedKeySets, source_of
+from smg_node.cluster.issuers.key_ports import SharedDenials, SharedKeySets, source_of
 
 Wanted: TypeAlias = "Callable[[str], asyncio.Future[None] | None]"
 ReadKeys: TypeAlias = Callable[[bytes], KeySet]
 """Reads a key set; ValueError for none."""
 _LOOK_S: Final = 60.0
 """At least so often it is looked which keys have grown too old: clocks may jump."""
-
-
-class SharedDenials(Protocol):
-    """Port to the replicated denials; `smg_mesh.shared.AccessState.denials` fits."""
-
-    def get(self, alias: str, subject: str) -> Denial | None:
-        """Return what is said of a subject."""
-        ...
-
-    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
-        """Tell `heard` the aliases of which a denial changed."""
-        ...
 
 
 class _Read:
@@ -81,6 +69,9 @@ class SharedIssuerKeys:
         held = None if issuer is None else self._held(issuer)
         if issuer is None or held is None or self._left_ms(issuer, held) <= 0:
             return None
+        return self._known(alias, held)
+
+    def _known(self, alias: str, held: IssuerKeySet) -> KeySet:
         read = self._read.get(alias)
         if read is not None and read.held is held:
             return read.keys
@@ -107,6 +98,18 @@ class SharedIssuerKeys:
         """Return whether tokens of a subject that were issued then, 0 for an unknown time, are refused now."""
         denial = self._denials.get(alias, subject)
         return denial is not None and denial.refuses(issued_ms, self._now_ms())
+
+    # ── What operators see ───────────────────────────────────────────────────
+
+    def held(self, alias: str) -> IssuerKeySet | None:
+        """Return the set of an issuer as it is shared, however old."""
+        issuer = self._issuers().get(alias)
+        return None if issuer is None else self._held(issuer)
+
+    def shown(self, alias: str) -> KeySet:
+        """Return the keys of an issuer however old they are, and those that are skipped."""
+        held = self.held(alias)
+        return KeySet((), ()) if held is None else self._known(alias, held)
 
     # ── What changes ─────────────────────────────────────────────────────────
 

@@ -48,7 +48,7 @@ class WantedKeys:
         uplink: Uplink,
         sets: _Sets,
         clock: Clock,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        spawn: Callable[[Coroutine[Any, Any, None]], bool],
     ) -> None:
         self._uplink: Final = uplink
         self._sets: Final = sets
@@ -67,8 +67,9 @@ class WantedKeys:
         if self._clock.monotonic_s() < self._quiet_until_s.get(alias, 0.0):
             return None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if not self._spawn(self._ask(alias, done)):
+            return None
         self._running[alias] = done
-        self._spawn(self._ask(alias, done))
         return done
 
     async def _ask(self, alias: str, done: "asyncio.Future[None]") -> None:
