@@ -56,11 +56,11 @@ class Authenticators:
         """Another number after every change of keys or of what tokens are worth: both only grow."""
         return self._keys.version + self._tokens.version
 
-    def counts(self, credential: str) -> bool:
-        """Whether a credential is a key of ours by its look, or a token that one of the issuers is named in."""
+    def expects(self, credential: str) -> bool:
+        """Return whether there are keys of this form, or it is a token that names one of the issuers."""
         if looks_signed(credential):
             return self._tokens.knows(credential)
-        return self._keys.counts(credential)
+        return self._keys.expects(credential)
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; UNAUTHENTICATED, FORBIDDEN, OVERLOADED, KeysWantedError."""

@@ -99,9 +99,9 @@ class Authenticator(Protocol):
         """
         ...
 
-    def counts(self, credential: str) -> bool:
-        """Whether a credential is meant for this node, by its look alone: where none is needed, others are passed
-        over, and one that counts must be good.
+    def expects(self, credential: str) -> bool:
+        """Return whether credentials of this form exist here: a wrong one of them is refused also where none is
+        needed.
         """
         ...
 
@@ -201,9 +201,9 @@ class KeyAuthenticator:
         """Another number after every change of the keys."""
         return self._keys.version
 
-    def counts(self, credential: str) -> bool:
-        """Whether a credential looks like a key of ours."""
-        return credential.startswith(PREFIX)
+    def expects(self, credential: str) -> bool:
+        """Return whether there are keys of this form."""
+        return credential.startswith(PREFIX) and not self.empty
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in

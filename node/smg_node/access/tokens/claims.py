@@ -28,6 +28,8 @@ _ENDS_MAX_S: Final = 1 << 50
 _SHOWN_ROLES: Final = 8
 _SUBJECT_MAX: Final = 1024
 ANY_TOKEN: Final = "*"
+_OPERATORS: Final[frozenset[Role]] = frozenset({"operator", "admin"})
+"""Roles that need no tenant."""
 
 
 class IssuerRules:
@@ -139,7 +141,7 @@ class IssuerRules:
             return self.issuer.tenant_fixed
         found = pointed(claims, self._tenant) if self._tenant else MISSING
         if isinstance(found, Missing | None):
-            if role != "user":
+            if role in _OPERATORS:
                 return ""
             raise self._no_tenant("is not there")
         if isinstance(found, bool) or not isinstance(found, str | int):

@@ -1,10 +1,11 @@
 """Issuer settings: the issuers of a node as values, from its configuration."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from smg_node.access.tokens.issuer import Introspection, Issuer
 
 if TYPE_CHECKING:
+    from smg_node.access.identity import Role
     from smg_node.config.sections.auth import Auth
     from smg_node.config.sections.auth_issuers import TokenIntrospection
 
@@ -17,7 +18,7 @@ def issuers_of(auth: "Auth") -> tuple[Issuer, ...]:
             issuer=one.issuer,
             audiences=one.audiences,
             roles=one.roles,
-            role_map=tuple(one.role_map.items()),
+            role_map=tuple((name, cast("Role", role)) for name, role in one.role_map.items()),
             tenant=one.tenant,
             tenant_fixed=one.tenant_fixed,
             tenant_prefix=one.tenant_prefix,

@@ -89,9 +89,10 @@ def words(
     return Field(default, max_length=most, description=says, strict=False, json_schema_extra=extra)
 
 
-def mapping(says: str, *, most: int) -> Any:
-    """Declare at most `most` names with a word each, as the `Literal` annotation lists; empty unless given."""
-    return Field(default_factory=dict, max_length=most, description=says, json_schema_extra={})
+def mapping(says: str, *, most: int, metavar: str) -> Any:
+    """Declare at most `most` names with a text each, none by default; `metavar` stands for such a text."""
+    extra: dict[str, Any] = {"metavar": metavar, "shown": "none"}
+    return Field(default_factory=dict, max_length=most, description=says, json_schema_extra=extra)
 
 
 def address(default: str, says: str, *, short: str, host: str = "", port: str = "") -> Any:

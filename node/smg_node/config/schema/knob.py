@@ -94,7 +94,7 @@ _KIND_WORDS: Final[Mapping[Kind, str]] = {
     "text": "text",
     "choice": "word",
     "words": "list",
-    "mapping": "names with a word each",
+    "mapping": "names with a text each",
     "address": "host:port",
     "path": "path",
     "secret": "secret text",
@@ -176,7 +176,7 @@ def format_value(value: object) -> str:
             return ", ".join(map(str, value)) if value else "none"
         case SecretStr():
             return "**********"
-        case None | "" | {} if not value:
+        case None | "":
             return "none"
         case _:
             return str(value)
@@ -197,7 +197,7 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
         annotation = _without_none(field.annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _walk(annotation, here)
-        elif get_origin(annotation) is dict and isinstance(get_args(annotation)[1], type):
+        elif get_origin(annotation) is dict and get_args(annotation)[1] is not str:
             element = get_args(annotation)[1]
             yield Group(here, f"{(element.__doc__ or '').strip().splitlines()[0]}")
             yield from _walk(element, (*here, ANY_NAME))
@@ -213,10 +213,9 @@ def _without_none(annotation: Any) -> Any:
 
 def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
     extra: Any = field.json_schema_extra
-    origin = get_origin(annotation)
-    told = get_args(annotation)[1] if origin is dict else annotation
-    choices = get_args(told) if get_origin(told) is Literal else ()
-    kind = _OUTER.get(origin) or ("choice" if choices else _KINDS[annotation])
+    choices = get_args(annotation) if get_origin(annotation) is Literal else ()
+    outer = _OUTER.get(get_origin(annotation))
+    kind = outer or ("choice" if choices else _KINDS[annotation])
     return Knob(
         path=path,
         kind=kind,
@@ -234,7 +233,7 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
 
 
 def _say_default(path: KnobPath, field: FieldInfo) -> str:
-    words = format_value(field.get_default(call_default_factory=True))
+    words = format_value(field.default)
     if not path[-1].endswith("_bytes") or format_bytes(field.default) == words:
         return words
     return f"{words} ({format_bytes(field.default)})"

@@ -88,7 +88,7 @@ def _from_yaml(knob: Knob, raw: object) -> object:
         case "words", list():
             return tuple(_word(entry) for entry in raw)
         case "mapping", dict():
-            return {name: _choice(knob, _word(word)) for name, word in raw.items()}
+            return {name: _word(word) for name, word in raw.items()}
         case _:
             needs, hint = _NEEDS.get(knob.kind, _NEEDS_TEXT)
             raise ValueError(f"it must be {needs}, got {_say_type(raw)}{hint}")
@@ -100,7 +100,7 @@ _NEEDS: Final[Mapping[Kind, tuple[str, str]]] = {
     "integer": ("a whole number", ""),
     "number": ("a number", ""),
     "words": ("a list", ""),
-    "mapping": ("a section of names with a word each", ""),
+    "mapping": ("a section of names with a text each", ""),
 }
 
 

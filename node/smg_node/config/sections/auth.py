@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from smg_node.config.schema.declaration import Section, choice, place, text
+from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.config.sections.auth_issuers import TokenIssuer
 
 _RULES_MAX = 256
 _ISSUERS_MAX = 64
+_ROLES = ("user", "operator", "admin")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _GAP = re.compile(r"\{(.*?)\}")
 _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
@@ -76,12 +78,18 @@ class Auth(Section):
     )
 
     @model_validator(mode="after")
-    def _issuers_differ(self) -> "Auth":
+    def _issuers_fit(self) -> "Auth":
         named: dict[str, str] = {}
         for alias, one in self.issuers.items():
             other = named.setdefault(one.issuer, alias)
             if other != alias:
                 raise ValueError(f"issuers.{other} and issuers.{alias} are the same issuer")
+            for name, role in one.role_map.items():
+                if role not in _ROLES:
+                    raise ValueError(
+                        f"issuers.{alias}.role_map[{name!r}]: there is no role {role!r}{did_you_mean(role, _ROLES)};"
+                        f" there are {', '.join(_ROLES)}"
+                    )
         return self
 
     @field_validator("admin_key_file")

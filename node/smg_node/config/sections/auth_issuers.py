@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import field_validator, model_validator
@@ -17,8 +16,8 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY = "*"
 _AUDIENCES_MAX = 32
 _ROLES_MAX = 256
-
-MappedRole: TypeAlias = Literal["user", "operator", "admin"]
+_OPERATORS = frozenset({"operator", "admin"})
+"""Roles that need no tenant."""
 
 
 class TokenIntrospection(Section):
@@ -68,10 +67,11 @@ class TokenIssuer(Section):
         most=512,
         metavar="POINTER",
     )
-    role_map: dict[str, MappedRole] = mapping(
+    role_map: dict[str, str] = mapping(
         "What a token's role is worth here; `*` in its name stands for any characters, `*` alone for every good token."
         " The best one counts.",
         most=_ROLES_MAX,
+        metavar="ROLE",
     )
     tenant: str = text(
         "", "JSON Pointer to the tenant's name, such as /azp.", most=512, metavar="POINTER"
@@ -184,7 +184,9 @@ class TokenIssuer(Section):
         for name in (self.tenant_fixed, self.tenant_prefix):
             if name and not _TENANT.fullmatch(name):
                 raise ValueError(f"{name!r} is nothing that tenants can be called")
-        if "user" in self.role_map.values() and not (self.tenant or self.tenant_fixed):
+        if not _OPERATORS.issuperset(self.role_map.values()) and not (
+            self.tenant or self.tenant_fixed
+        ):
             raise ValueError(
                 "users need a tenant: tenant says where tokens have it, tenant_fixed names one for all"
             )
