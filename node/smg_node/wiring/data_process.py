@@ -47,6 +47,7 @@ from smg_node.processes.process_role import LEAVING, UP, Role
 from smg_node.processes.replication.model_load_results import tell_findings
 from smg_node.processes.replication.node_copy import NodeCopy, why_not_ready
 from smg_node.processes.replication.state_messages import DRAIN, SERVING, Serving, write
+from smg_node.processes.replication.wanted_keys import wanted_keys
 from smg_node.processes.reports.journey_query import FIND, journeys_reply
 from smg_node.processes.reports.metric_series import LAST, SCRAPE
 from smg_node.processes.reports.metrics_scrape import scraped
@@ -149,6 +150,7 @@ def _build(
         doubts=lambda: ReadinessReasons(why_not_ready(copy), copy.node.degraded),
     )
     desks = _build_desks(settings, base, copy)
+    base.issuers.follow(copy, lambda spawn: wanted_keys(uplink, copy.access.keys, clock, spawn))
     rights = _build_rights(base, uplink, copy)
     usage, sender = _build_usage(base, uplink, desks)
     watch_listening(base.meters, fleet, clock.monotonic_s)
@@ -271,6 +273,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
         "providers": partial(process.providers.run, fleet),
         "servers of tools": process.tool_servers.run,
         "settings": process.desks.live.run,
+        "issuers": base.issuers.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }
 

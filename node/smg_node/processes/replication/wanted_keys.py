@@ -97,6 +97,13 @@ class WantedKeys:
             await asyncio.sleep(0.01)
 
 
+def wanted_keys(
+    uplink: Uplink, sets: _Sets, clock: Clock, spawn: Callable[[Coroutine[Any, Any, None]], bool]
+) -> "Callable[[str], asyncio.Future[None] | None]":
+    """Return what lets the control process fetch."""
+    return WantedKeys(uplink, sets, clock, spawn).want
+
+
 def _digest(sets: _Sets, alias: str) -> bytes:
     held = sets.get(alias)
     return b"" if held is None else held.digest
