@@ -111,13 +111,7 @@ class Shared:
             self._beat, monotonic_s=monotonic_s, counters=self._counters
         )
         self._replica: Final = Replica(
-            name,
-            0,
-            options=options,
-            rng=rng,
-            now_ms=self._now_ms,
-            wall_ms=wall_ms,
-            tell=self._take,
+            name, 0, options=options, rng=rng, now_ms=self._now_ms, wall_ms=wall_ms, tell=self._take
         )
         self._keeper: Final = self._made_keeper(data_dir, before, options)
         self._arrival: Final = Arrival(name, grace_ms=options.join_grace_ms, now_ms=self._now_ms)

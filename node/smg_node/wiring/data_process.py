@@ -149,8 +149,7 @@ def _build(
         draining=lambda: farewell.draining,
         doubts=lambda: ReadinessReasons(why_not_ready(copy), copy.node.degraded),
     )
-    desks = _build_desks(settings, base, copy)
-    base.issuers.follow(copy, lambda spawn: wanted_keys(uplink, copy.access.keys, clock, spawn))
+    desks = _build_desks(settings, base, copy, uplink)
     rights = _build_rights(base, uplink, copy)
     usage, sender = _build_usage(base, uplink, desks)
     watch_listening(base.meters, fleet, clock.monotonic_s)
@@ -185,8 +184,10 @@ def _build(
     return _Process(base, fleet, providers, servers, registry, desks, rights, sender, server)
 
 
-def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
+def _build_desks(settings: Settings, base: Base, copy: NodeCopy, uplink: Uplink) -> SharedServices:
     """Return the services that answer here; the rest is asked of the control process."""
+    keys, clock = copy.access.keys, base.clock
+    base.issuers.follow(copy, lambda spawn: wanted_keys(uplink, keys, clock, spawn))
     return SharedServices(
         live=build_live(settings, copy),
         settings=ABSENT,

@@ -5,11 +5,10 @@ issuer names none, by the client that it was issued to. An identity holds as lon
 was taken back is refused a minute later also on a connection that is kept.
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from smg_node.access.identity import KEYS_RETRY_S, AccessError, Identity, KeysWantedError
+from smg_node.access.identity import KEYS_RETRY_S, AccessError, Identity
 from smg_node.access.tokens.claims import IssuerRules, issued_ms, subject_of
 from smg_node.access.tokens.introspection_memory import Introspected
 from smg_node.access.tokens.issuer import Issuer
@@ -23,8 +22,8 @@ _SHOWN_AUDIENCES: Final = 8
 class Introspector(Protocol):
     """Port to what issuers say of opaque tokens."""
 
-    def look_up(self, issuer: Issuer, token: str) -> "Introspected | asyncio.Future[None] | None":
-        """Return what is known of a token, or what is done once it is; None where too many wait already."""
+    def look_up(self, issuer: Issuer, token: str) -> Introspected | None:
+        """Return what is known of a token, None where too many wait already; KeysWantedError while it is asked about."""
         ...
 
 
@@ -42,8 +41,6 @@ class OpaqueTokens:
         found = self._introspector.look_up(self._issuer, token)
         if found is None:
             raise _unanswered(self._issuer.alias, "is asked about too many tokens")
-        if isinstance(found, asyncio.Future):
-            raise KeysWantedError(self._issuer.alias, found)
         if found.is_away:
             raise _unanswered(self._issuer.alias, "does not answer about tokens")
         if found.claims is None:

@@ -1,6 +1,6 @@
 """Introspection calls of one process: asks issuers about opaque tokens (RFC 7662), few at a time, each token once.
 
-Who looks a token up gets what is known of it, or a future that is done when something is. A token that looks like a
+Who looks a token up gets what is known of it, or an error with a future that is done when something is. A token that looks like a
 signed one never goes to an issuer: it is not opaque, and whoever made it might be somebody else.
 """
 
@@ -9,6 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeAlias
 
+from smg_node.access.identity import KeysWantedError
 from smg_node.access.tokens.introspection_memory import (
     Introspected,
     IntrospectionMemory,
@@ -46,8 +47,8 @@ class Introspections:
         self.calls = 0
         self.failures = 0
 
-    def look_up(self, issuer: Issuer, token: str) -> "Introspected | asyncio.Future[None] | None":
-        """Return what is known of a token, or what is done once it is; None where too many wait already."""
+    def look_up(self, issuer: Issuer, token: str) -> Introspected | None:
+        """Return what is known of a token, None where too many wait already; KeysWantedError while it is asked about."""
         if not token or len(token) > TOKEN_CHARS_MAX or not token.isascii() or _is_signed(token):
             return Introspected(None, self._now_ms())
         place = self._memory.place(issuer.alias, token)
@@ -56,14 +57,14 @@ class Introspections:
             return known
         waiting = self._waiting.get(place)
         if waiting is not None:
-            return waiting
+            raise KeysWantedError(issuer.alias, waiting)
         if len(self._waiting) >= WAITING_MAX:
             return None
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not self._spawn(self._call(issuer, token, place, done)):
             return None
         self._waiting[place] = done
-        return done
+        raise KeysWantedError(issuer.alias, done)
 
     def last_error(self, alias: str) -> str:
         """Return why the last call to an issuer had no answer, "" if it had."""
