@@ -5,10 +5,9 @@
     await shared.run()           # a task of the caller's: keeps, tidies, until cancelled
     await shared.close()         # the last save
 
-A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others.
-A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it has when it
-joins others, and has what they had when it is alone again: one that finds no state takes over the other's. Views may be
-taken at once; reading and writing begins when it is open. Nothing here waits for disk or peer.
+A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others. A node
+alone does so itself. Both keep it in the same data dir: a node that was alone brings what it has when it joins others,
+and has what they had when it is alone again. Views may be taken at once; reading and writing begins when it is open.
 """
 
 import asyncio
@@ -37,6 +36,7 @@ from smg_mesh.io.shared_state.state_events import StateNews
 from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
 from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
+from smg_mesh.state.access.access_state import AccessState, Denial, IssuerKeySet
 from smg_mesh.state.api_keys import KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
@@ -76,13 +76,14 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "Audit", "AuditRow",
-    "CacheRow", "CarriedSecrets", "Entry", "Found", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
-    "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches",
-    "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow",
-    "SettingValue", "SettingsView", "Share", "Shared", "SharedBucket", "SharedPause", "StateError",
-    "Sticky", "ToolSessions", "VendorRates", "Verdict", "Verdicts", "WorkerRecord",
-    "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in", "sealed_text",
+    "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit",
+    "AuditRow", "CacheRow", "CarriedSecrets", "Denial", "Entry", "Found", "Held", "Hints",
+    "IssuerKeySet", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed",
+    "LoadView", "NamespaceState", "PromptCaches", "ProvidersView", "Report", "Rights",
+    "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
+    "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions",
+    "VendorRates", "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec",
+    "merged_rows", "probers", "sealed_in", "sealed_text",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
@@ -122,13 +123,7 @@ class Shared:
             self._beat, monotonic_s=monotonic_s, counters=self._counters
         )
         self._replica: Final = Replica(
-            name,
-            0,
-            options=options,
-            rng=rng,
-            now_ms=self._now_ms,
-            wall_ms=wall_ms,
-            tell=self._take,
+            name, 0, options=options, rng=rng, now_ms=self._now_ms, wall_ms=wall_ms, tell=self._take
         )
         self._keeper: Final = self._made_keeper(data_dir, before, options)
         self._arrival: Final = Arrival(name, grace_ms=options.join_grace_ms, now_ms=self._now_ms)
@@ -149,6 +144,7 @@ class Shared:
         self.providers: Final = ProvidersView(self._replica.namespace("providers"), name)
         self.limits: Final = LimitsView(self._replica.namespace("limits"), wall_ms=wall_ms)
         self.keys: Final = Keys(self._replica.namespace("keys"))
+        self.access: Final = AccessState(self._replica.namespace("access"))
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))
@@ -204,9 +200,8 @@ class Shared:
     # ── Its life ─────────────────────────────────────────────────────────────
 
     async def open(self, boot: int | None = None) -> None:
-        """Read what was kept, and begin the life `boot`: one larger than the last if there is no mesh to say.
-
-        Does not fail: what cannot be read is reported, counted, and done without.
+        """Read what was kept, and begin the life `boot`: one larger than the last if there is no mesh to say. Does not
+        fail: what cannot be read is reported, counted, and done without.
         """
         self._began_ms = self._now_ms()
         if self._gossip is not None:
@@ -224,9 +219,10 @@ class Shared:
         self.absent_ms = recalled.absent_ms
         if recalled.absent_ms is not None:
             self._replica.loaded(recalled.absent_ms)
-            text = "%d pieces of shared state are back from the disk, saved %d s ago"
-            said = (recalled.pieces, recalled.absent_ms // 1000)
-            _log.info(text, *said, extra={"fields": {"event": "state_read"}})
+            text = (
+                f"{recalled.pieces} pieces of shared state are back from the disk, saved %d s ago"
+            )
+            _log.info(text, recalled.absent_ms // 1000, extra={"fields": {"event": "state_read"}})
         await self.rights.open(self._boot)
         if self._gossip is None:
             self._arrival.nobody = lambda: True

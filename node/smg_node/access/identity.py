@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from smg_node.access.api_key import digest_of, read_key_text
+from smg_node.access.api_key import PREFIX, digest_of, read_key_text
 from smg_node.core.errors import ErrorKind, SmgError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from smg_node.access.restrictions import Restrictions
 
 Role: TypeAlias = str
 """Name of a role; `roles.Roles` says what it may."""
+KEYS_RETRY_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,39 @@ ANYBODY: Final = Identity("", "", "user")
 """Who came without a key, where none is needed."""
 LOCAL: Final = Identity("", "", "admin")
 """The operator of this machine, where no key is needed."""
+
+
+class AccessError(SmgError):
+    """A credential that is not good whatever keys this node learns of. `challenge` never holds text of the client."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        code: str,
+        challenge: str,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(kind, message, code=code, retry_after_s=retry_after_s)
+        self.challenge = challenge
+
+
+class KeysWantedError(SmgError):
+    """A credential cannot be judged yet: `ready` is done when what that needs is there, or cannot be had now.
+
+    Whoever asked waits for it a moment, and asks once more. `issuer` says for whom, in the operator's words.
+    """
+
+    def __init__(self, issuer: str, ready: "asyncio.Future[None]") -> None:
+        super().__init__(
+            ErrorKind.OVERLOADED,
+            f"the issuer {issuer!r} is being asked about this token",
+            code="issuer_unreachable",
+            retry_after_s=KEYS_RETRY_S,
+        )
+        self.issuer = issuer
+        self.ready = ready
 
 
 class Authenticator(Protocol):
@@ -65,9 +101,15 @@ class Authenticator(Protocol):
         """
         ...
 
+    def expects(self, credential: str) -> bool:
+        """Return whether credentials of this form exist here: a wrong one of them is refused also where none is
+        needed.
+        """
+        ...
+
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; UNAUTHENTICATED for one that is not or no longer
-        good.
+        good, FORBIDDEN for one that is good and worth nothing here, KeysWantedError.
         """
         ...
 
@@ -185,6 +227,10 @@ class KeyAuthenticator:
     def version(self) -> int:
         """Another number after every change of the keys."""
         return self._keys.version
+
+    def expects(self, credential: str) -> bool:
+        """Return whether there are keys of this form."""
+        return credential.startswith(PREFIX) and not self.empty
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in

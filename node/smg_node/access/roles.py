@@ -8,7 +8,7 @@
 A role that is not known here has no permissions: a key of such a role opens nothing. Pure.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, TENANTS, Permission
@@ -51,6 +51,13 @@ class Roles:
     def needs_tenant(self, role: str) -> bool:
         """Whether a key of that role is of no use without a tenant."""
         return self.of(role) <= TENANTS
+
+    def best(self, roles: Iterable[str]) -> str:
+        """Return the role with the most permissions that reach beyond a tenant, and of such the one with the most of all.
+
+        ValueError for no roles; of several that are alike the first.
+        """
+        return max(roles, key=lambda role: (len(self.of(role) - TENANTS), len(self.of(role))))
 
     def is_within(self, role: str, maker: str) -> bool:
         """Whether a role may nothing that the role `maker` may not."""

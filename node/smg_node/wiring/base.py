@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
 from smg_node.cluster.approvals.lazy_approvals import WAITING_MAX, LazyApprovals
+from smg_node.cluster.issuers.lazy_issuers import LazyIssuers
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
@@ -60,6 +61,7 @@ class Base:
     post: ShadowPost
     state_cache: LazyStateCache
     approvals: LazyApprovals
+    issuers: LazyIssuers
     ending: AsyncExitStack
     """Takes down what is built later, before everything that was built earlier."""
 
@@ -111,6 +113,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         post=ShadowPost(),
         state_cache=state_cache,
         approvals=approvals,
+        issuers=LazyIssuers(settings.name, settings.auth, clock, rng, meters),
         ending=stack,
     )
 

@@ -47,6 +47,7 @@ from smg_node.processes.process_role import LEAVING, UP, Role
 from smg_node.processes.replication.model_load_results import tell_findings
 from smg_node.processes.replication.node_copy import NodeCopy, why_not_ready
 from smg_node.processes.replication.state_messages import DRAIN, SERVING, Serving, write
+from smg_node.processes.replication.wanted_keys import wanted_keys
 from smg_node.processes.reports.journey_query import FIND, journeys_reply
 from smg_node.processes.reports.metric_series import LAST, SCRAPE
 from smg_node.processes.reports.metrics_scrape import scraped
@@ -148,7 +149,7 @@ def _build(
         draining=lambda: farewell.draining,
         doubts=lambda: ReadinessReasons(why_not_ready(copy), copy.node.degraded),
     )
-    desks = _build_desks(settings, base, copy)
+    desks = _build_desks(settings, base, copy, uplink)
     rights = _build_rights(base, uplink, copy)
     usage, sender = _build_usage(base, uplink, desks)
     watch_listening(base.meters, fleet, clock.monotonic_s)
@@ -183,8 +184,10 @@ def _build(
     return _Process(base, fleet, providers, servers, registry, desks, rights, sender, server)
 
 
-def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
+def _build_desks(settings: Settings, base: Base, copy: NodeCopy, uplink: Uplink) -> SharedServices:
     """Return the services that answer here; the rest is asked of the control process."""
+    keys, clock = copy.access.keys, base.clock
+    base.issuers.follow(copy, lambda spawn: wanted_keys(uplink, keys, clock, spawn))
     return SharedServices(
         live=build_live(settings, copy),
         settings=ABSENT,
@@ -271,6 +274,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
         "providers": partial(process.providers.run, fleet),
         "servers of tools": process.tool_servers.run,
         "settings": process.desks.live.run,
+        "issuers": base.issuers.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }
 

@@ -55,8 +55,8 @@ from smg_node.wiring.base import (
     signals,
 )
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
-from smg_node.wiring.mcp_parts import tool_server_access, tool_servers
-from smg_node.wiring.provider_parts import build_providers, provider_access
+from smg_node.wiring.mcp_parts import tool_servers
+from smg_node.wiring.provider_parts import build_providers, let_define
 from smg_node.wiring.serving_parts import (
     build_admission,
     build_http_parts,
@@ -204,7 +204,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
         admission=build_admission(settings, base, desks.live, shared.limits, shared.rights),
         tool_servers=servers,
     )
-    _define(parts, base, shared, fleet, providers, servers)
+    let_define(parts, base, shared, fleet, providers, servers)
     parts.numbers = _build_numbers(settings, base, desk, cluster, control)
     parts.draining = _build_draining(shared, registry, cluster, farewell, control)
     if control is not None:
@@ -227,23 +227,11 @@ def _build_discovery(
     return build_desk(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
 
 
-def _define(
-    parts: HttpParts,
-    base: Base,
-    shared: Shared,
-    fleet: Fleet,
-    providers: ProviderFleet,
-    servers: LazyToolServers,
-) -> None:
-    """Let operators define what the cluster's own state holds definitions of."""
-    parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
-    parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
-
-
 def _build_services(
     settings: Settings, base: Base, shared: Shared, cluster: ClusterInterface
 ) -> SharedServices:
     """Return the services between shared state and the HTTP surface."""
+    base.issuers.connect(shared, cluster.mesh)
     services = build_services(settings, shared, cluster.mesh, wall_ms=base.clock.now_ms)
     listen(settings, shared, services)
     return services
@@ -314,9 +302,11 @@ def _build_control(
     # Imported here: a node in one process has no other processes.
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.replication.model_load_results import hear_findings
+    from smg_node.processes.replication.wanted_keys import answer_wants
 
     control = Controlling(role, shared, base.meters, base.clock)
     hear_findings(control.bus, fleet)
+    answer_wants(control.bus, base.issuers.want, shared.access.keys)
     providers.rates, base.approvals.siblings = control.rates, control.approvals
     return control
 
@@ -374,6 +364,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "providers": partial(node.providers.run, node.fleet),
         "servers of tools": node.tool_servers.run,
         "settings": node.desks.live.run,
+        "issuers": node.base.issuers.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,
         "usage": node.usage.keeper.run,

@@ -108,6 +108,12 @@ def words_by_name(says: str, *, most: int, metavar: str) -> Any:
     )
 
 
+def mapping(says: str, *, most: int, metavar: str) -> Any:
+    """Declare at most `most` names with a text each, none by default; `metavar` stands for such a text."""
+    extra: dict[str, Any] = {"metavar": metavar, "shown": "none"}
+    return Field(default_factory=dict, max_length=most, description=says, json_schema_extra=extra)
+
+
 def address(default: str, says: str, *, short: str, host: str = "", port: str = "") -> Any:
     """Declare where to listen, as `host:port`; `host` and `port` are flags that set half of it, if any."""
     halves = {half: flag for half, flag in (("host", host), ("port", port)) if flag}

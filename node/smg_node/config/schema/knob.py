@@ -18,12 +18,13 @@ from smg_node.config.schema.suggestions import nearest
 
 KnobPath: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal[
-    "switch", "integer", "number", "text", "choice", "words", "address", "path", "secret"
+    "switch", "integer", "number", "text", "choice", "words", "mapping", "address", "path", "secret"
 ]
 
 # Stands for any name in the path of a knob below a mapping: ("models", "NAME", "context").
 ANY_NAME: Final = "NAME"
 
+_OUTER: Final[Mapping[object, Kind]] = {tuple: "words", dict: "mapping"}
 _KINDS: Final[Mapping[object, Kind]] = {
     bool: "switch",
     int: "integer",
@@ -95,6 +96,7 @@ _KIND_WORDS: Final[Mapping[Kind, str]] = {
     "text": "text",
     "choice": "word",
     "words": "list",
+    "mapping": "names with a text each",
     "address": "host:port",
     "path": "path",
     "secret": "secret text",
@@ -197,7 +199,7 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
         annotation = _without_none(field.annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _walk(annotation, here)
-        elif get_origin(annotation) is dict:
+        elif get_origin(annotation) is dict and get_args(annotation)[1] is not str:
             element = get_args(annotation)[1]
             if not isinstance(element, type):
                 # A value under each name, and no section.
@@ -219,8 +221,8 @@ def _without_none(annotation: Any) -> Any:
 def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
     extra: Any = field.json_schema_extra
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
-    is_words = get_origin(annotation) is tuple
-    kind: Kind = "words" if is_words else "choice" if choices else _KINDS[annotation]
+    outer = _OUTER.get(get_origin(annotation))
+    kind = outer or ("choice" if choices else _KINDS[annotation])
     return Knob(
         path=path,
         kind=kind,

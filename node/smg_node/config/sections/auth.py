@@ -8,10 +8,12 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from smg_node.config.schema.declaration import Section, choice, place, text, words_by_name
 from smg_node.config.schema.suggestions import did_you_mean
+from smg_node.config.sections.auth_issuers import TokenIssuer
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, Permission, is_role_name
 
 _RULES_MAX = 256
 _ROLES_MAX = 64
+_ISSUERS_MAX = 64
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _GAP = re.compile(r"\{(.*?)\}")
 _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
@@ -19,9 +21,7 @@ _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
 
 def _rule_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"{name[:64]!r} is not the name of a rule: small letters, digits and . _ -"
-        )
+        raise ValueError(f"{name[:64]!r} is not such a name: small letters, digits and . _ -")
     return name
 
 
@@ -95,6 +95,25 @@ class Auth(Section):
         most=_ROLES_MAX,
         metavar="PERMISSION",
     )
+    issuers: dict[Annotated[str, AfterValidator(_rule_name)], TokenIssuer] = Field(
+        default_factory=dict, max_length=_ISSUERS_MAX
+    )
+
+    @model_validator(mode="after")
+    def _issuers_fit(self) -> "Auth":
+        known = (*BUILT_IN, *self.roles)
+        named: dict[str, str] = {}
+        for alias, one in self.issuers.items():
+            other = named.setdefault(one.issuer, alias)
+            if other != alias:
+                raise ValueError(f"issuers.{other} and issuers.{alias} are the same issuer")
+            for name, role in one.role_map.items():
+                if role not in known:
+                    raise ValueError(
+                        f"issuers.{alias}.role_map[{name!r}]: there is no role {role!r}{did_you_mean(role, known)};"
+                        f" there are {', '.join(known)}"
+                    )
+        return self
 
     @field_validator("admin_key_file")
     @classmethod

@@ -13,12 +13,14 @@ from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
-from smg_node.access.api_key import PREFIX, read_key_text
+from smg_node.access.api_key import read_key_text
 from smg_node.access.identity import (
     ANYBODY,
     LOCAL,
+    AccessError,
     Authenticator,
     Identity,
+    KeysWantedError,
     missing_key,
 )
 from smg_node.access.roles import BUILT_IN_ROLES, Roles
@@ -36,7 +38,12 @@ _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 _GOOGLES: Final = frozenset({"gemini", "interactions"})
 _JOINING_RETRY_S: Final = 1.0
-_WHAT: Final = {False: "the key sent", True: "the certificate shown"}
+_WHAT: Final = {
+    "": "the key sent",
+    "certificate": "the certificate shown",
+    "token": "the token sent",
+}
+"""What a caller came with, by the kind of its subject."""
 
 
 class Guard:
@@ -81,9 +88,11 @@ class Guard:
         """Return the caller that may do this, by its role and from where it asks; FORBIDDEN."""
         if not may_any(self._roles.of(identity.role), needed, own):
             known = "" if identity.role in self._roles.names else ", which is not known here"
-            raise _forbidden(
-                f"this needs the permission {needed}; {_WHAT[bool(identity.subject)]} has role {identity.role}{known}"
+            error = _forbidden(
+                f"this needs the permission {needed}; {_WHAT[_kind(identity)]} has role {identity.role}{known}"
             )
+            error.challenge = 'error="insufficient_scope"'
+            raise error
         if identity.restrictions is not None:
             # Most nodes have no such credential.
             from smg_node.http.middleware.restricted_requests import check_request
@@ -123,6 +132,8 @@ class Guard:
     def _is_key(self, credential: str) -> bool:
         try:
             self._authenticator.identify(credential)
+        except KeysWantedError:
+            raise
         except SmgError:
             return False
         return True
@@ -134,7 +145,7 @@ class Guard:
         if data == "auto" and not keys.settled:
             # It joins a cluster of which it knows nothing yet: there may be keys.
             raise _joining()
-        if given is None or keys.empty or not given.startswith(PREFIX):
+        if given is None or not keys.expects(given):
             # Some clients cannot be without a key, and send any.
             return ANYBODY
         return keys.identify(given)
@@ -145,6 +156,9 @@ class Guard:
             raise missing_key()
         try:
             return keys.identify(given)
+        except (AccessError, KeysWantedError):
+            # Nothing that this node has yet to learn of the cluster's keys changes it.
+            raise
         except SmgError:
             if not keys.settled:
                 raise _joining() from None
@@ -179,16 +193,24 @@ def caller_digest(request: HttpRequest) -> str:
 
     The credential itself goes no further than this.
     """
-    given = credentials(request.headers, key_in_query(request))
+    given, identity = credentials(request.headers, key_in_query(request)), request.identity
+    if identity.subject:
+        # Of a certificate's or a token's name that has the beginning only, and the id a digest of all; the next token
+        # is of the same caller.
+        return _digest(identity.key_id)
     if not given:
-        # Of a certificate's name the subject has the beginning only, and the id a digest of all.
-        identity = request.identity
-        return _digest(identity.key_id) if identity.subject else ""
+        return ""
     key = given[0]
     if len(given) > 1:
-        own = (one for one in given if _id_of(one) == request.identity.key_id)
+        own = (one for one in given if _id_of(one) == identity.key_id)
         key = next(own, key)
     return _digest(key)
+
+
+def _kind(identity: Identity) -> str:
+    """Return what kind of credential an identity was found by: the beginning of its subject, "" for a key."""
+    kind = identity.subject.partition(":")[0]
+    return kind if kind in _WHAT else ""
 
 
 def _digest(text: str) -> str:

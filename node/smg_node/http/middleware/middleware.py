@@ -12,6 +12,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from smg_node.access.identity import KeysWantedError
 from smg_node.admission.header_values import GROUPS
 from smg_node.core.access.permissions import Access
 from smg_node.core.errors import SmgError
@@ -35,6 +36,7 @@ from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
 
 if TYPE_CHECKING:
     from smg_node.access.certificates import CertificateRules
+    from smg_node.http.middleware.issuer_waiting import IssuerWaiting
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 
@@ -88,6 +90,7 @@ class Middleware:
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
         self._token = parts.ids.token
+        self._waiting: IssuerWaiting | None = None
         parts.access.reads(access_lines)
         self._record_line = parts.access.record
 
@@ -101,7 +104,10 @@ class Middleware:
             try:
                 action = standing.action
                 if action is None or drain.draining:
-                    action = self._admit(request)
+                    try:
+                        action = self._admit(request)
+                    except KeysWantedError as wanted:
+                        action = await self._admit_after(request, wanted)
                 answer = await action(request)
             except (Exception, asyncio.CancelledError) as error:
                 # A door: a mistake of ours in one request must not reach the connection, let alone others.
@@ -224,6 +230,16 @@ class Middleware:
             standing.action = action
             request.head.standing = standing
         return action
+
+    async def _admit_after(self, request: HttpRequest, wanted: KeysWantedError) -> Action:
+        """Admit a request once what its credential needs is there, or not in time."""
+        if self._waiting is None:
+            # Imported with the first one: most nodes never wait for an issuer.
+            from smg_node.http.middleware.issuer_waiting import IssuerWaiting
+
+            self._waiting = IssuerWaiting()
+        await self._waiting.wait(wanted)
+        return self._admit(request)
 
     def _refuse_late(self, request: HttpRequest, route: Route) -> None:
         """Refuse late requests: all of them once the node leaves, new work once it was set aside."""
