@@ -37,7 +37,7 @@ from smg_mesh.io.shared_state.state_events import StateNews
 from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
 from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
-from smg_mesh.state.api_keys import KeyRecord, Keys
+from smg_mesh.state.api_keys import FOREIGN, KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.namespace_keys import TOOL_SERVER
@@ -70,7 +70,7 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "Audit", "AuditRow",
+    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "Audit", "AuditRow",
     "CacheRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
     "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches",
     "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow",

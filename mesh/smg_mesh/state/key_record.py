@@ -16,9 +16,12 @@ TENANT_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
 """Stands in scopes, labels and headers, so nothing that means something there."""
 NAME_CHARACTERS_MAX: Final = 64
 DIGEST_BYTES: Final = 32
+FOREIGN: Final = "foreign"
+"""Kind of a key that another gateway made: the digest is of all of it, and its id follows from that."""
 _TIME_MAX_MS: Final = (1 << 53) - 1
 
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS_MAX)]
+_Kind: TypeAlias = Annotated[str, msgspec.Meta(max_length=16)]
 _Time: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MAX_MS)]
 
 
@@ -26,6 +29,7 @@ class KeyRecord(msgspec.Struct, frozen=True):
     """One key, good or not. Times are Unix milliseconds, 0 means never.
 
     `digest` is of the secret, `DIGEST_BYTES` long; empty once the key is revoked, so that it fits nothing.
+    `kind` is empty for a key made here, `FOREIGN`, or what a newer version calls it: such a key fits nothing here.
     """
 
     id: str
@@ -36,6 +40,17 @@ class KeyRecord(msgspec.Struct, frozen=True):
     created_ms: int = 0
     expires_ms: int = 0
     revoked_ms: int = 0
+    kind: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether a node of the cluster made it, so that its id stands in its text."""
+        return not self.kind
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another gateway made it."""
+        return self.kind == FOREIGN
 
     def active(self, wall_ms: int) -> bool:
         """Return whether it is good at that time."""
@@ -52,6 +67,7 @@ class _Words(msgspec.Struct, frozen=True, omit_defaults=True):
     created_ms: _Time = 0
     expires_ms: _Time = 0
     revoked_ms: _Time = 0
+    kind: _Kind = ""
 
 
 _encoder = msgspec.msgpack.Encoder()

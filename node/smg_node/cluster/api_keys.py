@@ -16,8 +16,16 @@ from smg_node.access.api_key import (
     key_text,
 )
 from smg_node.cluster.admin_key_file import FileKeys
+from smg_node.cluster.foreign_keys import plan_take_over
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports.keys import KeyRequest, KeyView, NewKey, RevokedKey
+from smg_node.http.ports.keys import (
+    ForeignKey,
+    KeyImport,
+    KeyRequest,
+    KeyView,
+    NewKey,
+    RevokedKey,
+)
 
 Chance = Callable[[int, str], str]
 """Returns so many characters of an alphabet, that nobody can guess."""
@@ -46,8 +54,21 @@ class KeyStore(Protocol):
         """Whether an admin key was ever made, since the cluster was last opened on purpose."""
         ...
 
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        ...
+
     def add(self, record: KeyRecord, *, wall_ms: int) -> KeyRecord:
         """Write a new key."""
+        ...
+
+    def make_room(self, count: int, *, wall_ms: int) -> None:
+        """Return if so many more keys fit; StateError."""
+        ...
+
+    def put(self, record: KeyRecord) -> KeyRecord:
+        """Write a new key, for which there is room."""
         ...
 
     def revoke(self, key_id: str, *, wall_ms: int) -> KeyRecord:
@@ -107,6 +128,11 @@ class ClusterKeys:
         """Whether this node holds the cluster's keys by now."""
         return self._ground.held()
 
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        return self._store.foreign
+
     def get(self, key_id: str) -> KeyRecord | None:
         """Return a key, good or not; one of the file goes before one of the cluster."""
         return self._own.get(key_id) or self._store.get(key_id)
@@ -149,10 +175,23 @@ class ClusterKeys:
         try:
             self._store.add(record, wall_ms=now_ms)
         except StateError as error:
-            raise SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}") from error
+            raise _unkept(error) from error
         return NewKey(
             self._view(record), key_text(key_id, secret), closes=not closed and self.closed
         )
+
+    def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
+        """Make keys of another gateway good on all nodes; see `KeyService`."""
+        now_ms, closed = self.now_ms(), self.closed
+        plan = plan_take_over(wishes, self.get, now_ms=now_ms)
+        try:
+            self._store.make_room(len(plan.new), wall_ms=now_ms)
+            for record in () if dry_run else plan.new:
+                self._store.put(record)
+        except StateError as error:
+            raise _unkept(error) from error
+        closes = not closed and any(record.role == "admin" for record in plan.new)
+        return KeyImport([*map(self._view, plan.new)], plan.unchanged, plan.refused, closes)
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:
         """Make a key worthless on all nodes; see `KeyService`."""
@@ -202,6 +241,7 @@ class ClusterKeys:
             created_ms=record.created_ms or None,
             expires_ms=record.expires_ms or None,
             revoked_ms=record.revoked_ms or None,
+            foreign=record.foreign,
         )
 
     # ── What the log says ────────────────────────────────────────────────────
@@ -228,3 +268,7 @@ class ClusterKeys:
         self.version += 1
         if self._said is not None:
             self.say()
+
+
+def _unkept(error: StateError) -> SmgError:
+    return SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}")

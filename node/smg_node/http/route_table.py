@@ -203,6 +203,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/mcp/approvals/{id}", "admin", "Allow or deny a run that waits, on whichever node it does", "answer_tool_approval", "ApprovalAnswer", "ApprovalAnswered"),
     Route("GET", "/v1/cluster/keys", "admin", "List the API keys, never their secrets", "keys", answer="KeyList", query=("all",)),
     Route("POST", "/v1/cluster/keys", "admin", "Make an API key; it is shown in this answer and never again", "create_key", "KeyRequest", "NewKey", status=201),
+    Route("POST", "/v1/cluster/keys/import", "admin", "Make keys of another gateway good on every node, by their SHA-256; those that are there stay as they are", "import_keys", "KeyImportRequest", "KeyImport"),
     Route("DELETE", "/v1/cluster/keys/{id}", "admin", "Make an API key worthless on every node", "revoke_key", answer="RevokedKey", query=("force",)),
     Route("GET", "/v1/cluster/limits", "view", "List the limits of the cluster", "limits", answer="LimitList", query=("use",)),
     Route("GET", "/v1/cluster/limits/{scope+}", "view", "Show one limit, and what is spent of it everywhere", "limit", answer="LimitUse", query=("rows", "brief")),

@@ -13,7 +13,8 @@ from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
-from smg_node.access.api_key import PREFIX, read_key_text
+from smg_node.access.api_key import read_key_text
+from smg_node.access.foreign_key import foreign_digest, foreign_id, sha256_of
 from smg_node.access.identity import (
     ANYBODY,
     LOCAL,
@@ -118,7 +119,7 @@ class Guard:
         if data == "auto" and not keys.settled:
             # It joins a cluster of which it knows nothing yet: there may be keys.
             raise _joining()
-        if given is None or keys.empty or not given.startswith(PREFIX):
+        if given is None or not keys.expects(given):
             # Some clients cannot be without a key, and send any.
             return ANYBODY
         return keys.identify(given)
@@ -179,10 +180,10 @@ def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _id_of(key: str) -> str | None:
-    """Return the id in the text of a key; None for what is none."""
+def _id_of(key: str) -> str:
+    """Return the id of a key, as its text has it or as that of another gateway's."""
     found = read_key_text(key)
-    return None if found is None else found[0]
+    return foreign_id(foreign_digest(sha256_of(key))) if found is None else found[0]
 
 
 def require_operator(request: HttpRequest) -> None:

@@ -1,23 +1,20 @@
 """Key routes: create, list and revoke API keys, for administrators."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
-from smg_node.access.identity import ROLES, Role
-from smg_node.core.errors import invalid
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.field_reader import number_field, query_switch, read_fields, text_field
+from smg_node.http.message.field_reader import number_field, query_switch, read_fields
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, KeyRequest, KeyService, KeyView
 from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.routes.tenants.key_import import KeyImportRoutes
+from smg_node.http.routes.tenants.key_owner import read_owner
 
-NAME_CHARACTERS_MAX: Final = 64
-_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _FIELDS: Final = ("tenant", "role", "name", "expires_in_s")
 
 
@@ -28,6 +25,7 @@ class KeyRoutes:
         self._keys = keys
         self._audit = audit
         self._bodies = bodies
+        self.imports: Final = KeyImportRoutes(keys, audit, bodies)
 
     async def keys(self, request: HttpRequest) -> Reply:
         """List the keys, with `?all=true` the revoked ones too; never a key itself."""
@@ -55,28 +53,9 @@ class KeyRoutes:
 
 
 def _wish(body: Mapping[str, Any]) -> KeyRequest:
-    role = _role(body)
-    tenant = text_field(body, "tenant", NAME_CHARACTERS_MAX)
-    if tenant is None and role == "user":
-        raise invalid("a key of role user needs a tenant", "tenant", "missing_required_parameter")
-    if tenant is not None and not _TENANT.fullmatch(tenant):
-        raise invalid(
-            "tenant must begin with a letter or digit, and have only those and . _ @ - in it",
-            "tenant",
-        )
-    name = text_field(body, "name", NAME_CHARACTERS_MAX, empty=True) or ""
-    if not name.isprintable():
-        raise invalid("name must be printable", "name")
+    tenant, role, name = read_owner(body)
     expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
-    return KeyRequest(tenant or "", role, name, None if expires is None else int(expires))
-
-
-def _role(body: Mapping[str, Any]) -> Role:
-    said = "user" if body.get("role") is None else body["role"]
-    for role in ROLES:
-        if said == role:
-            return role
-    raise invalid(f"role must be one of {', '.join(ROLES)}", "role")
+    return KeyRequest(tenant, role, name, None if expires is None else int(expires))
 
 
 def _plain(view: KeyView) -> Mapping[str, Any]:
