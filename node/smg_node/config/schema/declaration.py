@@ -68,10 +68,17 @@ def text(
     aliases: tuple[str, ...] = (),
     metavar: str = "TEXT",
     shown: str = "",
+    in_file: bool = False,
 ) -> Any:
-    """Declare free text of at most `most` characters; `shown` stands for a default that varies."""
+    """Declare free text of at most `most` characters; `shown` stands for a default that varies.
+
+    `in_file`: it may hold a password, and so has a twin whose name ends in `_file`. Every secret (`SecretStr`) has one.
+    """
     extra: dict[str, Any] = {"short": short, "aliases": aliases, "metavar": metavar, "shown": shown}
-    return Field(default, max_length=most, description=says, json_schema_extra=extra)
+    extra["in_file"] = in_file
+    return Field(
+        default, max_length=most, description=says, repr=not in_file, json_schema_extra=extra
+    )
 
 
 def words(

@@ -18,11 +18,16 @@ from smg_node.config.schema.suggestions import nearest
 
 KnobPath: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal[
-    "switch", "integer", "number", "text", "choice", "words", "address", "path", "secret"
-]
+    "switch", "integer", "number", "text", "choice", "words", "address", "path", "secret", "secrets"
+]  # fmt: skip
 
 # Stands for any name in the path of a knob below a mapping: ("models", "NAME", "context").
 ANY_NAME: Final = "NAME"
+
+SECRET_KINDS: Final[tuple[Kind, ...]] = ("secret", "secrets")
+"""Kinds whose values are shown nowhere, and which may come from a file."""
+LIST_KINDS: Final[tuple[Kind, ...]] = ("words", "secrets")
+_TWIN: Final = "_file"
 
 _KINDS: Final[Mapping[object, Kind]] = {
     bool: "switch",
@@ -55,6 +60,13 @@ class Knob:
     """What stands for the value in a help text; empty where there need be none."""
     halves: Mapping[str, Literal["host", "port"]]
     """Flags that set one half of an address."""
+    content_of: KnobPath = ()
+    """The knob whose value is the content of this file; empty for one that is no such file."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value is shown nowhere."""
+        return self.kind in SECRET_KINDS
 
     @property
     def dotted(self) -> str:
@@ -96,6 +108,7 @@ _KIND_WORDS: Final[Mapping[Kind, str]] = {
     "address": "host:port",
     "path": "path",
     "secret": "secret text",
+    "secrets": "list of secret texts",
 }
 
 
@@ -104,6 +117,7 @@ _METAVARS: Final[Mapping[Kind, str]] = {
     "number": "N",
     "address": "HOST:PORT",
     "secret": "TEXT",
+    "secrets": "TEXT",
 }
 
 _HALVES: Final[tuple[Literal["host", "port"], ...]] = ("host", "port")
@@ -200,7 +214,9 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
             yield Group(here, f"{(element.__doc__ or '').strip().splitlines()[0]}")
             yield from _walk(element, (*here, ANY_NAME))
         else:
-            yield _knob(here, field, annotation)
+            yield (knob := _knob(here, field, annotation))
+            if knob.secret or field_extra(field).get("in_file"):
+                yield _twin(knob)
 
 
 def _without_none(annotation: Any) -> Any:
@@ -209,11 +225,38 @@ def _without_none(annotation: Any) -> Any:
     return annotation
 
 
-def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
+def field_extra(field: FieldInfo) -> Mapping[str, Any]:
+    """Return what the declaration of a knob says beside its type and bounds."""
     extra: Any = field.json_schema_extra
+    return extra if isinstance(extra, Mapping) else {}
+
+
+def _twin(knob: Knob) -> Knob:
+    """Return the knob that names a file for the value of another one."""
+    many = ", one a line" if knob.kind in LIST_KINDS else ""
+    return Knob(
+        path=(*knob.path[:-1], knob.path[-1] + _TWIN),
+        kind="path",
+        says=f"File that {knob.dotted} is read from at start{many}; at most 64 KiB, and for its owner only.",
+        why="",
+        default="none",
+        low=None,
+        high=None,
+        choices=(),
+        short="",
+        aliases=(),
+        metavar="FILE",
+        halves={},
+        content_of=knob.path,
+    )
+
+
+def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
+    extra = field_extra(field)
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
-    is_words = get_origin(annotation) is tuple
-    kind: Kind = "words" if is_words else "choice" if choices else _KINDS[annotation]
+    kind: Kind = "choice" if choices else _KINDS.get(annotation, "words")
+    if kind == "words" and SecretStr in get_args(annotation):
+        kind = "secrets"
     return Knob(
         path=path,
         kind=kind,

@@ -18,6 +18,7 @@ async def test_a_key_that_was_taken_over_is_good_at_once_and_audited() -> None:
     async with closed() as (served, admin, _):
         assert (await talk(served, bearer(KEY))).status == 401
         body = {"keys": [{"sha256": SHA, "tenant": "acme", "name": "x"}]}
+        created: dict[str, Any] = {}
         for dry_run in (True, False):
             wanted = {**body, "dry_run": dry_run}
             answer = await ask(served.port, "POST", IMPORT, wanted, bearer(admin))
