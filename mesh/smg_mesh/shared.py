@@ -37,7 +37,7 @@ from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
 from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
 from smg_mesh.state.access.access_state import AccessState, Denial, IssuerKeySet
-from smg_mesh.state.api_keys import KeyRecord, Keys
+from smg_mesh.state.api_keys import FOREIGN, KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.namespace_keys import TOOL_SERVER
@@ -76,14 +76,13 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit",
-    "AuditRow", "CacheRow", "CarriedSecrets", "Denial", "Entry", "Found", "Held", "Hints",
-    "IssuerKeySet", "KeyRecord", "Keys", "LimitError", "LimitRule", "LimitsView", "Listed",
-    "LoadView", "NamespaceState", "PromptCaches", "ProvidersView", "Report", "Rights",
-    "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
-    "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions",
-    "VendorRates", "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec",
-    "merged_rows", "probers", "sealed_in", "sealed_text",
+    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit", "AuditRow",
+    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Found", "Held", "Hints", "IssuerKeySet", "KeyRecord", "Keys",
+    "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches", "ProvidersView",
+    "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
+    "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions", "VendorRates",
+    "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in",
+    "sealed_text",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

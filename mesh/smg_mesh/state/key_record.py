@@ -29,6 +29,8 @@ TENANT_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"
 """Stands in scopes, labels and headers, so nothing that means something there."""
 NAME_CHARACTERS_MAX: Final = 64
 DIGEST_BYTES: Final = 32
+FOREIGN: Final = "foreign"
+"""Kind of a key that another gateway made: the digest is of all of it, and its id follows from that."""
 _TIME_MAX_MS: Final = (1 << 53) - 1
 
 _MARK: Final = "!"
@@ -40,6 +42,7 @@ _Entries: TypeAlias = Annotated[
     tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=128)], ...],
     msgspec.Meta(max_length=ENTRIES_MAX),
 ]
+_Kind: TypeAlias = Annotated[str, msgspec.Meta(max_length=16)]
 _Time: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MAX_MS)]
 
 
@@ -48,6 +51,7 @@ class KeyRecord(msgspec.Struct, frozen=True):
 
     `digest` is of the secret, `DIGEST_BYTES` long; empty once the key is revoked, so that it fits nothing.
     `models`, `networks`, `routes` and `max_priority` say what it is restricted to, each empty for anything.
+    `kind` is empty for a key made here, `FOREIGN`, or what a newer version calls it: such a key fits nothing here.
     """
 
     id: str
@@ -68,6 +72,18 @@ class KeyRecord(msgspec.Struct, frozen=True):
         """Whether it may be used for less than its role says."""
         return bool(self.models or self.networks or self.routes or self.max_priority)
 
+    kind: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether a node of the cluster made it, so that its id stands in its text."""
+        return not self.kind
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another gateway made it."""
+        return self.kind == FOREIGN
+
     def active(self, wall_ms: int) -> bool:
         """Return whether it is good at that time."""
         return not self.revoked_ms and (not self.expires_ms or wall_ms < self.expires_ms)
@@ -87,6 +103,7 @@ class _Words(msgspec.Struct, frozen=True, omit_defaults=True):
     networks: _Entries = ()
     routes: _Entries = ()
     max_priority: _Text = ""
+    kind: _Kind = ""
 
 
 _encoder = msgspec.msgpack.Encoder()

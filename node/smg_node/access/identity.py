@@ -10,6 +10,12 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from smg_node.access.api_key import PREFIX, digest_of, read_key_text
+from smg_node.access.foreign_key import (
+    foreign_digest,
+    foreign_id,
+    may_be_foreign,
+    sha256_of,
+)
 from smg_node.core.errors import ErrorKind, SmgError
 
 if TYPE_CHECKING:
@@ -138,6 +144,16 @@ class KnownKey(Protocol):
         ...
 
     @property
+    def own(self) -> bool:
+        """Whether it was made here."""
+        ...
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another gateway made it."""
+        ...
+
+    @property
     def expires_ms(self) -> int:
         """Until when it is good."""
         ...
@@ -186,6 +202,11 @@ class KeySource(Protocol):
         """Another number after every change of the keys."""
         ...
 
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        ...
+
     def get(self, key_id: str) -> KnownKey | None:
         """Return a key, good or not."""
         ...
@@ -230,7 +251,9 @@ class KeyAuthenticator:
 
     def expects(self, credential: str) -> bool:
         """Return whether there are keys of this form."""
-        return credential.startswith(PREFIX) and not self.empty
+        if credential.startswith(PREFIX):
+            return not self.empty
+        return self._keys.foreign and may_be_foreign(credential)
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in
@@ -238,12 +261,26 @@ class KeyAuthenticator:
         """
         said = read_key_text(credential)
         if said is None:
-            raise unknown_key()
+            return self._foreign(credential)
         key = self._keys.get(said[0])
         digest = digest_of(said[1])
         same = compare_digest(digest, self._dummy if key is None else key.digest)
-        if key is None or not same:
+        if key is None or not same or not key.own:
             raise unknown_key()
+        return self._owner(key)
+
+    def _foreign(self, credential: str) -> Identity:
+        """Return the identity behind a key of another gateway, which is found by its digest."""
+        if not may_be_foreign(credential):
+            raise unknown_key()
+        digest = foreign_digest(sha256_of(credential))
+        key = self._keys.get(foreign_id(digest))
+        same = compare_digest(digest, self._dummy if key is None else key.digest)
+        if key is None or not same or not key.foreign:
+            raise unknown_key()
+        return self._owner(key)
+
+    def _owner(self, key: KnownKey) -> Identity:
         if key.expires_ms and self._keys.now_ms() >= key.expires_ms:
             raise SmgError(ErrorKind.UNAUTHENTICATED, "the key has expired", code="expired_api_key")
         kept = self._identities.get(key.id)

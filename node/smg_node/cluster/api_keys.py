@@ -1,9 +1,9 @@
 """API keys of this node: those replicated in the cluster, and those of its own admin key file."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smg_mesh.shared import KeyRecord, StateError
 from smg_node.access.api_key import (
@@ -16,8 +16,19 @@ from smg_node.access.api_key import (
     key_text,
 )
 from smg_node.cluster.admin_key_file import FileKeys
+from smg_node.cluster.foreign_keys import plan_take_over
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports.keys import KeyRequest, KeyView, NewKey, RevokedKey
+from smg_node.http.ports.keys import (
+    ForeignKey,
+    KeyImport,
+    KeyRequest,
+    KeyView,
+    NewKey,
+    RevokedKey,
+)
+
+if TYPE_CHECKING:
+    from smg_node.cluster.given_keys import GivenKeys
 
 Chance = Callable[[int, str], str]
 """Returns so many characters of an alphabet, that nobody can guess."""
@@ -29,7 +40,10 @@ _RESTRICTED: Final = (
     "the first admin key closes the cluster, so it cannot be a restricted one, which may let nobody in;"
     " make one without restrictions first"
 )
-_FILE: Final = "the key comes from a file of this node (auth.admin_key_file); take it out of there"
+_FILE: Final = (
+    "the key comes from this node's own settings (auth.admin_key_file, auth.tenant_api_keys and the like); take it"
+    " out of there"
+)
 
 _log = logging.getLogger("smg_node.cluster")
 
@@ -50,8 +64,21 @@ class KeyStore(Protocol):
         """Whether an admin key was ever made, since the cluster was last opened on purpose."""
         ...
 
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        ...
+
     def add(self, record: KeyRecord, *, wall_ms: int) -> KeyRecord:
         """Write a new key."""
+        ...
+
+    def make_room(self, count: int, *, wall_ms: int) -> None:
+        """Return if so many more keys fit; StateError."""
+        ...
+
+    def put(self, record: KeyRecord) -> KeyRecord:
+        """Write a new key, for which there is room."""
         ...
 
     def revoke(self, key_id: str, *, wall_ms: int) -> KeyRecord:
@@ -85,15 +112,20 @@ class ClusterKeys:
     at all.
     """
 
-    def __init__(self, store: KeyStore, ground: KeyContext, file: FileKeys | None = None) -> None:
+    def __init__(
+        self,
+        store: KeyStore,
+        ground: KeyContext,
+        file: FileKeys | None = None,
+        given: "GivenKeys | None" = None,
+    ) -> None:
+        """Take the keys of the file of this node, and those in its settings; None for none."""
         self._store = store
         self._ground = ground
-        own = {} if file is None else file.secrets
-        self._own: Mapping[str, KeyRecord] = {
-            key_id: KeyRecord(key_id, "", "admin", name="key file", digest=digest_of(secret))
-            for key_id, secret in own.items()
-        }
-        self._warnings = () if file is None else file.warnings
+        self._file = file
+        self._given = {} if given is None else given.records
+        self._own: Mapping[str, KeyRecord] = {**self._given, **_records(file)}
+        self._warnings = (*(given.warnings if given else ()), *(file.warnings if file else ()))
         self._said: bool | None = None
         self.version = 0
         """Another number after every change."""
@@ -103,13 +135,18 @@ class ClusterKeys:
 
     @property
     def closed(self) -> bool:
-        """Whether an admin key exists, so that a key is needed."""
-        return bool(self._own) or self._store.closed
+        """Whether an admin key exists, so that a key is needed; a file of keys that holds none just now counts too."""
+        return self._file is not None or bool(self._given) or self._store.closed
 
     @property
     def settled(self) -> bool:
         """Whether this node holds the cluster's keys by now."""
         return self._ground.held()
+
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        return bool(self._given) or self._store.foreign
 
     def get(self, key_id: str) -> KeyRecord | None:
         """Return a key, good or not; one of the file goes before one of the cluster."""
@@ -121,6 +158,23 @@ class ClusterKeys:
 
     def __len__(self) -> int:
         return len(self._own) + len(self._store)
+
+    def loops(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return what runs as long as the node does, by name: what follows the file, if there is one."""
+        if self._file is None or self._file.path is None:
+            return {}
+        from smg_node.cluster.admin_key_watch import AdminKeyWatch
+
+        return {"admin keys": AdminKeyWatch(self._file.path, self.take_file).run}
+
+    def take_file(self, file: FileKeys) -> bool:
+        """Take other keys of the file, and return whether there are other ones."""
+        now = {**self._given, **_records(file)}
+        if now == self._own:
+            return False
+        self._file, self._own = file, now
+        self.version += 1
+        return True
 
     # ── What an administrator wants ──────────────────────────────────────────
 
@@ -165,10 +219,23 @@ class ClusterKeys:
         try:
             self._store.add(record, wall_ms=now_ms)
         except StateError as error:
-            raise SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}") from error
+            raise _unkept(error) from error
         return NewKey(
             self._view(record), key_text(key_id, secret), closes=not closed and self.closed
         )
+
+    def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
+        """Make keys of another gateway good on all nodes; see `KeyService`."""
+        now_ms, closed = self.now_ms(), self.closed
+        plan = plan_take_over(wishes, self.get, now_ms=now_ms)
+        try:
+            self._store.make_room(len(plan.new), wall_ms=now_ms)
+            for record in () if dry_run else plan.new:
+                self._store.put(record)
+        except StateError as error:
+            raise _unkept(error) from error
+        closes = not closed and any(record.role == "admin" for record in plan.new)
+        return KeyImport([*map(self._view, plan.new)], plan.unchanged, plan.refused, closes)
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:
         """Make a key worthless on all nodes; see `KeyService`."""
@@ -189,11 +256,11 @@ class ClusterKeys:
         now = self._view(self._store.revoke(key_id, wall_ms=self.now_ms()))
         if last:
             self._store.open_again()
-        return RevokedKey(before, now, opens=last)
+        return RevokedKey(before, now, opens=last and not self.closed)
 
     def _is_last(self, record: KeyRecord) -> bool:
         """Whether the cluster could not be administered by a key any more without this one."""
-        if record.role != "admin" or self._own:
+        if record.role != "admin" or any(own.role == "admin" for own in self._own.values()):
             return False
         now_ms = self.now_ms()
         return not any(
@@ -222,6 +289,7 @@ class ClusterKeys:
             networks=record.networks,
             routes=record.routes,
             max_priority=record.max_priority,
+            foreign=record.foreign,
         )
 
     # ── What the log says ────────────────────────────────────────────────────
@@ -248,3 +316,15 @@ class ClusterKeys:
         self.version += 1
         if self._said is not None:
             self.say()
+
+
+def _records(file: FileKeys | None) -> Mapping[str, KeyRecord]:
+    secrets = {} if file is None else file.secrets
+    return {
+        key_id: KeyRecord(key_id, "", "admin", name="key file", digest=digest_of(secret))
+        for key_id, secret in secrets.items()
+    }
+
+
+def _unkept(error: StateError) -> SmgError:
+    return SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}")

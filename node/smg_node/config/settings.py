@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     )
     data_dir: Path = place(
         Path("~/.local/share/smg-node"),
-        "Directory of what the node keeps: fetched tokenizers and its own state.",
+        "Directory of tokenizers and state.",
         short="--data-dir",
         metavar="DIR",
     )

@@ -364,6 +364,7 @@ def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Ac
     return {
         "keys": lambda request: keys().keys(request),
         "create_key": lambda request: keys().create(request),
+        "import_keys": lambda request: keys().imports.take_over(request),
         "revoke_key": lambda request: keys().revoke(request),
         "limits": lambda request: limits().limits(request),
         "limit": lambda request: limits().limit(request),

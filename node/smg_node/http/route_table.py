@@ -212,6 +212,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/mcp/approvals/{id}", "approvals", "Allow or deny a run that waits, on whichever node it does", "answer_tool_approval", "ApprovalAnswer", "ApprovalAnswered"),
     Route("GET", "/v1/cluster/keys", "keys", "List the API keys, never their secrets", "keys", answer="KeyList", query=("all",), own="keys.own"),
     Route("POST", "/v1/cluster/keys", "keys", "Make an API key; it is shown in this answer and never again", "create_key", "KeyRequest", "NewKey", status=201, own="keys.own"),
+    Route("POST", "/v1/cluster/keys/import", "keys", "Make keys of another gateway good on every node, by their SHA-256; those that are there stay as they are", "import_keys", "KeyImportRequest", "KeyImport"),
     Route("DELETE", "/v1/cluster/keys/{id}", "keys", "Make an API key worthless on every node", "revoke_key", answer="RevokedKey", query=("force",), own="keys.own"),
     Route("GET", "/v1/cluster/access/issuers", "look", "List the issuers of tokens with the state of their keys", "access_issuers", answer="TokenIssuerList"),
     Route("GET", "/v1/cluster/access/denials", "look", "List the subjects whose tokens are refused", "access_denials", answer="DenialList"),

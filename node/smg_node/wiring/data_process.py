@@ -273,7 +273,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
         "registry": process.registry.run,
         "providers": partial(process.providers.run, fleet),
         "servers of tools": process.tool_servers.run,
-        "settings": process.desks.live.run,
+        **process.desks.loops(),
         "issuers": base.issuers.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }

@@ -115,7 +115,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
             from smg_node.wiring.demo_engines import demo_engines
 
             urls += await stack.enter_async_context(demo_engines())
-        node.registry.list_static([parse_worker_url(url) for url in urls])
+        node.registry.list_static(map(parse_worker_url, urls), settings.workers.sent_key)
         if control is not None:
             stack.callback(control.bus.close)
             await control.open(lambda: farewell.signalled(signal.SIGTERM))
@@ -363,7 +363,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "registry": node.registry.run,
         "providers": partial(node.providers.run, node.fleet),
         "servers of tools": node.tool_servers.run,
-        "settings": node.desks.live.run,
+        **node.desks.loops(),
         "issuers": node.base.issuers.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,

@@ -1,4 +1,4 @@
-"""Key commands, `smg-admin keys`: API keys of the whole cluster, made, listed and revoked."""
+"""Key commands, `smg-admin keys`: API keys of the whole cluster, made, imported, listed and revoked."""
 
 import os
 import re
@@ -10,16 +10,18 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminError
+from smg_node.admin.commands.key_import import import_keys
 from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import format_time
 
 keys_app = typer.Typer(
     cls=CommandGroup,
-    help="Make, list and revoke the API keys of the cluster.",
+    help="Make, import, list and revoke the API keys of the cluster.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+keys_app.command("import")(import_keys)
 
 _KEYS: Final = ("v1", "cluster", "keys")
 _UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}

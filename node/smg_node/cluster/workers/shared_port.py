@@ -31,7 +31,11 @@ class WorkersPort(Protocol):
         ...
 
     def list_own(
-        self, source: Literal["static", "file"], specs: "Mapping[str, WorkerSpec]"
+        self,
+        source: Literal["static", "file"],
+        specs: "Mapping[str, WorkerSpec]",
+        *,
+        same_key: Callable[[bytes, bytes], bool],
     ) -> "Listed":
         """Publish exactly these as the workers that this node lists itself."""
         ...

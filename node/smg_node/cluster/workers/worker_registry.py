@@ -11,7 +11,7 @@ are one.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
@@ -73,6 +73,7 @@ class ClusterRegistry:
         self._pulse_s = pulse_s
         self._load = shared.load if load is None else load
         self._listed: dict[Listing, Mapping[str, WorkerUrl]] = {}
+        self._listed_key = ""
         self._listing: dict[Listing, Mapping[str, WorkerUrl]] = {}
         """What is still to be written down of what this node lists."""
         self._troubled: set[str] = set()
@@ -104,9 +105,10 @@ class ClusterRegistry:
 
     # ── What operators want ──────────────────────────────────────────────────
 
-    def list_static(self, urls: Sequence[WorkerUrl]) -> None:
-        """Register exactly these for this node, as soon as the cluster's state is here."""
+    def list_static(self, urls: Iterable[WorkerUrl], api_key: str = "") -> None:
+        """Register exactly these for this node, with that key if any, as soon as the cluster's state is here."""
         self._listed["static"] = {url.identity: url for url in urls}
+        self._listed_key = api_key
         self._list_again()
 
     def list_file(self, urls: Sequence[WorkerUrl]) -> Mapping[str, str]:
@@ -285,8 +287,9 @@ class ClusterRegistry:
         """Write down what this node lists, and return the endpoints that stay away."""
         by_id: dict[str, WorkerUrl] = {self._id_of(url): url for url in listing.values()}
         with refusals():
-            specs = {worker_id: spec_of(url) for worker_id, url in by_id.items()}
-            listed = self._shared.workers.list_own(source, specs)
+            sealed = self._sealed(self._listed_key) if self._listed_key else b""
+            specs = {worker_id: spec_of(url, sealed) for worker_id, url in by_id.items()}
+            listed = self._shared.workers.list_own(source, specs, same_key=self._same_key)
         self._listing.pop(source, None)
         self._changed.update(dict.fromkeys([*listed.added, *listed.removed]))
         self._wake.set()
@@ -357,6 +360,13 @@ class ClusterRegistry:
     def _has_key(self, record: "WorkerRecord", api_key: str) -> bool:
         sealed = record.spec.sealed_key
         return (self._shared.open_secret(sealed) or "") == api_key if sealed else not api_key
+
+    def _same_key(self, sealed: bytes, other: bytes) -> bool:
+        """Whether two sealed keys are the same one: sealing gives other bytes each time."""
+        return sealed == other or (
+            bool(sealed and other)
+            and self._shared.open_secret(sealed) == self._shared.open_secret(other) is not None
+        )
 
     def _sealed(self, api_key: str) -> bytes:
         if not fits_header(api_key):

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from smg_node.config.schema.knob import Group, Knob, Schema
+from smg_node.config.schema.knob import LIST_KINDS, Group, Knob, Schema
 from smg_node.config.sources.command_line import ACTIONS, CONFIG_FLAG
 
 _WIDTH_MIN = 60  # narrower, and every second word is alone on its line
@@ -163,7 +163,7 @@ def _sections(schema: Schema) -> Iterator[tuple[Group, Sequence[Knob]]]:
 
 
 def _metavar(knob: Knob) -> str:
-    return f"{knob.metavar} …" if knob.kind == "words" else knob.metavar
+    return f"{knob.metavar} …" if knob.kind in LIST_KINDS else knob.metavar
 
 
 def _says(knob: Knob) -> str:

@@ -54,7 +54,7 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
 def _say_access(auth: Auth) -> str:
     """Return in words who may use the data API, as far as the configuration says."""
     certificates = _CERTIFICATES if auth.certificates else ""
-    if auth.data == "auto" and (certificates or auth.admin_key_file is not None):
+    if auth.data == "auto" and (certificates or _has_keys(auth)):
         return _DATA_FILE + certificates
     return _DATA[auth.data] + (certificates if auth.data == "closed" else "")
 
@@ -63,7 +63,11 @@ def _say_admin(auth: Auth) -> str:
     """Return in words who may use the admin API, as far as the configuration says."""
     if auth.certificates:
         return _ADMIN_FILE + _CERTIFICATES
-    return _ADMIN if auth.admin_key_file is None else _ADMIN_FILE
+    return _ADMIN_FILE if _has_keys(auth) else _ADMIN
+
+
+def _has_keys(auth: Auth) -> bool:
+    return auth.gives_keys or auth.admin_key_file is not None
 
 
 def _say_mesh(mesh: MeshSection) -> str:

@@ -70,14 +70,18 @@ def text(
     metavar: str = "TEXT",
     shown: str = "",
     digits: bool = False,
+    in_file: bool = False,
 ) -> Any:
     """Declare free text of at most `most` characters; `shown` stands for a default that varies.
 
-    `digits`: a whole number in a file is such a text as well.
+    `digits`: a whole number in a file is such a text as well. `in_file`: it may hold a password, and so has a twin
+    whose name ends in `_file`. Every secret (`SecretStr`) has one.
     """
     extra: dict[str, Any] = {"short": short, "aliases": aliases, "metavar": metavar, "shown": shown}
-    extra |= {"digits": digits}
-    return Field(default, max_length=most, description=says, json_schema_extra=extra)
+    extra |= {"digits": digits, "in_file": in_file}
+    return Field(
+        default, max_length=most, description=says, repr=not in_file, json_schema_extra=extra
+    )
 
 
 def words(

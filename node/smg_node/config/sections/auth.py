@@ -4,9 +4,22 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 
-from smg_node.config.schema.declaration import Section, choice, place, text, words_by_name
+from smg_node.config.schema.declaration import (
+    Section,
+    choice,
+    place,
+    text,
+    words,
+    words_by_name,
+)
 from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.config.sections.auth_issuers import TokenIssuer
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, Permission, is_role_name
@@ -14,6 +27,9 @@ from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS, Permission, 
 _RULES_MAX = 256
 _ROLES_MAX = 64
 _ISSUERS_MAX = 64
+_KEYS_MAX = 1024
+"""Keys that one node alone knows; more belong into the cluster (smg-admin keys import)."""
+_KEY_MAX = 1024
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _GAP = re.compile(r"\{(.*?)\}")
 _TENANT = re.compile(r"[A-Za-z0-9._@{}-]{1,64}", re.ASCII)
@@ -80,6 +96,29 @@ class Auth(Section):
         " to make the first keys with, and to get in again; `smg-admin keys generate` makes one.",
         metavar="FILE",
     )
+    api_key: SecretStr | None = text(
+        None,
+        "A key that all clients of this node may use, as SMG's --api-key: with it the node needs keys. It may also"
+        " administer, unless there is a key in control_plane_api_keys. Engines are sent workers.api_key.",
+        most=_KEY_MAX,
+        aliases=("--api-key",),
+        metavar="KEY",
+    )
+    tenant_api_keys: tuple[SecretStr, ...] = words(
+        (),
+        "Keys of tenants, as SMG's --tenant-api-key: with one the node needs keys.",
+        most=_KEYS_MAX,
+        aliases=("--tenant-api-key",),
+        metavar="TENANT:KEY",
+    )
+    control_plane_api_keys: tuple[SecretStr, ...] = words(
+        (),
+        "Keys that may administer (role admin) or ask for answers as tenant ID (role user), as SMG's"
+        " --control-plane-api-keys.",
+        most=_KEYS_MAX,
+        aliases=("--control-plane-api-keys",),
+        metavar="ID:NAME:ROLE:KEY",
+    )
     data: Literal["auto", "open", "closed"] = choice(
         "auto",
         "Who may use the data API: `auto` everyone until an admin key exists and then whoever has a key,"
@@ -114,6 +153,11 @@ class Auth(Section):
                         f" there are {', '.join(known)}"
                     )
         return self
+
+    @property
+    def gives_keys(self) -> bool:
+        """Whether there are keys in these settings, so that the node needs one."""
+        return bool(self.api_key or self.tenant_api_keys or self.control_plane_api_keys)
 
     @field_validator("admin_key_file")
     @classmethod

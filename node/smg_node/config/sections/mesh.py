@@ -95,8 +95,8 @@ class MeshSection(Section):
     )
     key_file: Path | None = place(
         None,
-        "Keyring of gossip and streams: one key of 32 bytes in base64 a line, the"
-        f" first encrypts; {_MAKE_KEY}.",
+        "Keyring of gossip and streams: keys of 32 bytes in base64, one a line, the first one encrypts;"
+        f" {_MAKE_KEY}.",
         short="--mesh-key",
         metavar="FILE",
     )

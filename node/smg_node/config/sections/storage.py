@@ -191,6 +191,7 @@ class Storage(Section):
         most=4_096,
         short="--store",
         metavar="URL",
+        in_file=True,
     )
     durability: Literal["spool", "strict"] = choice(
         "spool",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from smg_node.config.schema.knob import ANY_NAME, Knob, KnobPath, Schema
+from smg_node.config.schema.knob import ANY_NAME, LIST_KINDS, Knob, KnobPath, Schema
 from smg_node.config.schema.problems import Problem, shown
 from smg_node.config.schema.suggestions import nearest
 from smg_node.config.schema.value_parser import SWITCH_WORDS, Entry
@@ -138,7 +138,7 @@ class _Parser:
             if value is None and self._left and self._left[-1].lower() in SWITCH_WORDS:
                 value = self._left.pop()
             self._say(path, "true" if value is None else value, place)
-        elif knob.kind == "words":
+        elif knob.kind in LIST_KINDS:
             said = [value] if value is not None else self._many(spelled)
             self._words.setdefault(path, []).extend(said)
             self._say(path, list(self._words[path]), place)

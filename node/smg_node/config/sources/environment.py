@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.config.schema.knob import ANY_NAME, Group, Knob, KnobPath, Schema
+from smg_node.config.schema.knob import ANY_NAME, LIST_KINDS, Group, Knob, KnobPath, Schema
 from smg_node.config.schema.problems import Problem, shown
 from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.config.schema.value_parser import Entry
@@ -66,18 +66,18 @@ def read_environment(
 
 
 def _raw(knob: Knob, text: str) -> object:
-    if knob.kind != "words":
+    if knob.kind not in LIST_KINDS:
         return text
     if text.lstrip().startswith("["):
-        return _json(text)
+        return _json(text, secret=knob.secret)
     return [word for word in re.split(r"[,\s]+", text) if word]
 
 
-def _json(text: str) -> object:
+def _json(text: str, *, secret: bool = False) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"it is not JSON: {shown(text)}") from None
+        raise ValueError("it is not JSON" if secret else f"it is not JSON: {shown(text)}") from None
 
 
 def _mapping(

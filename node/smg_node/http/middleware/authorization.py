@@ -14,6 +14,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
 from smg_node.access.api_key import read_key_text
+from smg_node.access.foreign_key import foreign_digest, foreign_id, sha256_of
 from smg_node.access.identity import (
     ANYBODY,
     LOCAL,
@@ -217,10 +218,10 @@ def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _id_of(key: str) -> str | None:
-    """Return the id in the text of a key; None for what is none."""
+def _id_of(key: str) -> str:
+    """Return the id of a key, as its text has it or as that of another gateway's."""
     found = read_key_text(key)
-    return None if found is None else found[0]
+    return foreign_id(foreign_digest(sha256_of(key))) if found is None else found[0]
 
 
 def require_operator(request: HttpRequest) -> None:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
 """Ten years."""
+IMPORT_MAX: Final = 200
+"""Keys that are taken over at once: more would keep the loop of a node for too long."""
 
 
 class KeyView(msgspec.Struct, frozen=True):
@@ -35,6 +37,8 @@ class KeyView(msgspec.Struct, frozen=True):
     networks: tuple[str, ...] = ()
     routes: tuple[str, ...] = ()
     max_priority: str = ""
+    foreign: bool = False
+    """Whether another gateway made it."""
 
 
 class KeyRequest(msgspec.Struct, frozen=True):
@@ -66,6 +70,40 @@ class RevokedKey(msgspec.Struct, frozen=True):
     opens: bool
 
 
+class ForeignKey(msgspec.Struct, frozen=True):
+    """A key of another gateway that is to be good here; `sha256` is of the whole key.
+
+    `expires_ms` is None for one that does not expire.
+    """
+
+    sha256: bytes
+    tenant: str
+    role: Role
+    name: str = ""
+    expires_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"ForeignKey({self.tenant}, {self.role})"
+
+
+class RefusedKey(msgspec.Struct, frozen=True):
+    """A key that was not taken over: which one of the list, the id it has here, and why."""
+
+    index: int
+    id: str
+    code: Literal["key_differs", "key_revoked", "key_expired"]
+    message: str
+
+
+class KeyImport(msgspec.Struct, frozen=True):
+    """Keys that were taken over, how many were there already, and those that were not; `closes` as of `NewKey`."""
+
+    created: Sequence[KeyView]
+    unchanged: int
+    refused: Sequence[RefusedKey]
+    closes: bool
+
+
 class KeyService(Protocol):
     """The API keys of the cluster, and those of this node's file."""
 
@@ -85,6 +123,13 @@ class KeyService(Protocol):
     def create(self, wish: KeyRequest) -> NewKey:
         """Create a key that is valid on all nodes; CONFLICT if there is no room, and `first_admin_key_restricted` for a
         restricted admin key before there is another one.
+        """
+        ...
+
+    def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
+        """Make keys of another gateway good on all nodes; with `dry_run` say only what would come of it.
+
+        A key that is there already stays as it is. CONFLICT if there is no room for all of them.
         """
         ...
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.state.api_keys import KEYS_MAX, REVOKED_KEEP_MS, Keys
-from smg_mesh.state.key_record import KeyRecord, Role, encode_key
+from smg_mesh.state.key_record import FOREIGN, KeyRecord, Role, encode_key
 from support.state.fake_namespace import EPOCH_MS, Cell, FakeNamespaces
 
 DIGEST = bytes(range(32))
@@ -288,3 +288,54 @@ def test_a_restriction_of_a_later_version_makes_the_key_unknown_here(views: View
     views.world["a"].put("later", pack({**said, "hours": "9-17"}))
     assert [one.id for one in views["b"].records()] == ["known"]
     assert [(one.key, one.reason) for one in views["b"].unreadable()] == [("later", "value")]
+
+
+def test_a_key_of_another_gateway_is_counted_as_such_also_when_it_is_revoked(views: Views) -> None:
+    views["a"].add(record("k0"), wall_ms=NOW)
+    assert not views["b"].foreign
+    foreign = msgspec.structs.replace(record("f1"), kind=FOREIGN)
+    views["a"].add(foreign, wall_ms=NOW)
+    assert views["b"].get("f1") == foreign
+    assert (foreign.foreign, foreign.own, views["c"].foreign) == (True, False, True)
+    views["b"].revoke("f1", wall_ms=NOW)
+    assert views["c"].foreign
+
+
+def test_a_release_without_kinds_reads_everything_of_a_foreign_key_but_that_it_is_one() -> None:
+    class Before(msgspec.Struct):
+        """What such a release keeps of a key."""
+
+        tenant: str
+        role: Role
+        digest: bytes = b""
+
+    foreign = msgspec.structs.replace(record("f1", "admin"), kind=FOREIGN)
+    said = msgspec.msgpack.decode(encode_key(foreign), type=Before)
+    # It closes there, and its digest is none of a secret.
+    assert (said.tenant, said.role, said.digest) == ("acme", "admin", DIGEST)
+    assert b"kind" not in encode_key(record("k1"))
+
+
+def test_a_kind_of_a_newer_release_is_neither_own_nor_foreign(views: Views) -> None:
+    newer = msgspec.structs.replace(record("n1", "admin"), kind="newer")
+    views["a"].add(newer, wall_ms=NOW)
+    found = views["b"].get("n1")
+    assert found is not None
+    assert (found.own, found.foreign, views["b"].foreign, views["b"].closed) == (
+        *(False, False, False),
+        True,
+    )
+
+
+def test_room_is_made_for_many_at_a_time(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smg_mesh.state.api_keys.KEYS_MAX", 3)
+    keys = views["a"]
+    keys.add(record("k1"), wall_ms=NOW)
+    keys.revoke("k1", wall_ms=NOW)
+    with pytest.raises(StateError, match="2 more fit, and not 3"):
+        keys.make_room(3, wall_ms=NOW)
+    keys.make_room(3, wall_ms=NOW + REVOKED_KEEP_MS + 1)
+    for name in ("k2", "k3", "k4"):
+        keys.put(record(name))
+    with pytest.raises(StateError, match="no more fit"):
+        keys.add(record("k5"), wall_ms=NOW)

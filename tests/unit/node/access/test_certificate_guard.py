@@ -24,7 +24,7 @@ USER = KeyRecord("user", "acme", "user", digest=digest_of(SECRET))
 class Source:
     """Keys in memory."""
 
-    settled, version = True, 0
+    settled, version, foreign = True, 0, False
 
     def __init__(self, *records: KeyRecord) -> None:
         self.records = {record.id: record for record in records}

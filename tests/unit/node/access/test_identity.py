@@ -42,6 +42,10 @@ class Source:
     def closed(self) -> bool:
         return any(record.role == "admin" for record in self.records.values())
 
+    @property
+    def foreign(self) -> bool:
+        return any(record.foreign for record in self.records.values())
+
     def get(self, key_id: str) -> KeyRecord | None:
         return self.records.get(key_id)
 

@@ -1,25 +1,24 @@
 """Key routes: create, list and revoke API keys: of all tenants, or of the caller's own."""
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.access.key_rights import KeyRights
-from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.http_options import HttpOptions
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.field_reader import number_field, query_switch, read_fields, text_field
+from smg_node.http.message.field_reader import number_field, query_switch, read_fields
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, KeyRequest, KeyService, KeyView
 from smg_node.http.ports.shared_state import AuditService
 from smg_node.http.routes.tenants.key_body import FIELDS, read_restrictions
+from smg_node.http.routes.tenants.key_import import KeyImportRoutes
+from smg_node.http.routes.tenants.key_owner import read_owner
 
-NAME_CHARACTERS_MAX: Final = 64
-_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
 _FIELDS: Final = ("tenant", "role", "name", "expires_in_s", *FIELDS)
 
 
@@ -37,6 +36,7 @@ class KeyRoutes:
         self._audit = audit
         self._bodies = bodies
         self._options = options
+        self.imports: Final = KeyImportRoutes(keys, audit, bodies, self._rights)
 
     async def keys(self, request: HttpRequest) -> Reply:
         """List the keys, with `?all=true` the revoked ones too; never a key itself."""
@@ -88,29 +88,11 @@ class KeyRoutes:
 
 
 def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
-    tenant = rights.tenant_of(text_field(body, "tenant", NAME_CHARACTERS_MAX))
-    role = rights.role_of(_role(body))
-    if tenant is None and rights.roles.needs_tenant(role):
-        raise invalid(
-            f"a key of role {role} needs a tenant", "tenant", "missing_required_parameter"
-        )
-    if tenant is not None and not _TENANT.fullmatch(tenant):
-        raise invalid(
-            "tenant must begin with a letter or digit, and have only those and . _ @ - in it",
-            "tenant",
-        )
-    name = text_field(body, "name", NAME_CHARACTERS_MAX, empty=True) or ""
-    if not name.isprintable():
-        raise invalid("name must be printable", "name")
+    tenant, role, name = read_owner(body, rights)
     expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
     only = read_restrictions(body)
     rights.check_restrictions(only)
-    return KeyRequest(tenant or "", role, name, None if expires is None else int(expires), only)
-
-
-def _role(body: Mapping[str, Any]) -> str:
-    said = "user" if body.get("role") is None else body["role"]
-    return said if isinstance(said, str) else ""
+    return KeyRequest(tenant, role, name, None if expires is None else int(expires), only)
 
 
 def _plain(view: KeyView) -> Mapping[str, Any]:
