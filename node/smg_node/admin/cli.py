@@ -90,7 +90,8 @@ def _root(
             "--url",
             envvar="SMG_ADMIN_URL",
             metavar="URL",
-            help=f"The node to ask, http:// if unsaid; again for others that top may turn to.  [default: {_URL}]",
+            help="The node to ask, http:// if unsaid, or unix:/PATH of its socket for operators; again for others that"
+            f" top may turn to.  [default: {_URL}]",
             show_default=False,
         ),
     ] = None,

@@ -38,6 +38,10 @@ def http_options(settings: Settings) -> HttpOptions:
         server=http.server,
         tls=_tls_options(http.tls),
         metrics_tls=http.metrics_tls,
+        admin_listen=http.admin_listen,
+        admin_tls=http.admin_tls,
+        admin_apart=bool(http.admin_listen),
+        trusted_proxies=http.trusted_proxies,
         body_max_bytes=http.body_max_bytes,
         nesting_max=http.nesting_max,
         header_line_max_bytes=http.header_line_max_bytes,
@@ -82,6 +86,7 @@ def _tls_options(tls: "HttpTls") -> "TlsOptions | None":
         client_revoked=str(tls.client_revoked or ""),
         handshake_s=tls.handshake_s,
         handshakes_max=tls.handshakes_max,
+        hsts_s=tls.hsts_s,
     )
 
 

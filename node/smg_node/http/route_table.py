@@ -244,6 +244,18 @@ METRICS_ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/readiness", "public", "Whether to send work here", "readiness", answer="Probe"),
 )
 # fmt: on
+OPERATORS: Final[frozenset[Access]] = frozenset({"view", "admin"})
+"""Access of routes that only operators and administrators use."""
+
+
+def public_routes(*, apart: bool) -> Sequence[Route]:
+    """Return the routes at the public address: all of them, or those of clients where operators' are `apart`."""
+    return [route for route in ROUTES if route.access not in OPERATORS] if apart else ROUTES
+
+
+def operators_routes() -> Sequence[Route]:
+    """Return the routes of a listener for operators: all but those that tenants use."""
+    return [route for route in ROUTES if route.access != "data"]
 
 
 class Router:

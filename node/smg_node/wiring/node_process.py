@@ -40,6 +40,7 @@ from smg_node.config.worker_url import parse_worker_url
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.history.service.lazy_history import LazyHistory
+from smg_node.http.announcement import announce
 from smg_node.http.app import Server
 from smg_node.http.http_parts import HttpParts
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
@@ -122,7 +123,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         await stack.enter_async_context(running(_loops(node)))
         if control is not None:
             await control.serving(settings.processes)
-        _announce(settings, address, server.metrics_address)
+        _announce(settings, server, address)
         with signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
@@ -375,12 +376,10 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
     }
 
 
-def _announce(settings: Settings, address: Address, metrics_address: Address | None) -> None:
-    """Log where the node listens; scripts and tests wait for this line. A demo then prints what to try."""
+def _announce(settings: Settings, server: Server, address: Address) -> None:
+    """Log where the node listens. A demo then prints what to try."""
     settle()
-    if metrics_address is not None:
-        _log.info("metrics on %s://%s", settings.http.metrics_scheme, metrics_address)
-    _log.info("listening on %s://%s", settings.http.scheme, address)
+    announce(settings, server, address)
     if settings.demo:
         from smg_node.wiring.demo_engines import print_demo
 

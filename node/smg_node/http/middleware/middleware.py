@@ -10,13 +10,13 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from smg_node.access.identity import KeysWantedError
+from smg_node.access.identity import Identity, KeysWantedError
 from smg_node.admission.header_values import GROUPS
-from smg_node.core.access.permissions import Access
+from smg_node.core.access.permissions import Access, Needed, Permission
 from smg_node.core.errors import SmgError
-from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_options import DataAccess, HttpOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
 from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
@@ -49,6 +49,8 @@ _CLIENT_GONE: Final = 499
 _FOR_PAGES: Final[frozenset[Access]] = frozenset({"public", "data"})
 """Routes that pages of allowed origins may use; never those of operators."""
 _NOT_ADMITTED: Final = (401, 403)
+_PRIVATE: Final[Mapping[str, str]] = {"cache-control": "no-store"}
+"""Of answers to operators: nobody in between keeps them."""
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -68,6 +70,16 @@ _EXPOSED: Final = (
 )
 
 
+class Authorizing(Protocol):
+    """Interface that admits requests."""
+
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
+        """Return the caller; an SmgError for one who may not ask."""
+        ...
+
+
 class Middleware:
     """Dispatcher of one listener: answers each request by the action its route names."""
 
@@ -78,15 +90,20 @@ class Middleware:
         actions: Mapping[str, Action],
         drain: Drain,
         inflight: Inflight,
+        guard: "Authorizing | None" = None,
+        *,
+        hsts_s: int = 0,
     ) -> None:
+        """Take `guard`, which admits requests in place of the usual one, and for how long browsers are to come by
+        https only.
+        """
         self._parts = parts
         self._router = router
         self._actions = actions
         self._drain = drain
         self._inflight = inflight
-        options = parts.options
-        self._guard = Guard(parts.authenticator, _certificate_rules(options), options.roles)
-        self._heads = HeadWriter(parts.clock)
+        self._guard = usual_guard(parts) if guard is None else guard
+        self._heads = HeadWriter(parts.clock, hsts_s)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
         self._token = parts.ids.token
@@ -217,6 +234,8 @@ class Middleware:
         options = self._parts.options
         if options.cors_allowed_origins and route.access in _FOR_PAGES:
             standing.reply_headers = self._allow_origin(request)
+        if route.access not in _FOR_PAGES:
+            standing.reply_headers = _PRIVATE
         if route.permission != "public":
             self._refuse_late(request, route)
             standing.identity = who = self._guard.admit(
@@ -371,6 +390,12 @@ def _given_id(headers: Headers, names: Sequence[str]) -> str:
         if name in headers:
             return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
     return ""
+
+
+def usual_guard(parts: HttpParts) -> Authorizing:
+    """Return what admits requests by their keys and certificates."""
+    options = parts.options
+    return Guard(parts.authenticator, _certificate_rules(options), options.roles)
 
 
 def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":
