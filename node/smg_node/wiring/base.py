@@ -145,7 +145,7 @@ def signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def say_what_is_open(farewell: Shutdown, control: "Controlling | None") -> None:
+async def say_what_is_open(farewell: "Shutdown", control: "Controlling | None") -> None:
     """Log what the drain still waits for, again and again, for the waiting operator."""
     while True:
         await asyncio.sleep(SAY_OPEN_S)
@@ -157,7 +157,7 @@ async def say_what_is_open(farewell: Shutdown, control: "Controlling | None") ->
         )
 
 
-async def open_work(farewell: Shutdown, control: "Controlling | None") -> OpenWork:
+async def open_work(farewell: "Shutdown", control: "Controlling | None") -> OpenWork:
     """Return what is open in all processes of this node."""
     own = OpenWork() if farewell.server is None else farewell.server.work()
     if control is None:
