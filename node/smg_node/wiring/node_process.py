@@ -50,9 +50,9 @@ from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import (
     Base,
     build_base,
+    log_open_work,
     open_work,
     running,
-    say_what_is_open,
     signals,
 )
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
@@ -66,7 +66,7 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
-    from smg_node.discovery.desk import Desk
+    from smg_node.discovery.service import DiscoveryService
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
 
@@ -82,7 +82,7 @@ class _Node:
     providers: ProviderFleet
     tool_servers: LazyToolServers
     registry: ClusterRegistry
-    discovery: "Desk | None"
+    discovery: "DiscoveryService | None"
     desks: SharedServices
     cluster: ClusterInterface
     sharing: PrefixSharing | None
@@ -137,7 +137,7 @@ async def _drain(
     settings: Settings, farewell: Shutdown, server: Server, control: "Controlling | None"
 ) -> None:
     """Drain and leave, in all processes at a time, and report progress."""
-    async with running({"farewell": partial(say_what_is_open, farewell, control)}):
+    async with running({"farewell": partial(log_open_work, farewell, control)}):
         if control is None:
             await server.drain()
             return
@@ -155,7 +155,6 @@ def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     """Build everything; nothing is open yet."""
     shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
-    shared.watch_held(spare)
     networks = Networks(settings.workers.allowed_networks)
     providers = build_providers(settings, base, shared)
     servers = tool_servers(settings, base, shared)
@@ -217,15 +216,15 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
 
 def _build_discovery(
     settings: Settings, base: Base, shared: Shared, registry: ClusterRegistry, farewell: Shutdown
-) -> "Desk | None":
+) -> "DiscoveryService | None":
     """Return what finds workers, None where no source is configured: then nothing of it is imported."""
     if not settings.discovery.lists_own:
         registry.list_no_file()
     if not settings.discovery.configured:
         return None
-    from smg_node.wiring.discovery.parts import build_desk
+    from smg_node.wiring.discovery.parts import build_discovery
 
-    return build_desk(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
+    return build_discovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
 
 
 def _build_services(
@@ -288,6 +287,7 @@ def _build_registry(
     settings: Settings, base: Base, shared: Shared, fleet: Fleet, control: "Controlling | None"
 ) -> ClusterRegistry:
     """Return what binds the workers of the cluster to the fleet; in a node of several, all count what is open."""
+    shared.watch_held(spare)
     return ClusterRegistry(
         shared,
         fleet,
