@@ -71,7 +71,7 @@ from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
     "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit", "AuditRow",
-    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Found", "Held", "Hints", "IssuerKeySet", "KeyRecord", "Keys",
+    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Held", "Hints", "IssuerKeySet", "KeyRecord", "Keys",
     "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches", "ProvidersView",
     "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
     "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions", "VendorRates",
