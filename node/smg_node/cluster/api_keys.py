@@ -17,7 +17,7 @@ from smg_node.access.api_key import (
 )
 from smg_node.cluster.admin_key_file import FileKeys
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports.keys import KeyRequest, KeyView, NewKey, RevokedKey
+from smg_node.http.ports.keys import KEYS_FORM, KeyRequest, KeyView, NewKey, RevokedKey
 
 Chance = Callable[[int, str], str]
 """Returns so many characters of an alphabet, that nobody can guess."""
@@ -29,6 +29,8 @@ _RESTRICTED: Final = (
     "the first admin key closes the cluster, so it cannot be a restricted one, which may let nobody in;"
     " make one without restrictions first"
 )
+_FIRST_ROLES: Final = ("user", "operator", "admin")
+"""Those that every version reads."""
 _FILE: Final = "the key comes from a file of this node (auth.admin_key_file); take it out of there"
 
 _log = logging.getLogger("smg_node.cluster")
@@ -167,7 +169,10 @@ class ClusterKeys:
         except StateError as error:
             raise SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}") from error
         return NewKey(
-            self._view(record), key_text(key_id, secret), closes=not closed and self.closed
+            self._view(record),
+            key_text(key_id, secret),
+            closes=not closed and self.closed,
+            form=KEYS_FORM if record.restricted or record.role not in _FIRST_ROLES else 1,
         )
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:

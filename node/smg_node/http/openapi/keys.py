@@ -87,7 +87,9 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "closed",
         "keys",
     ),
-    "NewKey": _object({**_KEY, "key": _TEXT, "closes": {"type": "boolean"}}, *_KEY, "key"),
+    "NewKey": _object(
+        {**_KEY, "key": _TEXT, "closes": {"type": "boolean"}, "unknown_on": _TEXTS}, *_KEY, "key"
+    ),
     "RevokedKey": _object({**_KEY, "opens": {"type": "boolean"}}, *_KEY, "opens"),
 }
 _MS: Final = 1_754_000_000_000
