@@ -16,13 +16,8 @@ from smg_mesh.state.unknown_versions import read_map
 
 Role: TypeAlias = str
 """Name of what a key may do; nodes know what it stands for."""
-OLDEST_ROLES: Final = ("user", "operator", "admin")
-"""Those that every version reads."""
 ADMIN: Final = "admin"
 """The role whose keys close the cluster."""
-READS_RESTRICTIONS: Final = 2
-"""What members say under `KEYS_META` that read other roles than `OLDEST_ROLES`, and restrictions."""
-KEYS_META: Final = "keys"
 ENTRIES_MAX: Final = 32
 """Of models, networks and routes each."""
 TENANT_PATTERN: Final = r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}"

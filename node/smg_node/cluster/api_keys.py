@@ -19,6 +19,7 @@ from smg_node.cluster.admin_key_file import FileKeys
 from smg_node.cluster.foreign_keys import plan_take_over
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.keys import (
+    KEYS_FORM,
     ForeignKey,
     KeyImport,
     KeyRequest,
@@ -40,6 +41,8 @@ _RESTRICTED: Final = (
     "the first admin key closes the cluster, so it cannot be a restricted one, which may let nobody in;"
     " make one without restrictions first"
 )
+_FIRST_ROLES: Final = ("user", "operator", "admin")
+"""Those that every version reads."""
 _FILE: Final = (
     "the key comes from this node's own settings (auth.admin_key_file, auth.tenant_api_keys and the like); take it"
     " out of there"
@@ -221,7 +224,10 @@ class ClusterKeys:
         except StateError as error:
             raise _unkept(error) from error
         return NewKey(
-            self._view(record), key_text(key_id, secret), closes=not closed and self.closed
+            self._view(record),
+            key_text(key_id, secret),
+            closes=not closed and self.closed,
+            form=KEYS_FORM if record.restricted or record.role not in _FIRST_ROLES else 1,
         )
 
     def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:

@@ -346,7 +346,7 @@ def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Ac
     def keys() -> "KeyRoutes":
         from smg_node.http.routes.tenants.keys import KeyRoutes
 
-        return KeyRoutes(parts.keys, parts.audit, bodies, lambda: parts.options)
+        return KeyRoutes(parts.keys, parts.cluster, parts.audit, bodies, lambda: parts.options)
 
     @cache
     def limits() -> "LimitRoutes":

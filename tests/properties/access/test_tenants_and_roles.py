@@ -39,20 +39,22 @@ FIRST: Final = (
     ("user", "a", ()),
 )
 MODELS: Final = st.sampled_from([(), ("llama-*",), ("llama-3",), ("*",)])
-WHO: Final = st.integers(0, 11)
+WHO: Final = st.integers(0, 8)
+MAKE: Final = st.tuples(
+    st.just("make"),
+    WHO,
+    st.sampled_from(["user", "tenant_admin", *ROLES.names, "nobody"]),
+    st.sampled_from([None, None, *TENANTS]),
+    MODELS,
+)
 STEPS: Final = st.one_of(
-    st.tuples(st.just("list"), WHO),
-    st.tuples(
-        st.just("make"),
-        WHO,
-        st.sampled_from([*ROLES.names, "nobody"]),
-        st.sampled_from([*TENANTS, None]),
-        MODELS,
-    ),
+    MAKE,
     st.tuples(st.just("revoke"), WHO, st.integers(0, 15)),
+    st.tuples(st.just("set"), WHO, st.sampled_from(SCOPES), st.integers(0, 3)),
+    st.tuples(st.just("list"), WHO),
+    MAKE,
     st.tuples(st.just("limits"), WHO),
     st.tuples(st.just("limit"), WHO, st.sampled_from(SCOPES)),
-    st.tuples(st.just("set"), WHO, st.sampled_from(SCOPES), st.integers(0, 3)),
     st.tuples(st.just("unset"), WHO, st.sampled_from(SCOPES)),
 )
 

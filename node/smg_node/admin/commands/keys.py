@@ -26,17 +26,7 @@ keys_app.command("import")(import_keys)
 _KEYS: Final = ("v1", "cluster", "keys")
 _UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
-_COLUMNS: Final = (
-    "ID",
-    "TENANT",
-    "ROLE",
-    "NAME",
-    "STATE",
-    "CREATED",
-    "EXPIRES",
-    "FINGERPRINT",
-    "ONLY",
-)
+_COLUMNS: Final = ("ID", "TENANT", "ROLE", "NAME", "STATE", "CREATED", "EXPIRES", "FINGERPRINT")
 _LISTS: Final = ("models", "networks", "routes")
 
 
@@ -108,6 +98,10 @@ def create(
         return
     print(made["key"])
     tell(f"key {made['id']}: keep it now, it is not shown again")
+    if made.get("unknown_on"):
+        tell(
+            f"members of an older version do not know such a key and answer it 401: {', '.join(made['unknown_on'])}"
+        )
     if made["closes"]:
         tell(
             "this is the first admin key: from now on every request needs a key (--key, SMG_KEY or"
@@ -140,6 +134,31 @@ def list_keys(
             "no admin key exists: data is open unless auth.data says otherwise, the admin API answers"
             " loopback only"
         )
+
+
+@keys_app.command("show")
+def show(
+    context: typer.Context,
+    key_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="As `keys list` shows it.", show_default=False),
+    ],
+) -> None:
+    """Show one key: whose it is, what it may, what it is restricted to; never the key itself."""
+    options = options_of(context)
+    wanted = _id_of(key_id)
+    rows = options.client.ask("GET", *_KEYS, query={"all": "true"})["keys"]
+    found = next((row for row in rows if row["id"] == wanted), None)
+    if found is None:
+        raise AdminError(f"no key has the id {wanted[:64]!r}")
+    if options.as_json:
+        print_json(found)
+        return
+    shown = dict(zip(_COLUMNS, _row(found), strict=True))
+    only = {name.upper(): ", ".join(found.get(name, ())) for name in _LISTS}
+    priority = {"MAX PRIORITY": found.get("max_priority", "")}
+    rows = [(name, value) for name, value in {**shown, **only, **priority}.items() if value]
+    print_table(("KEY", "VALUE"), rows, empty="")
 
 
 @keys_app.command("revoke")

@@ -139,7 +139,9 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "closed",
         "keys",
     ),
-    "NewKey": _object({**_KEY, "key": _TEXT, "closes": {"type": "boolean"}}, *_KEY, "key"),
+    "NewKey": _object(
+        {**_KEY, "key": _TEXT, "closes": {"type": "boolean"}, "unknown_on": _TEXTS}, *_KEY, "key"
+    ),
     "KeyImportRequest": {
         "type": "object",
         "properties": {

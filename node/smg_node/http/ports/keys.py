@@ -15,6 +15,11 @@ EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
 IMPORT_MAX: Final = 200
 """Keys that are taken over at once: more would keep the loop of a node for too long."""
 
+KEYS_META: Final = "keys"
+"""Under which name members say which form of keys they read."""
+KEYS_FORM: Final = 2
+"""The form with any role and with restrictions; before it there were three roles."""
+
 
 class KeyView(msgspec.Struct, frozen=True):
     """One key, without anything secret. Times are Unix milliseconds.
@@ -52,11 +57,14 @@ class KeyRequest(msgspec.Struct, frozen=True):
 
 
 class NewKey(msgspec.Struct, frozen=True):
-    """A created key, and its text: the only time it is shown. `closes`: it is the first admin key."""
+    """A created key, and its text: the only time it is shown. `closes`: it is the first admin key. `form` is the one
+    that a node must read to know it.
+    """
 
     view: KeyView
     text: str
     closes: bool
+    form: int = 1
 
     def __repr__(self) -> str:
         return f"NewKey({self.view.id})"

@@ -13,12 +13,20 @@ from smg_node.http.message.field_reader import number_field, query_switch, read_
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, KeyRequest, KeyService, KeyView
+from smg_node.http.ports.keys import (
+    EXPIRES_IN_MAX_S,
+    KEYS_META,
+    KeyRequest,
+    KeyService,
+    KeyView,
+)
+from smg_node.http.ports.node import Cluster, MemberRow
 from smg_node.http.ports.shared_state import AuditService
 from smg_node.http.routes.tenants.key_body import FIELDS, read_restrictions
 from smg_node.http.routes.tenants.key_import import KeyImportRoutes
 from smg_node.http.routes.tenants.key_owner import read_owner
 
+_LIVING: Final = ("alive", "suspect")
 _FIELDS: Final = ("tenant", "role", "name", "expires_in_s", *FIELDS)
 
 
@@ -28,11 +36,13 @@ class KeyRoutes:
     def __init__(
         self,
         keys: KeyService,
+        cluster: Cluster,
         audit: AuditService,
         bodies: BodyReader,
         options: Callable[[], HttpOptions],
     ) -> None:
         self._keys = keys
+        self._cluster = cluster
         self._audit = audit
         self._bodies = bodies
         self._options = options
@@ -51,6 +61,8 @@ class KeyRoutes:
         made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS), rights))
         self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
         said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": made.closes}
+        if unknown := self._not_reading(made.form):
+            said["unknown_on"] = unknown
         reply = json_reply(said, 201)
         reply.headers["cache-control"] = "no-store"
         return reply
@@ -65,6 +77,16 @@ class KeyRoutes:
             caller_of(request), "key.revoke", done.now.id, before=done.before, after=after
         )
         return json_reply(after)
+
+    def _not_reading(self, form: int) -> list[str]:
+        """Return the living members of an older version, to whom a key of that form is an unknown one."""
+        if form == 1:
+            return []
+        return [
+            row.name
+            for row in self._cluster.members()
+            if row.state in _LIVING and not row.me and _form_of(row) < form
+        ]
 
     def _rights(self, request: HttpRequest) -> KeyRights:
         return KeyRights(request.identity, self._options().roles)
@@ -93,6 +115,11 @@ def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
     only = read_restrictions(body)
     rights.check_restrictions(only)
     return KeyRequest(tenant, role, name, None if expires is None else int(expires), only)
+
+
+def _form_of(member: MemberRow) -> int:
+    said = member.meta.get(KEYS_META)
+    return said if isinstance(said, int) else 1
 
 
 def _plain(view: KeyView) -> Mapping[str, Any]:

@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from smg_node.access.restrictions import APIS
 from smg_node.http.middleware.restricted_requests import api_of
+from smg_node.http.ports.keys import KEYS_FORM, KEYS_META
 from smg_node.http.route_table import ROUTES
 from support.http.history_routes import Here
 from support.http.http_node import Node, chat, node
@@ -210,3 +212,19 @@ async def test_the_first_admin_key_has_no_restrictions() -> None:
         refused = await ask(served.port, "POST", KEYS, wish)
         assert (refused.status, code_of(refused)) == (409, "first_admin_key_restricted")
         assert (await ask(served.port, "GET", "/v1/models")).status == 200
+
+
+async def test_living_members_that_do_not_know_such_a_key_are_named() -> None:
+    async with closed() as (served, admin):
+        for wish in ({"role": "tenant_admin"}, {"models": ["m"]}):
+            said = {"tenant": "acme", **wish}
+            answer = await ask(served.port, "POST", KEYS, said, bearer(admin))
+            assert answer.json()["unknown_on"] == ["b"]
+        plain = await ask(served.port, "POST", KEYS, {"tenant": "acme"}, bearer(admin))
+        assert "unknown_on" not in plain.json()
+        rows = served.cluster.rows
+        rows["b"] = replace(rows["b"], meta={"version": "1.2.3", KEYS_META: KEYS_FORM})
+        known = await ask(
+            served.port, "POST", KEYS, {"tenant": "a", "models": ["m"]}, bearer(admin)
+        )
+        assert "unknown_on" not in known.json()
