@@ -1,10 +1,9 @@
 """Key world: nodes that share the keys of one issuer, the issuer itself, and a clock that only tests move."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from random import Random
-from typing import Any
 
 from smg_mesh.mesh import AskError
 from smg_mesh.state.access.access_state import AccessState
@@ -13,7 +12,7 @@ from smg_node.cluster.issuers.key_fetches import KeyFetches
 from smg_node.cluster.issuers.key_ports import FetchedKeys, IssuerError
 from support.state.fake_namespace import EPOCH_MS, FakeNamespaces
 
-Answerer = Callable[[bytes, str], Coroutine[Any, Any, bytes]]
+Answerer = Callable[[bytes, str], Awaitable[bytes]]
 CORP = Issuer("corp", "https://sso.example", ("smg",), role_map=(("*", "user"),), tenant_fixed="t")
 
 
