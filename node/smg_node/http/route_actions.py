@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from smg_node.http.access_actions import access_actions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer
@@ -70,6 +71,7 @@ def build_actions(
         **_of_providers(parts, bodies),
         **tool_server_actions(parts, bodies, pulse),
         **_of_keys_and_limits(parts, bodies),
+        **access_actions(parts, bodies),
         **_of_shared_state(parts),
         **_about_the_node(parts, drain, probers),
     }

@@ -101,7 +101,7 @@ async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
         post=ShadowPost(),
         state_cache=state_cache,
         approvals=approvals,
-        issuers=LazyIssuers(settings.name, settings.auth, clock, rng),
+        issuers=LazyIssuers(settings.name, settings.auth, clock, rng, meters),
         ending=stack,
     )
 

@@ -167,9 +167,9 @@ class KeyFetches:
             return FetchView(None, 0, 0, "", None)
         return FetchView(line.asked_ms, line.requests, line.failures, line.error, line.error_ms)
 
-    def counts(self) -> Mapping[tuple[str, str], int]:
+    def counts(self) -> Mapping[tuple[str, ...], int]:
         """Return how many requests were made, by alias and outcome."""
-        found = {}
+        found: dict[tuple[str, ...], int] = {}
         for alias, line in sorted(self._lines.items()):
             found[alias, "ok"] = line.requests - line.failures
             found[alias, "failed"] = line.failures

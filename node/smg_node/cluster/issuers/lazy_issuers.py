@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
     from smg_node.cluster.membership.member_query import MemberQueries
     from smg_node.config.sections.auth import Auth
+    from smg_node.telemetry.metrics.meters import Meters
 
 SECRET_BYTES: Final = 32
 
@@ -50,11 +51,12 @@ class IssuerState(Protocol):
 class LazyIssuers:
     """Issuers of one process of the node called `node`, as its settings `auth` name them."""
 
-    def __init__(self, node: str, auth: "Auth", clock: Clock, rng: Rng) -> None:
+    def __init__(self, node: str, auth: "Auth", clock: Clock, rng: Rng, meters: "Meters") -> None:
         self._node: Final = node
         self._auth: Final = auth
         self._clock: Final = clock
         self._rng: Final = rng
+        self._meters: Final = meters
         self._issuers: Mapping[str, Issuer] | None = None
         self._state: IssuerState | None = None
         self._keys: SharedIssuerKeys | None = None
@@ -87,6 +89,11 @@ class LazyIssuers:
             mesh=mesh,
         )
         self._build(state, self._fetches.want)
+        from smg_node.cluster.issuers.issuer_metrics import watch_issuers
+
+        parts = self.parts()
+        assert parts is not None, "they are built"
+        watch_issuers(self._meters, self.issuers, state.access, parts, self._clock.now_ms)
 
     def follow(self, state: IssuerState, make_want: Callable[[Spawn], Want]) -> None:
         """Go by what the control process shares; `make_want` returns what lets it fetch."""
@@ -110,10 +117,12 @@ class LazyIssuers:
         )
         if any(one.introspection is not None for one in self.issuers().values()):
             from smg_node.cluster.issuers.introspection import Introspections
+            from smg_node.cluster.issuers.issuer_metrics import watch_introspections
 
             self._introspections = Introspections(
                 self._secret(), self._clock.now_ms, self._spawn, _ask_about
             )
+            watch_introspections(self._meters, self._introspections)
 
     def authenticator(self, keys: Authenticator) -> Authenticator:
         """Return what knows the tokens of the issuers too; `keys` itself while there are none."""

@@ -1,11 +1,14 @@
-"""Keys in `/openapi.json`: schemas of API keys, with an example of each."""
+"""Keys in `/openapi.json`: schemas of API keys, of issuers of tokens and of denials, with an example of each."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.ports.access import FOR_MAX_S, SUBJECT_MAX
 from smg_node.http.ports.keys import EXPIRES_IN_MAX_S
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_COUNT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 0}
+_SWITCH: Final[Mapping[str, Any]] = {"type": "boolean"}
 _MOMENT: Final[Mapping[str, Any]] = {"type": ["integer", "null"]}
 _ROLE: Final[Mapping[str, Any]] = {"enum": ["user", "operator", "admin"]}
 _KEY: Final[Mapping[str, Any]] = {
@@ -26,6 +29,39 @@ def _object(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
     return {"type": "object", "properties": dict(properties), "required": list(required)}
 
 
+def _whole(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return _object(properties, *properties)
+
+
+def _list(of: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "array", "items": of}
+
+
+_ISSUER: Final[Mapping[str, Any]] = {
+    "name": _TEXT,
+    "issuer": _TEXT,
+    "state": {"enum": ["fresh", "stale", "never"]},
+    "keys": _list(_whole({"kid": _TEXT, "algorithms": _list(_TEXT)})),
+    "skipped": _list(_whole({"kid": _TEXT, "kind": _TEXT, "reason": _TEXT})),
+    "fetched_ms": _MOMENT,
+    "fetched_by": _TEXT,
+    "good_until_ms": _MOMENT,
+    "refreshed_by": _TEXT,
+    "requests": _COUNT,
+    "failures": _COUNT,
+    "last_error": _TEXT,
+    "last_error_ms": _MOMENT,
+    "introspection": _SWITCH,
+    "introspection_error": _TEXT,
+}
+_DENIAL: Final[Mapping[str, Any]] = {
+    "issuer": _TEXT,
+    "subject": _TEXT,
+    "before_ms": _MOMENT,
+    "until_ms": {"type": "integer"},
+    "made_ms": {"type": "integer"},
+    "active": _SWITCH,
+}
 KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "KeyRequest": {
         "type": "object",
@@ -58,6 +94,27 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "NewKey": _object({**_KEY, "key": _TEXT, "closes": {"type": "boolean"}}, *_KEY, "key"),
     "RevokedKey": _object({**_KEY, "opens": {"type": "boolean"}}, *_KEY, "opens"),
 }
+ACCESS_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "TokenIssuer": _whole(_ISSUER),
+    "TokenIssuerList": _whole(
+        {"node": _TEXT, "issuers": _list({"$ref": "#/components/schemas/TokenIssuer"})}
+    ),
+    "DenialRequest": {
+        "type": "object",
+        "properties": {
+            "issuer": {"type": "string", "minLength": 1, "maxLength": 63},
+            "subject": {"type": "string", "minLength": 1, "maxLength": SUBJECT_MAX},
+            "before_ms": {"type": ["integer", "null"], "minimum": 1, "maximum": (1 << 53) - 1},
+            "for_s": {"type": "integer", "minimum": 1, "maximum": FOR_MAX_S},
+        },
+        "required": ["issuer", "subject", "for_s"],
+        "additionalProperties": False,
+    },
+    "Denial": _whole(_DENIAL),
+    "DenialList": _whole(
+        {"node": _TEXT, "denials": _list({"$ref": "#/components/schemas/Denial"})}
+    ),
+}
 _MS: Final = 1_754_000_000_000
 _ONE: Final = {
     "id": "k3x9q0a7m2bd",
@@ -87,4 +144,36 @@ KEY_EXAMPLES: Final[Mapping[str, Any]] = {
         "revoked_ms": _MS + 86_400_000,
         "opens": False,
     },
+}
+_DENIED: Final = {
+    "issuer": "corp",
+    "subject": "alice",
+    "before_ms": None,
+    "until_ms": _MS + 86_400_000,
+    "made_ms": _MS,
+    "active": True,
+}
+_CORP: Final = {
+    "name": "corp",
+    "issuer": "https://sso.example/realms/prod",
+    "state": "fresh",
+    "keys": [{"kid": "2025-07", "algorithms": ["RS256"]}],
+    "skipped": [{"kid": "enc-1", "kind": "RSA RSA-OAEP", "reason": "not_for_signatures"}],
+    "fetched_ms": _MS,
+    "fetched_by": "a",
+    "good_until_ms": _MS + 86_400_000,
+    "refreshed_by": "a",
+    "requests": 12,
+    "failures": 0,
+    "last_error": "",
+    "last_error_ms": None,
+    "introspection": False,
+    "introspection_error": "",
+}
+ACCESS_EXAMPLES: Final[Mapping[str, Any]] = {
+    "TokenIssuer": _CORP,
+    "TokenIssuerList": {"node": "a", "issuers": [_CORP]},
+    "DenialRequest": {"issuer": "corp", "subject": "alice", "for_s": 86_400},
+    "Denial": _DENIED,
+    "DenialList": {"node": "a", "denials": [_DENIED]},
 }

@@ -1,4 +1,4 @@
-"""Access port: the issuers of tokens, and the subjects whose tokens are refused, as the HTTP surface shows and changes them."""
+"""Access port: issuers of tokens, and subjects whose tokens are refused, as the HTTP surface shows and changes them."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, Protocol

@@ -7,6 +7,7 @@ and `kv_cache.py`.
 
 from typing import Final
 
+from smg_node.telemetry.metrics.declared.access.issuers import ISSUER_METRICS
 from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
@@ -280,6 +281,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     JOURNEYS_BYTES,
     *RESILIENCE_METRICS,
     *PROVIDER_METRICS,
+    *ISSUER_METRICS,
     *MCP_METRICS,
     *MEDIA_METRICS,
     *LIMIT_METRICS,
