@@ -31,6 +31,8 @@ pytestmark = pytest.mark.integration
 
 RESIDENT_MAX_KB: Final = 41 * 1024
 WAKE_UPS_MAX_PER_S: Final = 4
+FIRST_ISSUER_MAX_KB: Final = 20 * 1024
+"""The library that verifies signatures is most of it."""
 FIRST_PROVIDER_MAX_MB: Final = 12.0
 FIFTY_PROVIDERS_MAX_MB: Final = 10.0
 """Of five models each, beyond what the first one brings."""
@@ -53,6 +55,8 @@ PACKAGES: Final = frozenset(
 # configuration.
 NOT_OURS: Final = frozenset(
     {
+        "smg_node.access.authenticators",
+        "smg_node.access.tokens",
         "smg_node.admin",
         "smg_node.config.schema.knob",
         "smg_node.config.sources.loader",
@@ -72,6 +76,7 @@ NOT_OURS: Final = frozenset(
         "smg_node.cluster.mcp.tool_servers",
         "smg_node.history.service.response_service",
         "smg_node.history.store.resilient_store",
+        "smg_node.http.middleware.issuer_waiting",
         "smg_node.http.routes.cluster.audit",
         "smg_node.http.routes.cluster.cluster",
         "smg_node.http.routes.inference.embeddings",
@@ -185,6 +190,26 @@ def test_a_node_with_a_worker_has_what_it_needs_before_the_first_request(tmp_pat
     assert needed <= modules
     assert {"jinja2", "tokenizers", "fastokens", "smg_grpc_proto"} <= modules
     assert "pydantic" not in modules
+
+
+def test_what_reads_tokens_comes_with_the_first_issuer(tmp_path: Path) -> None:
+    # Nobody listens there: its keys do not come.
+    issuer = ("--auth.issuers.a.issuer", "http://127.0.0.1:9", "--auth.issuers.a.audiences", "smg")
+    modules = modules_of(tmp_path, *issuer, "--auth.issuers.a.role-map", '{"*": "operator"}')
+    assert {"joserfc", "smg_node.access.authenticators"} <= modules
+    assert "pydantic" not in modules
+
+
+def test_an_issuer_takes_little_memory(tmp_path: Path) -> None:
+    issuer = ("--auth.issuers.a.issuer", "http://127.0.0.1:9", "--auth.issuers.a.audiences", "smg")
+    flags = (*issuer, "--auth.issuers.a.role-map", '{"*": "operator"}')
+    with (
+        running_node(tmp_path / "without", forked=False) as without,
+        running_node(tmp_path / "with", forked=False, flags=flags) as node,
+    ):
+        time.sleep(3)
+        more_kb = status(node.process.pid, "VmRSS") - status(without.process.pid, "VmRSS")
+    assert more_kb < FIRST_ISSUER_MAX_KB
 
 
 def test_the_names_of_our_own_modules_are_right() -> None:

@@ -1,6 +1,9 @@
 """Tokens of a certified provider at a real node, of one process and of several: the right ones pass, the others are named."""
 
 import json
+import os
+import re
+import signal
 import time
 import urllib.error
 import urllib.request
@@ -12,12 +15,15 @@ from typing import Any
 
 import pytest
 
+from smg_node.access.tokens.claims import key_id_of
 from support.oidc.provider import SIGNATURES, Client, OidcProvider, running_provider
 from support.processes.node import RunningNode, running_node
 from support.processes.simulated_engines import running_simulated
 
 pytestmark = pytest.mark.integration
 
+CHAT = "/v1/chat/completions"
+LINKED = re.compile(r"data process \d+-(\d+) is linked")
 OPS = Client("a-secret-of-the-operators-client", {"realm_access": {"roles": ["gateway-admin"]}})
 WEB = Client("a-secret-of-the-web-client-of-acme", {"team": "acme"})
 STRANGE = Client("a-secret-of-a-client-with-an-odd-team", {"team": "no tenant"})
@@ -163,13 +169,46 @@ def test_new_keys_are_found_by_the_first_token_of_theirs(one: Scene) -> None:
     assert one.refused(old) == (401, "unknown_key")
 
 
-def test_the_same_token_is_the_same_caller_in_every_process(tmp_path: Path) -> None:
-    with scene(tmp_path, "--processes", "2") as one:
-        token, admin = one.provider.token("web"), one.provider.token("ops")
+def callers(node: RunningNode) -> set[tuple[int, str, str]]:
+    """Return status, tenant and key of the chats in a node's access log."""
+    found = set()
+    for line in node.process.said().splitlines():
+        if line.startswith("{") and f'"path":"{CHAT}"' in line:
+            told = json.loads(line)
+            found.add((told["status"], told.get("tenant", ""), told.get("key_id", "")))
+    return found
+
+
+def control_pid(node: RunningNode) -> int:
+    """Return the child of a node that is none of its data processes."""
+    nursery = node.process.pid
+    children = Path(f"/proc/{nursery}/task/{nursery}/children").read_text().split()
+    data = {found[1] for found in LINKED.finditer(node.process.said())}
+    [control] = set(children) - data
+    return int(control)
+
+
+def test_the_same_token_is_the_same_caller_in_every_process_and_without_control(
+    tmp_path: Path,
+) -> None:
+    with scene(tmp_path, "--processes", "2", "--telemetry.log-format", "json") as one:
+        tokens = [one.provider.token("web", signature) for signature in SIGNATURES]
+        admin = one.provider.token("ops")
         asked = {"model": "sim", "max_tokens": 4, "messages": [{"role": "user", "content": "Hi"}]}
-        for _ in range(12):
+        for token in tokens * 3:
             # Each by a connection of its own, which any of the processes takes; it passes on what is an admin's.
-            assert one.ask(token, "/v1/chat/completions", asked).status == 200
+            assert one.ask(token, CHAT, asked).status == 200
             assert one.ask(token, "/workers").status == 403
             assert one.ask(admin, "/workers").status == 200
             assert one.ask(token + "x").status == 401
+        control = control_pid(one.node)
+        os.kill(control, signal.SIGSTOP)
+        try:
+            fresh = [one.provider.token("web", signature) for signature in SIGNATURES]
+            for token in (*tokens, *fresh):
+                assert one.ask(token, CHAT, asked).status == 200
+        finally:
+            os.kill(control, signal.SIGCONT)
+        whose = (200, "acme", key_id_of(one.provider.issuer, "web"))
+        one.node.process.wait_until(lambda: callers(one.node), "access lines", 60)
+        assert callers(one.node) == {whose}
