@@ -170,7 +170,8 @@ def test_a_document_that_is_no_set_is_refused_by_name(document: bytes) -> None:
 
 def test_an_empty_set_is_a_set() -> None:
     found = read_key_set(key_set())
-    assert found.keys == found.skipped == ()
+    assert found.keys == ()
+    assert found.skipped == ()
     assert not found.candidates("", "ES256")
 
 
