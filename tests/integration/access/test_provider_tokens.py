@@ -210,5 +210,5 @@ def test_the_same_token_is_the_same_caller_in_every_process_and_without_control(
         finally:
             os.kill(control, signal.SIGCONT)
         whose = (200, "acme", key_id_of(one.provider.issuer, "web"))
-        one.node.process.wait_until(lambda: callers(one.node), "access lines", 60)
+        one.node.process.wait_until(lambda: bool(callers(one.node)), "access lines", 60)
         assert callers(one.node) == {whose}
