@@ -7,9 +7,10 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from support.processes.simulated_engines import running_simulated
 pytestmark = pytest.mark.integration
 
 CHAT = "/v1/chat/completions"
+TALK = [{"role": "user", "content": "Why?"}]
 LINKED = re.compile(r"data process \d+-(\d+) is linked")
 OPS = Client("a-secret-of-the-operators-client", {"realm_access": {"roles": ["gateway-admin"]}})
 WEB = Client("a-secret-of-the-web-client-of-acme", {"team": "acme"})
@@ -80,12 +82,14 @@ class Scene:
 
 
 @contextmanager
-def scene(tmp_path: Path, *flags: str, leeway_s: int = 30) -> Iterator[Scene]:
+def scene(
+    tmp_path: Path, *flags: str, leeway_s: int = 30, script: Sequence[str] = ()
+) -> Iterator[Scene]:
     clients = {"ops": OPS, "web": WEB, "strange": STRANGE}
     (tmp_path / "node").mkdir()
     with (
         running_provider(tmp_path / "provider", clients) as provider,
-        running_simulated(tmp_path / "engine", "--model", "sim") as engines,
+        running_simulated(tmp_path / "engine", "--model", "sim", *script) as engines,
     ):
         settings = tmp_path / "node.yaml"
         settings.write_text(SETTINGS.format(issuer=provider.issuer, leeway_s=leeway_s))
@@ -142,15 +146,50 @@ def test_the_challenge_says_why(one: Scene) -> None:
 
 def test_an_expired_token_is_refused_also_on_a_kept_connection(tmp_path: Path) -> None:
     with scene(tmp_path, leeway_s=0) as one:
-        token = one.provider.token("web", seconds=4)
-        assert one.ask(token).status == 200
+        headers = {"authorization": f"Bearer {one.provider.token('web', seconds=4)}"}
+        connection = HTTPConnection(one.node.url.removeprefix("http://"), timeout=60)
+        statuses, ends_s = [], time.monotonic() + 60
+        while 401 not in statuses:
+            assert time.monotonic() < ends_s
+            connection.request("GET", "/v1/models", headers=headers)
+            answer = connection.getresponse()
+            body = json.load(answer)
+            statuses.append(answer.status)
+            time.sleep(0.1)
+        connection.close()
+        assert set(statuses[:-1]) == {200}
+        assert body["error"]["code"] == "expired_token"
+        challenge = 'Bearer error="invalid_token", error_description="expired"'
+        assert answer.headers["www-authenticate"] == challenge
+
+
+def test_a_stream_that_began_goes_on_when_its_token_expires(tmp_path: Path) -> None:
+    script = ("--script", "endless", "--itl-ms", "50")
+    with scene(tmp_path, leeway_s=0, script=script) as one:
+        token = one.provider.token("web", seconds=3)
+        connection = HTTPConnection(one.node.url.removeprefix("http://"), timeout=60)
+        asked = {"model": "sim", "max_tokens": 160, "stream": True, "messages": TALK}
+        headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        connection.request("POST", CHAT, json.dumps(asked), headers)
+        answer = connection.getresponse()
+        assert answer.status == 200
+        seen = answer.readline()
         ends_s = time.monotonic() + 60
         while one.ask(token).status == 200:
             assert time.monotonic() < ends_s
             time.sleep(0.2)
-        refused = one.ask(token)
-        assert (refused.status, refused.code) == (401, "expired_token")
-        assert refused.challenge == 'Bearer error="invalid_token", error_description="expired"'
+        seen += answer.read()
+        connection.close()
+        assert seen.rstrip().endswith(b"data: [DONE]")
+
+
+def test_what_an_operator_does_by_a_token_is_told_with_the_subject(one: Scene) -> None:
+    admin = one.provider.token("ops")
+    made = one.ask(admin, "/v1/cluster/keys", {"tenant": "acme", "name": "by-token"})
+    assert made.status == 201
+    told = one.ask(admin, "/v1/cluster/audit?who=token:judge/ops").body
+    assert "by-token" in str(told)
+    assert "by-token" not in str(one.ask(admin, "/v1/cluster/audit?who=token:judge/web").body)
 
 
 def test_new_keys_are_found_by_the_first_token_of_theirs(one: Scene) -> None:
