@@ -42,6 +42,22 @@ _URL: Final = "http://127.0.0.1:30000"
 _EPILOG: Final = "The flags above may also stand behind the sub-command. Exit codes: 0 ok, 1 failed, 2 bad usage."
 
 
+_Key: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar=["SMG_ADMIN_KEY", "SMG_KEY"],
+        metavar="KEY",
+        help="An operator's or administrator's key; needed once an admin key exists.",
+    ),
+]
+_KeyFile: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_KEY_FILE",
+        metavar="FILE",
+        help="A file with that key in its first line; nobody reads it off the command line.",
+    ),
+]
 _CaFile: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -56,6 +72,15 @@ _ServerName: TypeAlias = Annotated[
         envvar="SMG_SERVER_NAME",
         metavar="HOST",
         help="The host that a node's certificate must be for, where that is not the URL's.",
+    ),
+]
+_TokenCommand: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_TOKEN_COMMAND",
+        metavar="CMD",
+        help="A program, with its arguments and without a shell, that prints a token (10 s, 64 KiB): run when there is none,"
+        " when the token has ended, and when the node refuses it once.",
     ),
 ]
 _CertFile: TypeAlias = Annotated[
@@ -95,22 +120,9 @@ def _root(
             show_default=False,
         ),
     ] = None,
-    key: Annotated[
-        str,
-        typer.Option(
-            envvar=["SMG_ADMIN_KEY", "SMG_KEY"],
-            metavar="KEY",
-            help="An operator's or administrator's key; needed once an admin key exists.",
-        ),
-    ] = "",
-    key_file: Annotated[
-        str,
-        typer.Option(
-            envvar="SMG_KEY_FILE",
-            metavar="FILE",
-            help="A file with that key in its first line; nobody reads it off the command line.",
-        ),
-    ] = "",
+    key: _Key = "",
+    key_file: _KeyFile = "",
+    token_command: _TokenCommand = "",
     ca_file: _CaFile = "",
     server_name: _ServerName = "",
     cert_file: _CertFile = "",
@@ -132,13 +144,23 @@ def _root(
     ] = False,
 ) -> None:
     """Look after an smg-node: its cluster, workers, settings, models and health."""
+    tokens = None
+    if token_command:
+        if key or key_file:
+            raise typer.BadParameter(
+                "a key is given as well; give one of them", param_hint="--token-command"
+            )
+        from smg_node.admin.token_command import TokenCommand
+        from smg_node.system_clock import SystemClock
+
+        tokens = TokenCommand(token_command, SystemClock().now_ms)
     if not key and key_file:
         key = read_key(key_file)
     named = [with_scheme(url.rstrip("/")) for url in urls or [_URL]]
     if len(named) > 1 and context.invoked_subcommand != "top":
         raise typer.BadParameter("only top turns to several nodes", param_hint="--url")
     trust = Trust(ca_file, cert_file, cert_key_file, server_name)
-    context.obj = Options(AdminClient(named[0], key, timeout_s, trust), as_json, named)
+    context.obj = Options(AdminClient(named[0], key, timeout_s, trust, tokens), as_json, named)
 
 
 def build_app() -> typer.Typer:

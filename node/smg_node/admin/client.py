@@ -5,10 +5,10 @@ used: the admin API answers loopback and trusted networks, which no proxy should
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
@@ -84,14 +84,29 @@ class Trust:
         return f"{self.certificate} and {self.key} are no PEM certificate and private key"
 
 
+class TokenSource(Protocol):
+    """Source of tokens that end, and are then replaced."""
+
+    def token(self) -> str:
+        """Return a token that has not ended as far as it says; AdminError."""
+        ...
+
+    def renew(self) -> None:
+        """Get another token; AdminError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AdminClient:
-    """Client of one node. `url` is its base, or `unix:/path` of its socket; `key` empty or an admin key."""
+    """Client of one node. `url` is its base, or `unix:/path` of its socket; `key` empty or an admin key; `tokens` go
+    before it.
+    """
 
     url: str
     key: str
     timeout_s: float
     trust: Trust = Trust()
+    tokens: TokenSource | None = None
 
     def ask(
         self,
@@ -113,7 +128,9 @@ class AdminClient:
         if 200 <= answer.status < 300:
             return answer.body
         message = _message(answer.body) or f"the node answered {answer.status} without saying why"
-        if answer.status in (401, 403):
+        if answer.status in (401, 403) and self.tokens is not None:
+            message += " (the token came from the program of --token-command)"
+        elif answer.status in (401, 403):
             message += (
                 " (--key, SMG_KEY or --key-file gives a key; as long as no admin key exists loopback may ask"
                 " without one)"
@@ -131,8 +148,24 @@ class AdminClient:
     ) -> Answer:
         """Return the answer whatever its status; AdminError where there is none that can be read.
 
-        `path` are segments, percent-encoded here.
+        `path` are segments, percent-encoded here. A token that the node refuses is replaced once.
         """
+        asked = (method, path, query, body, headers, timeout_s)
+        answer = self._look(*asked)
+        if answer.status == 401 and self.tokens is not None:
+            self.tokens.renew()
+            answer = self._look(*asked)
+        return answer
+
+    def _look(
+        self,
+        method: str,
+        path: Sequence[str],
+        query: Mapping[str, str] | None,
+        body: object,
+        headers: Mapping[str, str] | None,
+        timeout_s: float | None,
+    ) -> Answer:
         base = _base(self.url)
         patience_s = timeout_s if timeout_s is not None else self.timeout_s
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
@@ -172,10 +205,13 @@ class AdminClient:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise AdminError(f"cannot talk to {self.url}: {reason.lower()}") from None
 
-    def follow(self, *path: str, query: Mapping[str, str], quiet_s: float) -> Iterator[Any]:
+    def follow(
+        self, *path: str, query: Mapping[str, str], quiet_s: float, renewed: bool = False
+    ) -> Iterator[Any]:
         """Yield the decoded events of a stream as they come; AdminError when it ends, however it does.
 
-        `quiet_s` is the longest silence, comments included, after which the node is given up.
+        `quiet_s` is the longest silence, comments included, after which the node is given up; `renewed`: the token is
+        a new one, which is not replaced again.
         """
         base = _base(self.url)
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
@@ -188,6 +224,9 @@ class AdminClient:
                 self._headers(None),
             )
             response = connection.getresponse()
+            if response.status == 401 and self.tokens is not None and not renewed:
+                self.tokens.renew()
+                yield from self.follow(*path, query=query, quiet_s=quiet_s, renewed=True)
             if response.status != 200:
                 body = self._decoded(response.status, response.read(_ANSWER_MAX_BYTES + 1))
                 raise AdminError(_message(body) or f"the node answered {response.status}")
@@ -200,10 +239,11 @@ class AdminClient:
         headers = {"accept": "application/json"}
         if content is not None:
             headers["content-type"] = "application/json"
-        if self.key:
-            if not self.key.isascii() or not self.key.isprintable():
+        key = self.key if self.tokens is None else self.tokens.token()
+        if key:
+            if not key.isascii() or not key.isprintable():
                 raise AdminError("the key holds characters that no key has")
-            headers["authorization"] = f"Bearer {self.key}"
+            headers["authorization"] = f"Bearer {key}"
         return headers
 
     def _decoded(self, status: int, raw: bytes) -> Any:

@@ -19,7 +19,17 @@ CONFIG_FILE: Final = "SMG_CONFIG"
 
 # Read by other commands of this distribution.
 _OTHERS: Final = frozenset(
-    {CONFIG_FILE, "SMG_ADMIN_URL", "SMG_ADMIN_KEY", "SMG_KEY", "SMG_KEY_FILE"}
+    {
+        *(
+            CONFIG_FILE,
+            "SMG_ADMIN_URL",
+            "SMG_ADMIN_KEY",
+            "SMG_KEY",
+            "SMG_KEY_FILE",
+            "SMG_TOKEN_COMMAND",
+        ),
+        *("SMG_CA_FILE", "SMG_SERVER_NAME", "SMG_CERT_FILE", "SMG_CERT_KEY_FILE"),
+    }
 )
 
 # Where the tests of this distribution find servers; nodes that they start see it too.
