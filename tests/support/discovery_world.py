@@ -198,6 +198,8 @@ class DiscoveryWorld:
         self.truth = Truth()
         self.namespaces = FakeNamespaces(*names)
         self.told: dict[str, dict[str, Told]] = {name: {} for name in names}
+        self.absent_ms: dict[str, int] = {}
+        """When a pod was last not there, for however short a time."""
         self.dead: set[str] = set()
         self.paused: set[str] = set()
         self.sides: list[set[str]] = [set(names)]
@@ -240,6 +242,9 @@ class DiscoveryWorld:
 
     def change(self, host: str, pod: tuple[SightingState, str] | None) -> None:
         """Change what there is."""
+        before = self.truth.pods.get(host)
+        if pod is None or before is None or before[1] != pod[1]:
+            self.absent_ms[host] = self.now_ms
         if pod is None:
             self.truth.pods.pop(host, None)
         else:

@@ -55,7 +55,7 @@ from smg_node.wiring.base import (
     signals,
 )
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
-from smg_node.wiring.mcp_parts import tool_server_access, tool_servers
+from smg_node.wiring.mcp_parts import discovery_access, tool_server_access, tool_servers
 from smg_node.wiring.provider_parts import build_providers, provider_access
 from smg_node.wiring.serving_parts import (
     build_admission,
@@ -237,6 +237,7 @@ def _define(
     """Let operators define what the cluster's own state holds definitions of."""
     parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
+    parts.discovery = partial(discovery_access, shared)
 
 
 def _build_services(

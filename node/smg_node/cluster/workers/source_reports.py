@@ -91,7 +91,7 @@ class SourceReports:
         found: dict[str, SourceReport] = {}
         for register in self._registers.get(_KIND, key):
             report = _read(register)
-            if report is not None and register.owner in living and register.owner != self._me:
+            if report is not None and register.owner in living:
                 found[register.owner] = _aged(report, now_ms - register.heard_ms)
         own = self._own.get(key)
         if own is not None:

@@ -20,7 +20,6 @@ class Watchdog:
     def __init__(self, world: DiscoveryWorld) -> None:
         self._world = world
         self.put_ms: dict[str, int] = {}
-        self.absent_ms: dict[str, int] = {}
         self.drops = self.puts = 0
         for node in world.nodes.values():
             self._wrap(node)
@@ -36,18 +35,13 @@ class Watchdog:
         def watched_drop(kind: str, endpoint: str) -> None:
             drop(kind, endpoint)
             self.drops += 1
-            self.look()
-            absent_ms = self.absent_ms.get(endpoint.removesuffix(":1"), 0)
+            host = endpoint.removesuffix(":1")
+            there = host in self._world.truth.pods
+            absent_ms = self._world.absent_ms.get(host, 0) if there else self._world.now_ms
             assert absent_ms >= self.put_ms[endpoint] - LAG_MS, f"{node.name} dropped {endpoint}"
 
         node.findings.put = watched_put  # type: ignore[method-assign]  # watched
         node.findings.drop = watched_drop  # type: ignore[method-assign]  # watched
-
-    def look(self) -> None:
-        """Note what is not there now."""
-        for host in HOSTS:
-            if host not in self._world.truth.pods:
-                self.absent_ms[host] = self._world.now_ms
 
 
 def churn(world: DiscoveryWorld, uids: list[int]) -> None:
@@ -105,7 +99,6 @@ def simulate(seed: int) -> Watchdog:
             churn(world, uids)
         if world.rng.random() < 0.3:
             trouble(world)
-        watchdog.look()
         world.pass_time(world.rng.randrange(1, 8) * 1_000)
     world.heal()
     world.truth.away_for, world.truth.silent_for = set(), set()

@@ -1,5 +1,4 @@
-"""Shared state metrics: entries, documents, saves, upkeep; and what sources of workers show.
-"""
+"""Shared state metrics: entries, documents, saves, upkeep; and what sources of workers show."""
 
 from typing import Final
 
