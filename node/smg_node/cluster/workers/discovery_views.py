@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from smg_node.cluster.workers.source_reports import SourceReport, SourceReports
 from smg_node.discovery.duty import Candidate, duty
+from smg_node.discovery.source_run import ASIDE, standing_of
 from smg_node.http.ports.discovery import DiscoveryView, SourceMember, SourceView
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class ClusterDiscovery:
         if kind == "file":
             return SourceView(kind, name, "", "", registered, removed, "", members)
         candidates = {
-            node: Candidate(report.standing, report.since_ms) for node, report in reports.items()
+            node: Candidate(standing_of(report.standing), report.since_ms)
+            for node, report in reports.items()
+            if report.standing != ASIDE
         }
         roles = duty(self._reports.ranked(kind, name, sorted(candidates)), candidates)
         # Who writes says so itself; who is to is what all nodes come to.

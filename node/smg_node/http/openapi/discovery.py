@@ -15,7 +15,7 @@ def _whole(properties: Mapping[str, Any]) -> dict[str, Any]:
 _MEMBER: Final = _whole(
     {
         "node": _TEXT,
-        "standing": {"enum": ["waiting", "starting", "ok", "recovering", "failing"]},
+        "standing": {"enum": ["waiting", "starting", "ok", "recovering", "failing", "aside"]},
         "since_ms": _COUNT,
         "writing": {"type": "boolean"},
         "sightings": _COUNT,

@@ -9,9 +9,9 @@ import msgspec
 class SourceMember(msgspec.Struct, frozen=True):
     """One node's word on one source.
 
-    `standing`: `waiting` (others watch), `starting`, `ok`, `recovering` or `failing`, for `since_ms`. `age_ms`: how long
-    ago its view was complete, null before the first. `held`: what is kept or kept away, and why; `unusable`: what is
-    shown and no worker.
+    `standing`: `waiting` (others watch), `starting`, `ok`, `recovering`, `failing`, or `aside` (it takes no new work), for
+    `since_ms`. `age_ms`: how long ago its view was complete, null before the first. `held`: what is kept or kept away,
+    and why; `unusable`: what is shown and no worker.
     """
 
     node: str
