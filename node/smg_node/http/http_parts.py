@@ -1,6 +1,6 @@
 """HTTP parts: everything that the wiring hands to the HTTP surface."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +127,8 @@ class HttpParts:
     """Returns what tells of sources of workers; in the process that answers such questions."""
     tool_approvals: "Callable[[], ApprovalService] | None" = None
     """Returns what tells of runs that wait for an operator's word; in the process that answers such questions."""
+    issuers: "Callable[[], Sequence[str]]" = tuple
+    """Returns the URLs of the issuers whose tokens are good here; none where no tokens are."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

@@ -365,6 +365,12 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         )
     ),
     "Version": _object("name version commit", name=_TEXT, version=_TEXT, commit=_TEXT, wire={}),
+    "ProtectedResource": _object(
+        "resource authorization_servers bearer_methods_supported",
+        resource=_TEXT,
+        authorization_servers=_list(_TEXT),
+        bearer_methods_supported=_list(_TEXT),
+    ),
     "Document": _object("openapi info paths", openapi=_TEXT, info=_ANY, paths=_ANY),
     "Probe": _object(
         "status", status=_TEXT, healthy_workers=_NUMBER, total_workers=_NUMBER, reasons=_list(_TEXT)
