@@ -161,6 +161,8 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
 class RealStage:
     """See `KubeStage`."""
 
+    bookmark_within_s = 65
+
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self.namespace = namespace
         self.plane = plane
