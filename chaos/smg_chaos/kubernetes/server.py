@@ -193,7 +193,7 @@ class KubernetesServer:
                     await response.write(line("ERROR", refusal.object()))
                     return
             if now() >= bookmark_at:
-                if not self.faults.silent and not watch.is_early:
+                if not self.faults.silent and watch.has_news:
                     await response.write(bookmark(resource, watch.version))
                 later = now() + self.faults.bookmark_s
                 bookmark_at = later if later < last or now() >= last else last

@@ -22,11 +22,17 @@ class Watch:
         self._wanted = selector_of(query)
         self.version = version_of(query)
         self._is_new = self.version == 0
+        self._begun = self.version
 
     @property
     def is_early(self) -> bool:
         """Whether it begins at a version that is to come."""
         return self.version > self._versions.version
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a bookmark would bring a newer version: where nothing was written since it began there is none."""
+        return self._begun < self.version <= self._versions.version
 
     def lines(self) -> Iterator[bytes]:
         """Yield what there is to say since the last time; RefusedError if some of it is not known any more."""

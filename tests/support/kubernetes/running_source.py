@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 
 from smg_node.discovery.kubernetes.api_server import Api, ApiServer
@@ -15,6 +15,7 @@ from smg_node.discovery.sighting import SightingState, View
 from smg_node.engines.http.transport import HttpAnswer
 
 PATIENCE_S = 30.0
+_LOOK_S = 0.05
 
 READY, UNREADY, LEAVING = SightingState.READY, SightingState.UNREADY, SightingState.LEAVING
 
@@ -49,7 +50,10 @@ class Views:
             async with asyncio.timeout(patience_s):
                 while not fits(self):
                     self._news.clear()
-                    await self._news.wait()
+                    # What is waited for may be no part of a view.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_S):
+                            await self._news.wait()
         except TimeoutError:
             raise AssertionError(f"it did not come to that; the last view: {self.now}") from None
         return time.monotonic() - begun

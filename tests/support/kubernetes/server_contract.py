@@ -67,21 +67,36 @@ async def an_end_is_ordered_before_it_comes(stage: KubeStage) -> None:
 
 
 async def a_quiet_watch_says_that_it_lives(stage: KubeStage) -> None:
-    """A watch that hears of nothing brings bookmarks; one from a version of the future is silent."""
+    """A watch that hears of nothing brings bookmarks, as long as others change; one from the future is silent."""
     version = await three_pods(stage)
     seconds = stage.bookmark_within_s
     asked = ("watch=1", "allowWatchBookmarks=true", f"timeoutSeconds={seconds}")
     nothing = (*asked, "labelSelector=app%3Dnone", f"resourceVersion={version}")
     future = (*asked, SELECTED, f"resourceVersion={int(version) + 10_000}")
-    quiet, silent = await asyncio.gather(
-        *(
-            stage.client.lines(pods_of(stage, *query), at_most_s=seconds + 30)
-            for query in (nothing, future)
-        )
-    )
+
+    async def watched(*query: str) -> list[dict[str, Any]]:
+        return await stage.client.lines(pods_of(stage, *query), at_most_s=seconds + 30)
+
+    async def change() -> None:
+        await asyncio.sleep(0.5)
+        await stage.client.mark(stage.namespace, "vllm-0", labels={"more": "x"})
+
+    quiet, silent, _ = await asyncio.gather(watched(*nothing), watched(*future), change())
     assert {line["type"] for line in quiet} == {"BOOKMARK"}
-    assert all(line["object"]["metadata"]["resourceVersion"] for line in quiet)
+    assert all(line["object"]["metadata"]["resourceVersion"] != version for line in quiet)
     assert silent == []
+
+
+async def where_nothing_happens_there_is_no_bookmark(stage: KubeStage) -> None:
+    """A bookmark brings a newer version: where no object of the kind changed since, there is none to bring."""
+    version = await three_pods(stage)
+    query = (
+        "watch=1",
+        "allowWatchBookmarks=true",
+        "timeoutSeconds=4",
+        f"resourceVersion={version}",
+    )
+    assert await stage.client.lines(pods_of(stage, *query)) == []
 
 
 async def versions_are_refused_in_three_ways(stage: KubeStage) -> None:
@@ -149,6 +164,7 @@ SERVER_CONTRACT: Final[tuple[Callable[[KubeStage], Awaitable[None]], ...]] = (
     events_are_of_what_matches,
     an_end_is_ordered_before_it_comes,
     a_quiet_watch_says_that_it_lives,
+    where_nothing_happens_there_is_no_bookmark,
     versions_are_refused_in_three_ways,
     an_expired_page_says_how_to_go_on,
     a_watch_without_a_version_begins_with_all,
