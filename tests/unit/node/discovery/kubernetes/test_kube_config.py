@@ -79,7 +79,11 @@ def test_a_kubeconfig_is_read_by_its_current_context(tmp_path: Path) -> None:
         )
     )
     assert access.server == "https://kube.example:6443"
-    assert (access.token, access.namespace, access.authority) == ("hidden-1", "serving", b"authority")
+    assert (access.token, access.namespace, access.authority) == (
+        "hidden-1",
+        "serving",
+        b"authority",
+    )
     assert access.files == (tmp_path / "config", tmp_path / "ca.pem")
 
 
