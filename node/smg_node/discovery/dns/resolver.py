@@ -211,11 +211,9 @@ def _with_ttl(answer: Answer, ttl_s: int) -> Answer:
 
 
 def _server(named: Any) -> str:
-    """Return a server of an error of dnspython as `HOST:PORT`."""
-    address, port = getattr(named, "address", None), getattr(named, "port", None)
-    if isinstance(address, str) and isinstance(port, int):
-        return join_host_port(address, port)
-    return str(named)
+    """Return a server as errors of dnspython have it, `Do53:HOST@PORT`, as `HOST:PORT`."""
+    host, at, port = str(named).removeprefix("Do53:").rpartition("@")
+    return join_host_port(host, int(port)) if at and port.isdecimal() else str(named)
 
 
 def _why(error: Exception) -> str:
