@@ -14,7 +14,7 @@ from smg_node.discovery.dns.options import DnsOptions
 from smg_node.discovery.dns.resolver import DnsResolver
 from smg_node.discovery.dns.source import DnsSource
 from smg_node.discovery.sighting import View
-from support.processes.knot_server import NEGATIVE_TTL_S, Knot, running_knot
+from support.discovery.knot_server import NEGATIVE_TTL_S, Knot, running_knot
 
 pytestmark = pytest.mark.integration
 Step = Callable[[], object]
