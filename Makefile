@@ -22,7 +22,7 @@ ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
 .PHONY: help setup compile mlx mcp knot pictures recordings demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
+	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf kube kube-check deploy-tools deploy-check lock \
 	clean distclean
 
 help: ## Show this list
@@ -173,6 +173,12 @@ gameday: setup ## Hurt real clusters in a lab of network namespaces; ARGS="…" 
 
 serf: ## Fetch serf, which `make gameday` can compare with
 	@bash tools/serf.sh
+
+kube: ## Build a real API server of Kubernetes under .cache/kube (ten minutes, 400 MB)
+	@bash tools/kube.sh
+
+kube-check: setup kube ## Discovery in front of a real API server of Kubernetes
+	@$(PYTEST) -q --timeout 300 tests/kube $(ARGS)
 
 deploy-tools: setup ## Fetch the programs that deploy/ is for: Helm, Envoy, HAProxy, hadolint and others (200 MB)
 	@bash tools/deploy.sh tools

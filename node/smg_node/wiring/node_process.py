@@ -16,9 +16,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from smg_mesh.shared import Shared
 from smg_node import __version__
@@ -44,12 +42,18 @@ from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.app import Server
 from smg_node.http.http_parts import HttpParts
-from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
-from smg_node.wiring.base import Base, build_base, running, signals
+from smg_node.wiring.base import (
+    Base,
+    build_base,
+    open_work,
+    running,
+    say_what_is_open,
+    signals,
+)
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
 from smg_node.wiring.mcp_parts import tool_server_access, tool_servers
 from smg_node.wiring.provider_parts import build_providers, provider_access
@@ -61,11 +65,9 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
+    from smg_node.discovery.desk import Desk
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
-
-SAY_OPEN_S: Final = 10.0
-"""So often a node that leaves says what it waits for."""
 
 _log = logging.getLogger("smg_node")
 
@@ -79,6 +81,7 @@ class _Node:
     providers: ProviderFleet
     tool_servers: LazyToolServers
     registry: ClusterRegistry
+    discovery: "Desk | None"
     desks: SharedServices
     cluster: ClusterInterface
     sharing: PrefixSharing | None
@@ -133,24 +136,12 @@ async def _drain(
     settings: Settings, farewell: Shutdown, server: Server, control: "Controlling | None"
 ) -> None:
     """Drain and leave, in all processes at a time, and report progress."""
-    async with running({"farewell": partial(_say_what_is_open, farewell, control)}):
+    async with running({"farewell": partial(say_what_is_open, farewell, control)}):
         if control is None:
             await server.drain()
             return
         within_s = settings.drain.settle_s + settings.drain.grace_s
         await asyncio.gather(server.drain(), control.drained(within_s))
-
-
-async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -> None:
-    """Log what the drain still waits for, again and again, for the waiting operator."""
-    while True:
-        await asyncio.sleep(SAY_OPEN_S)
-        work = await _open_work(farewell, control)
-        _log.info(
-            "draining: %d streams, %d requests and %d background responses are open; cut off in %.0f s",
-            *(work.streams, work.requests, work.background),
-            work.cut_left_s or 0.0,
-        )
 
 
 def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
@@ -219,7 +210,21 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     ends = (usage, history, farewell, _build_server(parts, farewell, control, history), control)
-    return _Node(base, fleet, providers, servers, registry, desks, cluster, sharing, *ends)
+    found = _build_discovery(settings, base, shared, registry, farewell)
+    return _Node(base, fleet, providers, servers, registry, found, desks, cluster, sharing, *ends)
+
+
+def _build_discovery(
+    settings: Settings, base: Base, shared: Shared, registry: ClusterRegistry, farewell: Shutdown
+) -> "Desk | None":
+    """Return what finds workers, None where no source is configured: then nothing of it is imported."""
+    if not settings.discovery.lists_own:
+        registry.list_no_file()
+    if not settings.discovery.configured:
+        return None
+    from smg_node.wiring.discovery.parts import build_desk
+
+    return build_desk(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
 
 
 def _define(
@@ -285,7 +290,7 @@ def _build_draining(
         cluster.desk.members,
         cluster.mesh,
         farewell,
-        work=lambda: _open_work(farewell, control),
+        work=lambda: open_work(farewell, control),
         duties=lambda: duties_of(shared.name, shared, registry.outlook, cluster.desk),
     )
 
@@ -346,16 +351,6 @@ def _build_cluster(
     )
 
 
-async def _open_work(farewell: Shutdown, control: "Controlling | None") -> OpenWork:
-    """Return what is open in all processes of this node."""
-    own = OpenWork() if farewell.server is None else farewell.server.work()
-    if control is None:
-        return own
-    # Clients reach this process only through the others: how far those are is what counts.
-    passed_on = msgspec.structs.replace(own, taking=False, settle_left_s=0.0, cut_left_s=None)
-    return await control.open_work(passed_on)
-
-
 def _doubts(
     cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
 ) -> Callable[[], ReadinessReasons]:
@@ -384,6 +379,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "usage": node.usage.keeper.run,
         "history": node.history.run,
         **({} if node.sharing is None else {"prefixes": node.sharing.run}),
+        **({} if node.discovery is None else {"discovery": node.discovery.run}),
         **({} if node.control is None else node.control.loops()),
     }
 

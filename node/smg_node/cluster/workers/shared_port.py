@@ -30,7 +30,9 @@ class WorkersPort(Protocol):
         """Register a worker."""
         ...
 
-    def list_own(self, source: Literal["static"], specs: "Mapping[str, WorkerSpec]") -> "Listed":
+    def list_own(
+        self, source: Literal["static", "file"], specs: "Mapping[str, WorkerSpec]"
+    ) -> "Listed":
         """Publish exactly these as the workers that this node lists itself."""
         ...
 

@@ -48,9 +48,10 @@ def number(
     return Field(default, ge=low, le=high, description=says, json_schema_extra=extra)
 
 
-def switch(default: object, says: str, *, short: str = "") -> Any:
+def switch(default: object, says: str, *, short: str = "", aliases: tuple[str, ...] = ()) -> Any:
     """Declare something that is on or off."""
-    return Field(default, description=says, json_schema_extra={"short": short})
+    extra: dict[str, Any] = {"short": short, "aliases": aliases}
+    return Field(default, description=says, json_schema_extra=extra)
 
 
 def choice(default: str, says: str, *, aliases: tuple[str, ...] = ()) -> Any:
@@ -68,9 +69,14 @@ def text(
     aliases: tuple[str, ...] = (),
     metavar: str = "TEXT",
     shown: str = "",
+    digits: bool = False,
 ) -> Any:
-    """Declare free text of at most `most` characters; `shown` stands for a default that varies."""
+    """Declare free text of at most `most` characters; `shown` stands for a default that varies.
+
+    `digits`: a whole number in a file is such a text as well.
+    """
     extra: dict[str, Any] = {"short": short, "aliases": aliases, "metavar": metavar, "shown": shown}
+    extra |= {"digits": digits}
     return Field(default, max_length=most, description=says, json_schema_extra=extra)
 
 

@@ -55,6 +55,8 @@ class Knob:
     """What stands for the value in a help text; empty where there need be none."""
     halves: Mapping[str, Literal["host", "port"]]
     """Flags that set one half of an address."""
+    digits: bool = False
+    """Whether a whole number in a file is such a text."""
 
     @property
     def dotted(self) -> str:
@@ -227,6 +229,7 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
         aliases=tuple(extra.get("aliases", ())),
         metavar=extra.get("metavar") or "|".join(choices) or _METAVARS.get(kind, ""),
         halves={extra[half]: half for half in _HALVES if half in extra},
+        digits=bool(extra.get("digits")),
     )
 
 

@@ -82,6 +82,8 @@ def _from_yaml(knob: Knob, raw: object) -> object:
             return int(raw)
         case ("integer", int()) | ("number", int() | float()) if not isinstance(raw, bool):
             return raw
+        case "text", int() if knob.digits and not isinstance(raw, bool):
+            return str(raw)
         case "words", list():
             return tuple(_word(entry) for entry in raw)
         case _:

@@ -34,7 +34,7 @@ class Http(Section):
     )
     metrics_listen: ListenAddress = address(
         "0.0.0.0:29000",
-        "Address of the Prometheus metrics. `[::]:PORT` is IPv6 and IPv4. Port 0 takes any free port.",
+        "Address of Prometheus metrics, as http.listen.",
         short="--metrics",
         host="--prometheus-host",
         port="--prometheus-port",

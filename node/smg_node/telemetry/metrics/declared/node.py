@@ -8,6 +8,7 @@ and `kv_cache.py`.
 from typing import Final
 
 from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
+from smg_node.telemetry.metrics.declared.discovery import DISCOVERY_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
 from smg_node.telemetry.metrics.declared.mcp import MCP_METRICS
@@ -281,6 +282,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *RESILIENCE_METRICS,
     *PROVIDER_METRICS,
     *MCP_METRICS,
+    *DISCOVERY_METRICS,
     *MEDIA_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,
