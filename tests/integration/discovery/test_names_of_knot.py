@@ -51,7 +51,7 @@ def knot(tmp_path: Path) -> Iterator[Knot]:
 
 def lookup(knot: Knot) -> DnsResolver:
     # A server that was killed answers nothing, and a test does not wait for it for long.
-    return DnsResolver([knot.address], timeout_s=0.3, server_timeout_s=0.15)
+    return DnsResolver([knot.address], timeout_s=0.2, server_timeout_s=0.1)
 
 
 async def ask(knot: Knot, name: str, kind: RecordKind) -> Answer:
