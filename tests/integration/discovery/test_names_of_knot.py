@@ -49,13 +49,20 @@ def knot(tmp_path: Path) -> Iterator[Knot]:
         yield server
 
 
-def lookup(knot: Knot) -> DnsResolver:
-    # A server that was killed answers nothing, and a test does not wait for it for long.
-    return DnsResolver([knot.address], timeout_s=0.2, server_timeout_s=0.1)
+class Door:
+    """Door to a server that a test waits for as long as it takes, and not for long while it is dead."""
+
+    def __init__(self, knot: Knot) -> None:
+        self._knot = knot
+        self._patient = DnsResolver([knot.address], timeout_s=60.0, server_timeout_s=20.0)
+        self._hasty = DnsResolver([knot.address], timeout_s=0.2)
+
+    async def ask(self, name: str, kind: RecordKind) -> Answer:
+        return await (self._patient if self._knot.is_alive else self._hasty).ask(name, kind)
 
 
 async def ask(knot: Knot, name: str, kind: RecordKind) -> Answer:
-    return await DnsResolver([knot.address]).ask(f"{name}.example", kind)
+    return await Door(knot).ask(f"{name}.example", kind)
 
 
 async def watched(
@@ -78,7 +85,7 @@ async def watched(
         monotonic_s=lambda: 100.0 + sum(waits),
         rng=Random(1),
         sleep=sleep,
-        lookup=lookup(knot),
+        lookup=Door(knot),
     )
     with pytest.raises(asyncio.CancelledError):
         await source.run(views.append)
@@ -149,7 +156,7 @@ async def test_names_with_nothing_are_answers(knot: Knot) -> None:
 
 
 async def test_refusals_and_referrals_are_no_answers(knot: Knot) -> None:
-    door = lookup(knot)
+    door = Door(knot)
     with pytest.raises(UnansweredError, match=r"REFUSED"):
         await door.ask("vllm.elsewhere", "A")
     with pytest.raises(UnansweredError, match=r"REFUSED"):
@@ -162,7 +169,9 @@ async def test_refusals_and_referrals_are_no_answers(knot: Knot) -> None:
 
 async def test_servers_may_be_names_and_are_tried_in_turn(knot: Knot) -> None:
     for servers in ([f"localhost:{knot.port}"], ["127.0.0.1:9", knot.address]):
-        answer = await DnsResolver(servers, server_timeout_s=0.2).ask("both.example", "A")
+        answer = await DnsResolver(servers, timeout_s=60.0, server_timeout_s=0.2).ask(
+            "both.example", "A"
+        )
         assert answer.addresses == ("10.0.0.3",)
     with pytest.raises(UnansweredError, match=r"the name server 'nowhere\.invalid:53' cannot be"):
         await DnsResolver(["nowhere.invalid:53"]).ask("both.example", "A")

@@ -58,6 +58,11 @@ class Knot:
         self._running = ExitStack()
         self._process: Process | None = None
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self._process is not None
+
     def write(self, *records: str) -> None:
         """Let the zone have these records from now on, each as in a zone file, and no others."""
         self._serial += 1

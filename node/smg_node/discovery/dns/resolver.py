@@ -28,7 +28,6 @@ from smg_node.discovery.dns.names import host_name
 if TYPE_CHECKING:
     from dns.asyncresolver import Resolver
     from dns.message import QueryMessage
-    from dns.nameserver import Nameserver
 
 INSTALL: Final = "pip install 'smg-node[dns]'"
 LIFETIME_S: Final = 5.0
@@ -78,7 +77,8 @@ class DnsResolver:
             response = await self._response(self._resolver, asked, kind)
             try:
                 chain = response.resolve_chaining()
-                answer = _answer_of(response, chain, kind)
+                # In a thread: a thousand records take 20 ms.
+                answer = await asyncio.to_thread(_answer_of, response, chain, kind)
             except _library_errors() as error:
                 raise UnansweredError(_why(error)) from None
             ttls.append(chain.minimum_ttl)
@@ -93,21 +93,25 @@ class DnsResolver:
         if not has_library():
             raise UnansweredError(f"this node was installed without DNS ({INSTALL})")
         asyncresolver = await asyncio.to_thread(import_module, "dns.asyncresolver")
+        server = import_module("smg_node.discovery.dns.tcp_server").TcpServer
         try:
             # Without servers, those of /etc/resolv.conf, which is read here; its search list is not used.
             made: Resolver = asyncresolver.Resolver(configure=not self._servers)
         except _library_errors() as error:
             raise UnansweredError(f"this machine names no server: {_why(error)}") from None
         if self._servers:
-            made.nameservers = await self._addressed()
+            places = await self._places()
+        else:
+            places = [(str(one), _PORT) for one in made.nameservers]
+        made.nameservers = [server(*place) for place in places]
         made.use_edns(0, 0, _EDNS_BYTES)
         made.timeout, made.lifetime = self._server_timeout_s, self._timeout_s
         made.retry_servfail = False
         return made
 
-    async def _addressed(self) -> "list[str | Nameserver]":
-        nameserver = import_module("dns.nameserver").Do53Nameserver
-        found: list[str | Nameserver] = []
+    async def _places(self) -> list[tuple[str, int]]:
+        """Return address and port of each server."""
+        found: list[tuple[str, int]] = []
         for server in self._servers:
             try:
                 host, port = split_peer(server)
@@ -117,7 +121,7 @@ class DnsResolver:
             except (OSError, ValueError) as error:
                 why = f"the name server {server[:80]!r} cannot be found: {_why(error)}"
                 raise UnansweredError(why) from None
-            found += [nameserver(place[4][0], place[4][1]) for place in places]
+            found += [(str(place[4][0]), int(place[4][1])) for place in places]
         return found
 
     async def _response(self, resolver: "Resolver", name: str, kind: RecordKind) -> "QueryMessage":
