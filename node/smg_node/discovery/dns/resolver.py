@@ -192,13 +192,14 @@ def _additional(response: "QueryMessage") -> Mapping[str, Addresses]:
     A set of records is there whole or not at all (RFC 2181, 5.2 and 9), so one that is there can be used. IPv6 ones alone
     do not say that there are no others: room may have been short.
     """
+    import dns.rdataclass
     import dns.rdatatype
 
     return MappingProxyType(
         {
             host_name(rows.name.to_text()): Addresses(tuple(row.address for row in rows), rows.ttl)
             for rows in response.additional
-            if rows.rdtype == dns.rdatatype.A
+            if rows.rdtype == dns.rdatatype.A and rows.rdclass == dns.rdataclass.IN
         }
     )
 

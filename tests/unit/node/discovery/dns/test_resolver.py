@@ -10,7 +10,7 @@ import dns.rcode
 import dns.rrset
 import pytest
 
-from smg_node.discovery.dns.answers import Answer, RecordKind, UnansweredError
+from smg_node.discovery.dns.answers import Addresses, Answer, RecordKind, UnansweredError
 from smg_node.discovery.dns.resolver import DnsResolver
 from support.mesh.dns_server import Reply, dns_server
 
@@ -105,6 +105,17 @@ async def test_records_of_services() -> None:
     )
     found = [(one.priority, one.weight, one.port, one.target) for one in answer.services]
     assert sorted(found) == [(0, 0, 0, ""), (1, 2, 3, "e1.example")]
+
+
+async def test_addresses_that_came_along_are_those_of_the_internet() -> None:
+    def reply(question: bytes) -> Sequence[bytes]:
+        response = dns.message.from_wire(saying("h.example. 5 SRV 0 0 1 e1.")(question)[0])
+        for name, kind, content in (("e1.", "IN", "10.0.0.1"), ("e2.", "CLASS5", "\\# 4 0a000002")):
+            response.additional.append(dns.rrset.from_text(name, 7, kind, "A", content))
+        return [response.to_wire()]
+
+    answer = await asked(reply, kind="SRV")
+    assert dict(answer.additional) == {"e1": Addresses(("10.0.0.1",), 7)}
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:
