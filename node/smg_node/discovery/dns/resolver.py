@@ -2,8 +2,7 @@
 
 dnspython is an optional dependency (the extra `dns`) and imported with the first question, in a thread: that takes a
 quarter of a second. It tries the servers in turn, again and again until 5 seconds are over, and takes no answer that does
-not fit the question. What it does not do, and is done here: an alias that leads out of what a server knows is followed;
-and a server that only says who else might know has not answered.
+not fit the question. What it does not do, and is done here: an alias that leads out of what a server knows is followed.
 """
 
 import asyncio
@@ -93,7 +92,7 @@ class DnsResolver:
         if not has_library():
             raise UnansweredError(f"this node was installed without DNS ({INSTALL})")
         asyncresolver = await asyncio.to_thread(import_module, "dns.asyncresolver")
-        server = import_module("smg_node.discovery.dns.tcp_server").TcpServer
+        server = import_module("smg_node.discovery.dns.name_server").NameServer
         try:
             # Without servers, those of /etc/resolv.conf, which is read here; its search list is not used.
             made: Resolver = asyncresolver.Resolver(configure=not self._servers)
@@ -153,9 +152,7 @@ def _library_errors() -> tuple[type[Exception], ...]:
 
 
 def _answer_of(response: "QueryMessage", chain: Any, kind: RecordKind) -> Answer | None:
-    """Return a response as an answer; None where it is an alias that must be followed, UnansweredError where it says
-    nothing.
-    """
+    """Return a response as an answer; None where it is an alias that must be followed."""
     import dns.rcode
     import dns.rdatatype
 
@@ -163,14 +160,8 @@ def _answer_of(response: "QueryMessage", chain: Any, kind: RecordKind) -> Answer
         authority = {one.rdtype for one in response.authority}
         if response.rcode() == dns.rcode.NXDOMAIN:
             return Answer(chain.minimum_ttl, exists=False)
-        if dns.rdatatype.SOA not in authority:
-            if chain.cnames:
-                return None
-            if dns.rdatatype.NS in authority:
-                zone = host_name(response.authority[0].name.to_text())
-                raise UnansweredError(
-                    f"the server says only that others know {zone}, and does not ask them"
-                )
+        if chain.cnames and dns.rdatatype.SOA not in authority:
+            return None
         return Answer(chain.minimum_ttl)
     rows = list(chain.answer)
     left_out = max(0, len(rows) - RECORDS_MAX)

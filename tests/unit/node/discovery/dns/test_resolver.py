@@ -73,6 +73,24 @@ async def test_failures_of_servers_are_no_answers(code: int, said: str) -> None:
         await asked(saying(code=code))
 
 
+def refers(question: bytes) -> Sequence[bytes]:
+    response = dns.message.make_response(dns.message.from_wire(question))
+    response.authority.append(dns.rrset.from_text("example.", 9, "IN", "NS", "ns.example."))
+    return [response.to_wire()]
+
+
+async def test_a_server_that_only_says_who_else_knows_is_passed_over() -> None:
+    with pytest.raises(UnansweredError, match="answered that others know example, and does not"):
+        await asked(refers)
+    good = saying("h.example. 5 A 10.0.0.1")
+    with dns_server(refers) as first, dns_server(good) as second:
+        door = DnsResolver([str(first.address), str(second.address)], timeout_s=20.0)
+        assert (await door.ask(NAME, "A")).addresses == ("10.0.0.1",)
+    cut_off = saying(cut_off=True)
+    with pytest.raises(UnansweredError, match="others know"):
+        await asked(cut_off, with_length(refers))
+
+
 async def test_an_answer_with_nothing_and_without_a_time_is_believed_for_five_minutes() -> None:
     assert await asked(saying()) == Answer(300)
     assert await asked(saying(code=3)) == Answer(300, exists=False)
