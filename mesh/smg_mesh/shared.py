@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.entry import Entry, Held
@@ -51,13 +51,7 @@ from smg_mesh.state.vendor_rates import SharedBucket, SharedPause, VendorRates, 
 from smg_mesh.state.workers.health_verdicts import Verdict, Verdicts
 from smg_mesh.state.workers.shared_load import LoadView
 from smg_mesh.state.workers.sticky_keys import Sticky
-from smg_mesh.state.workers.worker_registry import (
-    Found,
-    Listed,
-    WorkerRecord,
-    WorkerRegistry,
-    WorkerSpec,
-)
+from smg_mesh.state.workers.worker_registry import Listed, WorkerRecord, WorkerRegistry, WorkerSpec
 from smg_mesh.swim.boot_numbers import first_boot
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import News
@@ -77,17 +71,13 @@ from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
     "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "Audit", "AuditRow",
-    "CacheRow", "CarriedSecrets", "Entry", "Found", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
+    "CacheRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
     "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches",
     "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow",
     "SettingValue", "SettingsView", "Share", "Shared", "SharedBucket", "SharedPause", "StateError",
     "Sticky", "ToolSessions", "VendorRates", "Verdict", "Verdicts", "WorkerRecord",
     "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in", "sealed_text",
 ]  # fmt: skip
-
-if TYPE_CHECKING:
-    from smg_mesh.state.source_reports import SourceReport as SourceReport
-    from smg_mesh.state.source_reports import SourceReports as SourceReports
 
 REFRESH_SOON_MS: Final = 200
 """After this node said something of itself, when it has to say it again is planned."""
@@ -142,7 +132,7 @@ class Shared:
         self._waiting: list[Callable[[], None]] = []
         self._news: Final = StateNews(now_ms=self._now_ms)
 
-        registers = self._replica.registers
+        self.registers: Final = self._replica.registers
         self.namespace: Final = self._replica.namespace
         self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
         self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
@@ -153,11 +143,10 @@ class Shared:
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))
         self.tool_sessions: Final = ToolSessions(self._replica.table("tool_sessions"))
-        self.load: Final = LoadView(registers, name)
-        self.verdicts: Final = Verdicts(registers, name)
-        self.running: Final = Running(registers, name)
-        self.rates: Final = VendorRates(registers, name, wall_ms=wall_ms)
-        self._sources: SourceReports | None = None
+        self.load: Final = LoadView(self.registers, name)
+        self.verdicts: Final = Verdicts(self.registers, name)
+        self.running: Final = Running(self.registers, name)
+        self.rates: Final = VendorRates(self.registers, name, wall_ms=wall_ms)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self.rights: Final = self._made_rights(data_dir)
         self._caring: Final = self._made_caring()
@@ -259,16 +248,6 @@ class Shared:
     def pieces(self) -> Pieces:
         """What exchanges carry."""
         return self._replica
-
-    @property
-    def sources(self) -> "SourceReports":
-        """What nodes say of the sources of workers that they are configured with."""
-        if self._sources is None:
-            # Imported here: where no worker is discovered there is nothing to report.
-            from smg_mesh.state.source_reports import SourceReports
-
-            self._sources = SourceReports(self._replica.registers, self.name)
-        return self._sources
 
     def living(self) -> Sequence[str]:
         """Return the names of the members that live, this one too, sorted."""

@@ -167,6 +167,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/keyring", "admin", "List the fingerprints of the keyring on every member", "keyring", answer="Keyring"),
     Route("POST", "/v1/cluster/keyring", "admin", "Install, use or remove a key on every member", "change_keyring", "KeyringRequest", "Keyring"),
     Route("GET", "/v1/cluster/workers", "view", "List the workers with what each node says of them", "cluster_workers", answer="ClusterWorkerList", query=("model", "id")),
+    Route("GET", "/v1/cluster/discovery", "view", "List the sources of workers, who watches them, and what they come to", "discovery", answer="Discovery"),
     Route("GET", "/v1/cluster/state", "view", "Show digests and sizes of the replicated state, here and at peers", "state", answer="State", query=("peers",)),
     Route("GET", "/v1/cluster/state/{namespace}", "view", "Show one namespace of the replicated state", "namespace", answer="NamespaceState", query=("peers",)),
     Route("GET", "/v1/cluster/settings", "view", "List the settings of the cluster, set or all that could be", "settings", answer="SettingList", query=("all",)),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from smg_node.cluster.membership.shutdown import Shutdown
     from smg_node.processes.control_process import Controlling
 
-SAY_OPEN_S: Final = 10.0
+OPEN_WORK_LOG_S: Final = 10.0
 """So often a node that leaves says what it waits for."""
 TRACE_FLUSH_S: Final = 2.0
 THREADS: Final = 2
@@ -145,10 +145,10 @@ def signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-async def say_what_is_open(farewell: "Shutdown", control: "Controlling | None") -> None:
+async def log_open_work(farewell: "Shutdown", control: "Controlling | None") -> None:
     """Log what the drain still waits for, again and again, for the waiting operator."""
     while True:
-        await asyncio.sleep(SAY_OPEN_S)
+        await asyncio.sleep(OPEN_WORK_LOG_S)
         work = await open_work(farewell, control)
         _log.info(
             "draining: %d streams, %d requests and %d background responses are open; cut off in %.0f s",

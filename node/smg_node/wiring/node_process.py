@@ -32,6 +32,7 @@ from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
 from smg_node.cluster.service_factory import SharedServices, build_services, listen
 from smg_node.cluster.usage.usage_factory import UsageParts, build_usage
+from smg_node.cluster.workers.orphaned_findings import OrphanedFindings
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.address import Address
@@ -49,13 +50,13 @@ from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import (
     Base,
     build_base,
+    log_open_work,
     open_work,
     running,
-    say_what_is_open,
     signals,
 )
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
-from smg_node.wiring.mcp_parts import tool_server_access, tool_servers
+from smg_node.wiring.mcp_parts import discovery_access, tool_server_access, tool_servers
 from smg_node.wiring.provider_parts import build_providers, provider_access
 from smg_node.wiring.serving_parts import (
     build_admission,
@@ -65,7 +66,7 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
-    from smg_node.discovery.desk import Desk
+    from smg_node.discovery.service import DiscoveryService
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
 
@@ -81,7 +82,7 @@ class _Node:
     providers: ProviderFleet
     tool_servers: LazyToolServers
     registry: ClusterRegistry
-    discovery: "Desk | None"
+    discovery: "DiscoveryService | None"
     desks: SharedServices
     cluster: ClusterInterface
     sharing: PrefixSharing | None
@@ -136,7 +137,7 @@ async def _drain(
     settings: Settings, farewell: Shutdown, server: Server, control: "Controlling | None"
 ) -> None:
     """Drain and leave, in all processes at a time, and report progress."""
-    async with running({"farewell": partial(say_what_is_open, farewell, control)}):
+    async with running({"farewell": partial(log_open_work, farewell, control)}):
         if control is None:
             await server.drain()
             return
@@ -154,7 +155,6 @@ def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     """Build everything; nothing is open yet."""
     shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
-    shared.watch_held(spare)
     networks = Networks(settings.workers.allowed_networks)
     providers = build_providers(settings, base, shared)
     servers = tool_servers(settings, base, shared)
@@ -216,15 +216,16 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
 
 def _build_discovery(
     settings: Settings, base: Base, shared: Shared, registry: ClusterRegistry, farewell: Shutdown
-) -> "Desk | None":
+) -> "DiscoveryService | None":
     """Return what finds workers, None where no source is configured: then nothing of it is imported."""
+    registry.tidying.append(OrphanedFindings(shared, base.clock.monotonic_s).tidy)
     if not settings.discovery.lists_own:
         registry.list_no_file()
     if not settings.discovery.configured:
         return None
-    from smg_node.wiring.discovery.parts import build_desk
+    from smg_node.wiring.discovery.parts import build_discovery
 
-    return build_desk(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
+    return build_discovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
 
 
 def _define(
@@ -238,6 +239,7 @@ def _define(
     """Let operators define what the cluster's own state holds definitions of."""
     parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
+    parts.discovery = partial(discovery_access, shared)
 
 
 def _build_services(
@@ -299,6 +301,7 @@ def _build_registry(
     settings: Settings, base: Base, shared: Shared, fleet: Fleet, control: "Controlling | None"
 ) -> ClusterRegistry:
     """Return what binds the workers of the cluster to the fleet; in a node of several, all count what is open."""
+    shared.watch_held(spare)
     return ClusterRegistry(
         shared,
         fleet,

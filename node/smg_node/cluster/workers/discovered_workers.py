@@ -19,7 +19,7 @@ from smg_node.discovery.known import Dropped, Known
 from smg_node.discovery.sighting import Endpoint, Sighting, SightingState
 
 if TYPE_CHECKING:
-    from smg_mesh.shared import Found, WorkerRecord, WorkerSpec
+    from smg_mesh.shared import WorkerRecord, WorkerSpec
 
 SharedKind: TypeAlias = Literal["kubernetes", "dns"]
 KINDS: Final[tuple[SharedKind, ...]] = ("kubernetes", "dns")
@@ -28,6 +28,50 @@ DROPPED_KEPT_MS: Final = 120_000
 DROPPED_MAX: Final = WORKERS_MAX
 READ_MAX: Final = 100
 """So many entries are read in one step."""
+
+
+class Finding(Protocol):
+    """Port to what a shared source says of a worker."""
+
+    @property
+    def worker_id(self) -> str:
+        """The worker."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Which source of its kind says so."""
+        ...
+
+    @property
+    def spec(self) -> "WorkerSpec":
+        """How the worker is reached and used, by that source alone."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """Whether it is ready, unready or leaving."""
+        ...
+
+    @property
+    def instance(self) -> str:
+        """Which engine is there."""
+        ...
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a reason why the worker exists; otherwise an operator removed the worker."""
+        ...
+
+    @property
+    def exists(self) -> bool:
+        """Whether the worker does, by whichever word."""
+        ...
+
+    @property
+    def by(self) -> str:
+        """The node that wrote it."""
+        ...
 
 
 class FindingsPort(Protocol):
@@ -41,7 +85,7 @@ class FindingsPort(Protocol):
         """Return the ids of workers about which shared sources say something."""
         ...
 
-    def found(self, worker_id: str, source: SharedKind) -> "Found | None":
+    def found(self, worker_id: str, source: SharedKind) -> Finding | None:
         """Return what a shared source says of a worker."""
         ...
 
@@ -254,7 +298,7 @@ class DiscoveredWorkers:
         dropped.pop(before.endpoint, None)
         dropped[before.endpoint] = Dropped(before.instance, now_ms)
 
-    def _entry(self, found: "Found", now_ms: int) -> Known | None:
+    def _entry(self, found: Finding, now_ms: int) -> Known | None:
         """Return an entry as discovery knows it; None for one that this version cannot read."""
         spec = found.spec
         try:

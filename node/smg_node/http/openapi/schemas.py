@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.openapi.cluster_metrics import NUMBERS_SCHEMAS
+from smg_node.http.openapi.discovery import DISCOVERY_SCHEMAS
 from smg_node.http.openapi.drain import DRAIN_SCHEMAS
 from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
@@ -189,6 +190,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **USAGE_SCHEMAS,
     **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,
+    **DISCOVERY_SCHEMAS,
     **BODY_SCHEMAS,
     **GEMINI_SCHEMAS,
     "Error": _object(

@@ -1,10 +1,10 @@
-"""Metrics of discovery, bound to the desk: read at every scrape, and writes counted as they happen."""
+"""Metrics of discovery, bound to the service: read at every scrape, and writes counted as they happen."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from smg_node.discovery.desk import SourceState
-from smg_node.telemetry.metrics.declared import discovery as declared
+from smg_node.discovery.service import SourceState
+from smg_node.telemetry.metrics.declared import shared_state as declared
 from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.metrics.metric import Metric
 

@@ -1,4 +1,4 @@
-"""Discovery parts of a process: its sources by its settings, and the desk that runs them.
+"""Discovery parts of a process: its sources by its settings, and the service that runs them.
 
 What a kind of source needs is imported where one of that kind is configured.
 """
@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smg_node.cluster.workers.discovered_workers import DiscoveredWorkers
-from smg_node.cluster.workers.source_reports import ClusterSourceReports
+from smg_node.cluster.workers.source_reports import SourceReports
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock, Rng
-from smg_node.discovery.desk import Desk
+from smg_node.discovery.service import DiscoveryService
 from smg_node.discovery.source import Source
 from smg_node.wiring.base import Base
 from smg_node.wiring.discovery.metrics import DiscoveryMetrics
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from smg_node.config.sections.discovery import Discovery
 
 
-def build_desk(
+def build_discovery(
     settings: Settings,
     base: Base,
     shared: "Shared",
     registry: ClusterRegistry,
     *,
     is_leaving: Callable[[], bool],
-) -> Desk:
-    """Return the desk of a node with at least one source; ConfigurationError for what a source cannot be."""
+) -> DiscoveryService:
+    """Return the discovery service of a node with at least one source; ConfigurationError for what a source cannot be."""
 
     clock = base.clock
 
@@ -41,23 +41,24 @@ def build_desk(
     workers = DiscoveredWorkers(
         shared.workers, registry, me=shared.name, is_held=lambda: shared.held, now_ms=now_ms
     )
+    reports = SourceReports(shared)
     metrics = DiscoveryMetrics(base.meters)
-    desk = Desk(
+    service = DiscoveryService(
         build_sources(settings.discovery, workers, clock=clock, rng=base.rng),
         me=shared.name,
         registry=workers,
-        reports=ClusterSourceReports(shared),
+        reports=reports,
         empty_confirm_s=settings.discovery.empty_confirm_s,
         monotonic_s=clock.monotonic_s,
         is_leaving=is_leaving,
         notes=metrics,
     )
-    metrics.watch(desk.states)
-    shared.watch_members(lambda names: desk.wake())
-    shared.watch_held(desk.wake)
-    shared.workers.watch(lambda ids: desk.wake())
-    shared.sources.watch(desk.wake)
-    return desk
+    metrics.watch(service.states)
+    shared.watch_members(lambda names: service.wake())
+    shared.watch_held(service.wake)
+    shared.workers.watch(lambda ids: service.wake())
+    reports.watch(service.wake)
+    return service
 
 
 def build_sources(

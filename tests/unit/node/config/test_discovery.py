@@ -65,7 +65,9 @@ def test_a_file_names_sources_of_every_kind(tmp_path: Path) -> None:
 
 def test_a_source_is_given_by_flags_and_by_the_environment() -> None:
     by_flag = _loaded("--discovery.kubernetes.chat.selector", "app=vllm")
-    by_name = _loaded(environ={"SMG_DISCOVERY__DNS": '{"metal": {"name": "a.example", "port": "1"}}'})
+    by_name = _loaded(
+        environ={"SMG_DISCOVERY__DNS": '{"metal": {"name": "a.example", "port": "1"}}'}
+    )
 
     assert by_flag.kubernetes["chat"].selector == "app=vllm"
     assert by_name.dns["metal"].port == "1"

@@ -38,9 +38,10 @@ def test_who_starts_takes_over_only_when_it_has_seen_something() -> None:
 
 
 def test_who_fails_for_long_is_replaced_and_goes_on_trying() -> None:
-    short, long = ("failing", FAILING_MS - 1), ("failing", FAILING_MS)
-    assert duty(RANKED, stands(a=short, b=("ok", 1))).writer == "a"  # type: ignore[arg-type]  # words
-    after = duty(RANKED, stands(a=long, b=("ok", 1), c=("waiting", 1)))  # type: ignore[arg-type]  # words
+    short: tuple[Standing, int] = ("failing", FAILING_MS - 1)
+    long: tuple[Standing, int] = ("failing", FAILING_MS)
+    assert duty(RANKED, stands(a=short, b=("ok", 1))).writer == "a"
+    after = duty(RANKED, stands(a=long, b=("ok", 1), c=("waiting", 1)))
     assert after == Duty("b", "c", ("a", "b", "c"))
     back = stands(a=("recovering", 1), b=("ok", 1), c=("waiting", 1))
     assert duty(RANKED, back) == Duty("b", "a", ("a", "b"))

@@ -8,7 +8,6 @@ and `kv_cache.py`.
 from typing import Final
 
 from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
-from smg_node.telemetry.metrics.declared.discovery import DISCOVERY_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
 from smg_node.telemetry.metrics.declared.mcp import MCP_METRICS
@@ -19,7 +18,7 @@ from smg_node.telemetry.metrics.declared.processes import PROCESS_METRICS
 from smg_node.telemetry.metrics.declared.providers import PROVIDER_METRICS
 from smg_node.telemetry.metrics.declared.resilience import RESILIENCE_METRICS
 from smg_node.telemetry.metrics.declared.rights import RIGHTS_METRICS
-from smg_node.telemetry.metrics.declared.shared_state import STATE_METRICS
+from smg_node.telemetry.metrics.declared.shared_state import DISCOVERY_METRICS, STATE_METRICS
 from smg_node.telemetry.metrics.declared.store import STORE_METRICS
 from smg_node.telemetry.metrics.declared.usage import USAGE_METRICS
 from smg_node.telemetry.metrics.metric import Metric

@@ -1,8 +1,19 @@
 """Source reports: every node hears what every other one says of a source, with ages, and for 15 seconds."""
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 from smg_mesh.crdt.registers.register_codec import REGISTER_BYTES_MAX
-from smg_mesh.state.source_reports import REPEAT_MS, TEXT_CHARACTERS_MAX, TTL_MS, SourceReports
+from smg_node.cluster.workers.source_reports import (
+    REPEAT_MS,
+    TEXT_CHARACTERS_MAX,
+    TTL_MS,
+    SourceReports,
+)
 from support.state.register_world import RegisterWorld
+
+if TYPE_CHECKING:
+    from smg_mesh.shared import Shared
 
 
 class Cluster:
@@ -10,7 +21,13 @@ class Cluster:
 
     def __init__(self, *names: str) -> None:
         self.world = RegisterWorld(*names)
-        self.reports = {name: SourceReports(self.world[name].bound, name) for name in names}
+        self.living = list(names)
+        self.reports = {name: SourceReports(self._shared(name)) for name in names}
+
+    def _shared(self, name: str) -> "Shared":
+        bound = self.world[name].bound
+        one = SimpleNamespace(registers=bound, name=name, living=lambda: self.living)
+        return cast("Shared", one)
 
     def pass_time(self, span_ms: int) -> None:
         """Let time pass, and rumors arrive."""
@@ -20,7 +37,9 @@ class Cluster:
 def test_what_one_says_all_hear_with_its_age() -> None:
     cluster = Cluster("a", "b")
     cluster.reports["a"].publish(
-        "dns", "metal", standing="ok", since_ms=10, sightings=3, age_ms=0, writing=True
+        "dns",
+        "metal",
+        {"standing": "ok", "since_ms": 10, "sightings": 3, "age_ms": 0, "writing": True},
     )
     cluster.pass_time(1_000)
 
@@ -34,12 +53,26 @@ def test_what_one_says_all_hear_with_its_age() -> None:
     assert cluster.reports["b"].of("dns", "other") == {}
 
 
+def test_who_does_not_live_says_nothing_and_all_agree_on_an_order() -> None:
+    cluster = Cluster("a", "b", "c")
+    cluster.reports["a"].publish("dns", "metal", {"standing": "ok"})
+    cluster.pass_time(100)
+    cluster.living.remove("a")
+    assert cluster.reports["b"].of("dns", "metal") == {}
+    orders = {
+        tuple(reports.ranked("dns", "metal", names))
+        for reports in cluster.reports.values()
+        for names in (("a", "b", "c"), ("c", "a", "b"))
+    }
+    assert len(orders) == 1
+
+
 def test_it_lapses_unless_it_is_said_again_in_time() -> None:
     cluster = Cluster("a", "b")
-    cluster.reports["a"].publish("dns", "metal", standing="ok")
+    cluster.reports["a"].publish("dns", "metal", {"standing": "ok"})
     for _ in range(6):
         cluster.pass_time(REPEAT_MS)
-        cluster.reports["a"].publish("dns", "metal", standing="ok")
+        cluster.reports["a"].publish("dns", "metal", {"standing": "ok"})
     cluster.pass_time(100)
     assert list(cluster.reports["b"].of("dns", "metal")) == ["a"]
 
@@ -50,7 +83,7 @@ def test_it_lapses_unless_it_is_said_again_in_time() -> None:
 
 def test_what_is_withdrawn_is_gone_at_once() -> None:
     cluster = Cluster("a", "b")
-    cluster.reports["a"].publish("dns", "metal")
+    cluster.reports["a"].publish("dns", "metal", {})
     cluster.pass_time(100)
     cluster.reports["a"].withdraw("dns", "metal")
     cluster.pass_time(100)
@@ -62,7 +95,9 @@ def test_texts_of_any_length_and_kind_fit() -> None:
     cluster = Cluster("a", "b")
     for text in ("x" * 10_000, "\U0001f600" * 500, "\ud800 broken", ""):
         cluster.reports["a"].publish(
-            "kubernetes", "n" * 32, trouble=text, held=text, unusable=text, sightings=2**40
+            "kubernetes",
+            "n" * 32,
+            {"trouble": text, "held": text, "unusable": text, "sightings": 2**40},
         )
         cluster.pass_time(100)
         heard = cluster.reports["b"].of("kubernetes", "n" * 32)["a"]

@@ -1,4 +1,4 @@
-"""Desk of discovery: runs the sources that are this node's to watch, and tells what they come to.
+"""Discovery service: runs the sources that are this node's to watch, and tells what they come to.
 
     source ─▶ view ─▶ run of the source ─▶ registry ─▶ every node's fleet
 
@@ -53,7 +53,7 @@ class SourceState:
     unusable: int
 
 
-class Desk:
+class DiscoveryService:
     """All sources of one node. `is_leaving`: whether it leaves, and lets others watch."""
 
     def __init__(
@@ -158,7 +158,7 @@ class _Keeper:
         """Take turns until cancelled; while the node leaves or is set aside, others have them."""
         while True:
             if is_leaving():
-                self._run.end()
+                self._run.set_aside(self._now_ms())
                 self._attend(group)
                 await asyncio.sleep(LEAVING_LOOK_S)
                 continue
