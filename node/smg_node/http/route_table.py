@@ -236,6 +236,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/health", "public", "Whether any worker is ready", "health", answer="Probe", by="data"),
     Route("GET", "/health_generate", "look", "Generate one token with every model", "health_generate", answer="Generated", by="data"),
     Route("GET", "/metrics", "look", "Metrics in the Prometheus text format", "metrics", answer_types=METRICS_TEXT),
+    Route("GET", "/.well-known/oauth-protected-resource", "public", "Show which issuers' tokens are good here (RFC 9728)", "protected_resource", answer="ProtectedResource", by="data"),
+    Route("GET", "/.well-known/oauth-protected-resource/{path+}", "public", "Same, of one path, such as mcp", "protected_resource", answer="ProtectedResource", by="data"),
     Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_types=(), by="data"),
 )
 
@@ -295,11 +297,7 @@ class Router:
             values = _match(pattern, path)
             if values is not None:
                 return Found(_chosen(methods, method, plain), values)
-        raise SmgError(
-            ErrorKind.NOT_FOUND,
-            f"there is nothing at {method[:16]} {path[:200]}{self._hint(method, path)}",
-            code="unknown_url",
-        )
+        raise nothing_at(method, path, self._hint(method, path))
 
     def dialect_of(self, path: str) -> str:
         """Return the dialect of a path that has no route for a request, by the routes at it or above it; "" without one."""
@@ -328,6 +326,15 @@ class Router:
                 methods[route.method] = route
                 return
         self._patterns.append((parts, {route.method: route}))
+
+
+def nothing_at(method: str, path: str, hint: str = "") -> SmgError:
+    """Return the error for a path that is none here; `hint` follows what it says."""
+    return SmgError(
+        ErrorKind.NOT_FOUND,
+        f"there is nothing at {method[:16]} {path[:200]}{hint}",
+        code="unknown_url",
+    )
 
 
 def _chosen(methods: Mapping[str, Route], method: str, path: str) -> Route:
