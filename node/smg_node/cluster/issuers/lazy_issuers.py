@@ -155,6 +155,10 @@ class LazyIssuers:
             self._issuers = {one.alias: one for one in issuers_of(self._auth)} if self else {}
         return self._issuers
 
+    def urls(self) -> "Sequence[str]":
+        """Return what the issuers call themselves in their tokens; none without any."""
+        return [one.issuer for one in self.issuers().values()]
+
     def want(self, alias: str) -> "asyncio.Future[None] | None":
         """Return what is done once a fetch for an unknown key has ended; None where none may be made now."""
         return None if self._fetches is None else self._fetches.want(alias)
