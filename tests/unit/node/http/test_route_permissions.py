@@ -7,9 +7,12 @@ from typing import Final
 import pytest
 
 from smg_node.access.roles import Roles
+from smg_node.cluster.issuers.access_service import ClusterAccess
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS
 from smg_node.http.openapi.document import document
+from smg_node.http.ports.discovery import DiscoveryView
 from smg_node.http.route_table import METRICS_ROUTES, ROUTES
+from support.access.key_world import KeyWorld
 from support.http.history_routes import Here
 from support.http.http_node import Node, node
 from support.http.raw_http import ask
@@ -234,11 +237,22 @@ def test_the_document_says_of_each_route_what_it_needs() -> None:
         assert operation.get("x-smg-own-permission", "") == own
 
 
+class NoSources:
+    """Views of a cluster where nobody looks for workers."""
+
+    def view(self) -> DiscoveryView:
+        return DiscoveryView("node-a", [])
+
+
 @asynccontextmanager
 async def closed() -> AsyncIterator[tuple[Node, dict[str, str]]]:
     """A closed node, and a key of each role."""
     own = {name: ROLES[name].split() for name in OWN_ROLES}
     async with node(history=Here(), roles=Roles(own)) as served:
+        world, clock = KeyWorld(("node-a",)), served.parts.clock
+        access = ClusterAccess(dict, world.states["node-a"], None, clock.now_ms)
+        served.parts.token_access = lambda: access
+        served.parts.discovery = NoSources
         keys: dict[str, str] = {}
         for role in ("admin", *(name for name in ROLES if name != "admin")):
             wish = {"role": role, "tenant": "acme"}
