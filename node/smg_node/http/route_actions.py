@@ -298,10 +298,7 @@ def _of_settings(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
     def settings() -> "SettingsRoutes":
         from smg_node.http.routes.cluster.settings import SettingsRoutes
 
-        node = parts.identity.node
-        return SettingsRoutes(
-            node, parts.cluster_settings, parts.audit, bodies, lambda: parts.options
-        )
+        return SettingsRoutes(parts, bodies)
 
     return {
         "settings": lambda request: settings().settings(request),
@@ -346,20 +343,13 @@ def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Ac
     def keys() -> "KeyRoutes":
         from smg_node.http.routes.tenants.keys import KeyRoutes
 
-        return KeyRoutes(parts.keys, parts.cluster, parts.audit, bodies, lambda: parts.options)
+        return KeyRoutes(parts, bodies)
 
     @cache
     def limits() -> "LimitRoutes":
         from smg_node.http.routes.tenants.limits import LimitRoutes
 
-        return LimitRoutes(
-            parts.identity.node,
-            parts.limits,
-            parts.keys,
-            parts.audit,
-            bodies,
-            lambda: parts.options,
-        )
+        return LimitRoutes(parts, bodies)
 
     return {
         "keys": lambda request: keys().keys(request),

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -28,6 +28,19 @@ _UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _COLUMNS: Final = ("ID", "TENANT", "ROLE", "NAME", "STATE", "CREATED", "EXPIRES", "FINGERPRINT")
 _LISTS: Final = ("models", "networks", "routes")
+_Models: TypeAlias = Annotated[
+    str, typer.Option(metavar="A,B", help="Only these models; `*` stands for any characters.")
+]
+_Networks: TypeAlias = Annotated[
+    str, typer.Option(metavar="CIDR,…", help="Only from these networks, such as 10.0.0.0/8.")
+]
+_Routes: TypeAlias = Annotated[
+    str, typer.Option(metavar="API,…", help="Only for these APIs: chat, responses, messages, …")
+]
+_MaxPriority: TypeAlias = Annotated[
+    str,
+    typer.Option(metavar="CLASS", help="At most so urgent: system, interactive, default, bulk."),
+]
 
 
 @keys_app.command("create")
@@ -56,22 +69,10 @@ def create(
             metavar="WHEN", help="After 90d, 12h, 30m or 60s, or on 2027-01-31 (UTC); else never."
         ),
     ] = "",
-    models: Annotated[
-        str, typer.Option(metavar="A,B", help="Only these models; `*` stands for any characters.")
-    ] = "",
-    networks: Annotated[
-        str, typer.Option(metavar="CIDR,…", help="Only from these networks, such as 10.0.0.0/8.")
-    ] = "",
-    routes: Annotated[
-        str,
-        typer.Option(metavar="API,…", help="Only for these APIs: chat, responses, messages, …"),
-    ] = "",
-    max_priority: Annotated[
-        str,
-        typer.Option(
-            metavar="CLASS", help="At most so urgent: system, interactive, default, bulk."
-        ),
-    ] = "",
+    models: _Models = "",
+    networks: _Networks = "",
+    routes: _Routes = "",
+    max_priority: _MaxPriority = "",
 ) -> None:
     """Make a key, and print it: it is shown this once and can never be read again.
 
@@ -96,17 +97,7 @@ def create(
     if options.as_json:
         print_json(made)
         return
-    print(made["key"])
-    tell(f"key {made['id']}: keep it now, it is not shown again")
-    if made.get("unknown_on"):
-        tell(
-            f"members of an older version do not know such a key and answer it 401: {', '.join(made['unknown_on'])}"
-        )
-    if made["closes"]:
-        tell(
-            "this is the first admin key: from now on every request needs a key (--key, SMG_KEY or"
-            " --key-file for this command)"
-        )
+    _tell_made(made)
 
 
 @keys_app.command("list")
@@ -214,6 +205,21 @@ def generate(
         reason = (error.strerror or str(error)).lower()
         raise AdminError(f"cannot write {out}: {reason}") from None
     tell(f"{out} holds a new admin key: smg-node --auth.admin-key-file {out}")
+
+
+def _tell_made(made: Mapping[str, Any]) -> None:
+    """Print a new key, and say what its maker should know."""
+    print(made["key"])
+    tell(f"key {made['id']}: keep it now, it is not shown again")
+    if made.get("unknown_on"):
+        tell(
+            f"members of an older version do not know such a key and answer it 401: {', '.join(made['unknown_on'])}"
+        )
+    if made["closes"]:
+        tell(
+            "this is the first admin key: from now on every request needs a key (--key, SMG_KEY or"
+            " --key-file for this command)"
+        )
 
 
 def _id_of(said: str) -> str:

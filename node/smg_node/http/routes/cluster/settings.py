@@ -1,12 +1,12 @@
 """Settings routes: show, change, validate and roll back the settings of the whole cluster."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import (
     expected_version,
@@ -21,7 +21,6 @@ from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
 from smg_node.http.ports.shared_state import (
     AuditQuery,
-    AuditService,
     ConfigState,
     SettingChange,
     SettingsService,
@@ -48,19 +47,12 @@ RESTORE: Final = "setting.restore"
 class SettingsRoutes:
     """Serves the settings of the cluster."""
 
-    def __init__(
-        self,
-        node: str,
-        settings: SettingsService,
-        audit: AuditService,
-        bodies: BodyReader,
-        options: Callable[[], HttpOptions],
-    ) -> None:
-        self._node = node
-        self._settings = settings
-        self._audit = audit
+    def __init__(self, parts: HttpParts, bodies: BodyReader) -> None:
+        self._parts = parts
+        self._node = parts.identity.node
+        self._settings = parts.cluster_settings
+        self._audit = parts.audit
         self._bodies = bodies
-        self._options = options
 
     # ── Seeing ───────────────────────────────────────────────────────────────
 
@@ -147,7 +139,7 @@ class SettingsRoutes:
     def _check(self, request: HttpRequest, key: str) -> None:
         """Return if the caller may set this; FORBIDDEN for what says who may ask, without the permission for that."""
         role = request.identity.role
-        if key.startswith(_OF_ACCESS) and "access" not in self._options().roles.of(role):
+        if key.startswith(_OF_ACCESS) and "access" not in self._parts.options.roles.of(role):
             raise SmgError(
                 ErrorKind.FORBIDDEN,
                 f"{key[:64]} needs the permission access as well; the credential sent has role {role}",

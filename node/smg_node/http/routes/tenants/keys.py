@@ -1,13 +1,13 @@
 """Key routes: create, list and revoke API keys: of all tenants, or of the caller's own."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
 from smg_node.access.key_rights import KeyRights
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import number_field, query_switch, read_fields
 from smg_node.http.message.http_request import HttpRequest
@@ -17,11 +17,9 @@ from smg_node.http.ports.keys import (
     EXPIRES_IN_MAX_S,
     KEYS_META,
     KeyRequest,
-    KeyService,
     KeyView,
 )
-from smg_node.http.ports.node import Cluster, MemberRow
-from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.ports.node import MemberRow
 from smg_node.http.routes.tenants.key_body import FIELDS, read_restrictions
 from smg_node.http.routes.tenants.key_import import KeyImportRoutes
 from smg_node.http.routes.tenants.key_owner import read_owner
@@ -33,20 +31,12 @@ _FIELDS: Final = ("tenant", "role", "name", "expires_in_s", *FIELDS)
 class KeyRoutes:
     """Serves the API keys."""
 
-    def __init__(
-        self,
-        keys: KeyService,
-        cluster: Cluster,
-        audit: AuditService,
-        bodies: BodyReader,
-        options: Callable[[], HttpOptions],
-    ) -> None:
-        self._keys = keys
-        self._cluster = cluster
-        self._audit = audit
+    def __init__(self, parts: HttpParts, bodies: BodyReader) -> None:
+        self._parts = parts
+        self._keys = parts.keys
+        self._audit = parts.audit
         self._bodies = bodies
-        self._options = options
-        self.imports: Final = KeyImportRoutes(keys, audit, bodies, self._rights)
+        self.imports: Final = KeyImportRoutes(parts.keys, parts.audit, bodies, self._rights)
 
     async def keys(self, request: HttpRequest) -> Reply:
         """List the keys, with `?all=true` the revoked ones too; never a key itself."""
@@ -84,12 +74,12 @@ class KeyRoutes:
             return []
         return [
             row.name
-            for row in self._cluster.members()
+            for row in self._parts.cluster.members()
             if row.state in _LIVING and not row.me and _form_of(row) < form
         ]
 
     def _rights(self, request: HttpRequest) -> KeyRights:
-        return KeyRights(request.identity, self._options().roles)
+        return KeyRights(request.identity, self._parts.options.roles)
 
     def _check_revoked(self, key_id: str, rights: KeyRights) -> None:
         """Return if a key may be revoked; NOT_FOUND for one that the caller may not even see."""

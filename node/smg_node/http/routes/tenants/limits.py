@@ -1,20 +1,17 @@
 """Limit routes: show limits and their use, set and remove them."""
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from smg_node.access.limit_rights import LimitRights
-from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import expected_version, query_switch, read_fields
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.keys import KeyService
-from smg_node.http.ports.limits import LimitService, LimitUse, LimitUses, LimitView
-from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.ports.limits import LimitUse, LimitUses, LimitView
 
 SET: Final = "limit.set"
 UNSET: Final = "limit.unset"
@@ -23,21 +20,12 @@ UNSET: Final = "limit.unset"
 class LimitRoutes:
     """Serves the limits."""
 
-    def __init__(
-        self,
-        node: str,
-        limits: LimitService,
-        keys: KeyService,
-        audit: AuditService,
-        bodies: BodyReader,
-        options: Callable[[], HttpOptions],
-    ) -> None:
-        self._node = node
-        self._limits = limits
-        self._audit = audit
+    def __init__(self, parts: HttpParts, bodies: BodyReader) -> None:
+        self._parts = parts
+        self._node = parts.identity.node
+        self._limits = parts.limits
+        self._audit = parts.audit
         self._bodies = bodies
-        self._keys = keys
-        self._options = options
 
     async def limits(self, request: HttpRequest) -> Reply:
         """List the limits as they are defined; with `?use=true` also their use in the whole
@@ -113,11 +101,11 @@ class LimitRoutes:
         return json_reply({"status": "unset", "limit": done.before, "now": done.now})
 
     def _rights(self, request: HttpRequest) -> LimitRights:
-        held = self._options().roles.of(request.identity.role)
+        held = self._parts.options.roles.of(request.identity.role)
         return LimitRights(request.identity, held, self._tenant_of)
 
     def _tenant_of(self, key_id: str) -> str | None:
-        found = self._keys.key(key_id)
+        found = self._parts.keys.key(key_id)
         return None if found is None else found.tenant
 
     def _own_uses(self, said: LimitUses, rights: LimitRights) -> list[LimitUse]:
