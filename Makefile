@@ -7,6 +7,7 @@ export PYTHON
 BIN := .venv/bin
 MLX := .cache/mlx
 MCP := .cache/mcp
+OIDC := .cache/oidc
 PICTURES := .cache/pictures
 VOCABULARY := .cache/vocabulary/qwen
 RECORDINGS := .cache/recordings/answers.jsonl
@@ -20,8 +21,8 @@ ROOTS := node mesh storage proto migrations chaos tests
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
-.PHONY: help setup compile mlx mcp pictures recordings demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
+.PHONY: help setup compile mlx mcp oidc pictures recordings demo test check format lint types contracts house reference reference-check \
+	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf kube kube-check deploy-tools deploy-check lock \
 	clean distclean
 
 help: ## Show this list
@@ -44,6 +45,10 @@ $(MCP)/.ready: requirements-mcp.lock tools/mcp/package.json tools/mcp/package-lo
 	@bash tools/setup.sh mcp
 	@touch $@
 
+$(OIDC)/.ready: tools/oidc/package.json tools/oidc/package-lock.json tools/setup.sh | $(MCP)/.ready
+	@bash tools/setup.sh oidc
+	@touch $@
+
 $(PICTURES)/.ready: requirements-pictures.lock tools/setup.sh | $(BIN)/.ready
 	@bash tools/setup.sh pictures
 	@touch $@
@@ -58,6 +63,8 @@ mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests
 recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (130 MB)
 mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (400 MB)
 
+oidc: $(OIDC)/.ready ## Make .cache/oidc with an OpenID provider that judges signed tokens in tests (4 MB)
+
 pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image processors that judge ours in long tests (220 MB)
 
 # ── The two commands of the README ───────────────────────────────────────────
@@ -65,11 +72,11 @@ pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image proces
 demo: setup ## Run one node in front of two simulated engines, and say what to type
 	@$(BIN)/smg-node --demo
 
-test: setup mlx mcp recordings check ## Check and test everything, as CI does
+test: setup mlx mcp oidc recordings check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-test-long: setup mlx mcp pictures ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
+test-long: setup mlx mcp oidc pictures ## Long histories, and properties at full length; ARGS="tests/simulation" for one room
 	@echo "── long tests: what they cover"
 	@$(PYTEST) -qq -p no:cacheprovider --long --collect-only $(ARGS) | sed -n '/ ([0-9]*): /p'
 	@echo "── long tests"
@@ -114,7 +121,7 @@ simulate: setup ## 1000 histories of ten nodes in bad weather, and every row of 
 	@$(BIN)/smg-chaos simulate --seeds 1000 --cost --jobs $(JOBS) $(ARGS)
 	@$(BIN)/smg-chaos simulate --scenario acceptance --cost --jobs $(JOBS) $(ARGS)
 
-integration: setup mlx mcp ## Real processes, a real engine
+integration: setup mlx mcp oidc ## Real processes, a real engine
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/integration
 
 conformance: setup mlx mcp ## Official client libraries as judges
@@ -166,6 +173,12 @@ gameday: setup ## Hurt real clusters in a lab of network namespaces; ARGS="…" 
 
 serf: ## Fetch serf, which `make gameday` can compare with
 	@bash tools/serf.sh
+
+kube: ## Build a real API server of Kubernetes under .cache/kube (ten minutes, 400 MB)
+	@bash tools/kube.sh
+
+kube-check: setup kube ## Discovery in front of a real API server of Kubernetes
+	@$(PYTEST) -q --timeout 300 tests/kube $(ARGS)
 
 deploy-tools: setup ## Fetch the programs that deploy/ is for: Helm, Envoy, HAProxy, hadolint and others (200 MB)
 	@bash tools/deploy.sh tools

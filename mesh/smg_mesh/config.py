@@ -136,6 +136,7 @@ class StateOptions:
                 "keys": 16,
                 "limits": 16,
                 "providers": 16,
+                "access": 16,
             }
         )
     )

@@ -5,10 +5,9 @@
     await shared.run()           # a task of the caller's: keeps, tidies, until cancelled
     await shared.close()         # the last save
 
-A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others.
-A node alone does so itself. Both keep it in the same data dir, so that a node that was alone brings what it has when it
-joins others, and has what they had when it is alone again: one that finds no state takes over the other's. Views may be
-taken at once; reading and writing begins when it is open. Nothing here waits for disk or peer.
+A node with a mesh hands it to the mesh, which opens, runs and closes it, and carries what it says to the others. A node
+alone does so itself. Both keep it in the same data dir: a node that was alone brings what it has when it joins others,
+and has what they had when it is alone again. Views may be taken at once; reading and writing begins when it is open.
 """
 
 import asyncio
@@ -37,6 +36,7 @@ from smg_mesh.io.shared_state.state_events import StateNews
 from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
 from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
+from smg_mesh.state.access.access_state import AccessState, Denial, IssuerKeySet
 from smg_mesh.state.api_keys import FOREIGN, KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
@@ -70,13 +70,13 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "Audit", "AuditRow",
-    "CacheRow", "CarriedSecrets", "Entry", "Held", "Hints", "KeyRecord", "Keys", "LimitError",
-    "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches",
-    "ProvidersView", "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow",
-    "SettingValue", "SettingsView", "Share", "Shared", "SharedBucket", "SharedPause", "StateError",
-    "Sticky", "ToolSessions", "VendorRates", "Verdict", "Verdicts", "WorkerRecord",
-    "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in", "sealed_text",
+    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit", "AuditRow",
+    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Held", "Hints", "IssuerKeySet", "KeyRecord", "Keys",
+    "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches", "ProvidersView",
+    "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
+    "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions", "VendorRates",
+    "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in",
+    "sealed_text",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
@@ -112,13 +112,7 @@ class Shared:
             self._beat, monotonic_s=monotonic_s, counters=self._counters
         )
         self._replica: Final = Replica(
-            name,
-            0,
-            options=options,
-            rng=rng,
-            now_ms=self._now_ms,
-            wall_ms=wall_ms,
-            tell=self._take,
+            name, 0, options=options, rng=rng, now_ms=self._now_ms, wall_ms=wall_ms, tell=self._take
         )
         self._keeper: Final = self._made_keeper(data_dir, before, options)
         self._arrival: Final = Arrival(name, grace_ms=options.join_grace_ms, now_ms=self._now_ms)
@@ -132,21 +126,22 @@ class Shared:
         self._waiting: list[Callable[[], None]] = []
         self._news: Final = StateNews(now_ms=self._now_ms)
 
-        registers = self._replica.registers
+        self.registers: Final = self._replica.registers
         self.namespace: Final = self._replica.namespace
         self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
         self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
         self.providers: Final = ProvidersView(self._replica.namespace("providers"), name)
         self.limits: Final = LimitsView(self._replica.namespace("limits"), wall_ms=wall_ms)
         self.keys: Final = Keys(self._replica.namespace("keys"))
+        self.access: Final = AccessState(self._replica.namespace("access"))
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))
         self.tool_sessions: Final = ToolSessions(self._replica.table("tool_sessions"))
-        self.load: Final = LoadView(registers, name)
-        self.verdicts: Final = Verdicts(registers, name)
-        self.running: Final = Running(registers, name)
-        self.rates: Final = VendorRates(registers, name, wall_ms=wall_ms)
+        self.load: Final = LoadView(self.registers, name)
+        self.verdicts: Final = Verdicts(self.registers, name)
+        self.running: Final = Running(self.registers, name)
+        self.rates: Final = VendorRates(self.registers, name, wall_ms=wall_ms)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self.rights: Final = self._made_rights(data_dir)
         self._caring: Final = self._made_caring()
@@ -193,9 +188,8 @@ class Shared:
     # ── Its life ─────────────────────────────────────────────────────────────
 
     async def open(self, boot: int | None = None) -> None:
-        """Read what was kept, and begin the life `boot`: one larger than the last if there is no mesh to say.
-
-        Does not fail: what cannot be read is reported, counted, and done without.
+        """Read what was kept, and begin the life `boot`: one larger than the last if there is no mesh to say. Does not
+        fail: what cannot be read is reported, counted, and done without.
         """
         self._began_ms = self._now_ms()
         if self._gossip is not None:
@@ -213,9 +207,10 @@ class Shared:
         self.absent_ms = recalled.absent_ms
         if recalled.absent_ms is not None:
             self._replica.loaded(recalled.absent_ms)
-            text = "%d pieces of shared state are back from the disk, saved %d s ago"
-            said = (recalled.pieces, recalled.absent_ms // 1000)
-            _log.info(text, *said, extra={"fields": {"event": "state_read"}})
+            text = (
+                f"{recalled.pieces} pieces of shared state are back from the disk, saved %d s ago"
+            )
+            _log.info(text, recalled.absent_ms // 1000, extra={"fields": {"event": "state_read"}})
         await self.rights.open(self._boot)
         if self._gossip is None:
             self._arrival.nobody = lambda: True

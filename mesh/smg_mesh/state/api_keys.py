@@ -14,11 +14,13 @@ only because an operator says so.
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from smg_mesh.crdt.namespace import Heard, Namespace, StateError
 from smg_mesh.state.key_record import (
+    ADMIN,
     DIGEST_BYTES,
     FOREIGN,
-    ROLES,
     TENANT_PATTERN,
     KeyRecord,
     Role,
@@ -27,9 +29,7 @@ from smg_mesh.state.key_record import (
 )
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
-__all__ = [
-    "DIGEST_BYTES", "FOREIGN", "KEYS_MAX", "ROLES", "TENANT_PATTERN", "KeyRecord", "Keys", "Role",
-]  # fmt: skip
+__all__ = ["DIGEST_BYTES", "FOREIGN", "KEYS_MAX", "TENANT_PATTERN", "KeyRecord", "Keys", "Role"]
 
 KEYS_MAX: Final = 10_000
 """Revoked ones too; a record takes about 300 bytes on every node."""
@@ -127,7 +127,7 @@ class Keys:
         stays = any(not self._records[key_id].revoked_ms for key_id in self._admins)
         for record in self.records():
             old = record.revoked_ms and wall_ms - record.revoked_ms > REVOKED_KEEP_MS
-            if old and (record.role != "admin" or stays):
+            if old and (record.role != ADMIN or stays):
                 self._namespace.remove(record.id)
 
     # ── Following ────────────────────────────────────────────────────────────
@@ -146,7 +146,7 @@ class Keys:
             if strange:
                 self._strange[key_id] = unreadable(held, "fields", ", ".join(strange))
             self._records[key_id] = record
-            if record.role == "admin":
+            if record.role == ADMIN:
                 self._admins[key_id] = None
             if record.foreign:
                 self._foreign[key_id] = None
@@ -161,13 +161,4 @@ class Keys:
 
 
 def _revoked(record: KeyRecord, wall_ms: int) -> KeyRecord:
-    return KeyRecord(
-        record.id,
-        record.tenant,
-        record.role,
-        name=record.name,
-        created_ms=record.created_ms,
-        expires_ms=record.expires_ms,
-        revoked_ms=wall_ms,
-        kind=record.kind,
-    )
+    return replace(record, digest=b"", revoked_ms=wall_ms)

@@ -7,7 +7,7 @@ digest, one comparison in constant time. Other kinds of credentials, such as sig
 
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from smg_node.access.api_key import PREFIX, digest_of, read_key_text
 from smg_node.access.foreign_key import (
@@ -18,10 +18,14 @@ from smg_node.access.foreign_key import (
 )
 from smg_node.core.errors import ErrorKind, SmgError
 
-Role: TypeAlias = Literal["user", "operator", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("user", "operator", "admin")
-"""Each may do what the ones before it may."""
-RANK: Final[dict[Role, int]] = {role: rank for rank, role in enumerate(ROLES)}
+if TYPE_CHECKING:
+    import asyncio
+
+    from smg_node.access.restrictions import Restrictions
+
+Role: TypeAlias = str
+"""Name of a role; `roles.Roles` says what it may."""
+KEYS_RETRY_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,47 @@ class Identity:
     """When the key does, in Unix milliseconds; 0 for never."""
     subject: str = ""
     """Who it is, as the audit log says it; empty for the owner of an API key."""
+    restrictions: "Restrictions | None" = None
+    """What the credential may be used for, if not for all that its role may."""
 
 
 ANYBODY: Final = Identity("", "", "user")
 """Who came without a key, where none is needed."""
 LOCAL: Final = Identity("", "", "admin")
 """The operator of this machine, where no key is needed."""
+
+
+class AccessError(SmgError):
+    """A credential that is not good whatever keys this node learns of. `challenge` never holds text of the client."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        code: str,
+        challenge: str,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(kind, message, code=code, retry_after_s=retry_after_s)
+        self.challenge = challenge
+
+
+class KeysWantedError(SmgError):
+    """A credential cannot be judged yet: `ready` is done when what that needs is there, or cannot be had now.
+
+    Whoever asked waits for it a moment, and asks once more. `issuer` says for whom, in the operator's words.
+    """
+
+    def __init__(self, issuer: str, ready: "asyncio.Future[None]") -> None:
+        super().__init__(
+            ErrorKind.OVERLOADED,
+            f"the issuer {issuer!r} is being asked about this token",
+            code="issuer_unreachable",
+            retry_after_s=KEYS_RETRY_S,
+        )
+        self.issuer = issuer
+        self.ready = ready
 
 
 class Authenticator(Protocol):
@@ -76,7 +115,7 @@ class Authenticator(Protocol):
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; UNAUTHENTICATED for one that is not or no longer
-        good.
+        good, FORBIDDEN for one that is good and worth nothing here, KeysWantedError.
         """
         ...
 
@@ -117,6 +156,31 @@ class KnownKey(Protocol):
     @property
     def expires_ms(self) -> int:
         """Until when it is good."""
+        ...
+
+    @property
+    def restricted(self) -> bool:
+        """Whether one of the four below restricts it."""
+        ...
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of models it is for, `*` stands for any characters."""
+        ...
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Networks it may be used from."""
+        ...
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """APIs it is for."""
+        ...
+
+    @property
+    def max_priority(self) -> str:
+        """The most urgent class it may claim; empty for any."""
         ...
 
 
@@ -223,9 +287,21 @@ class KeyAuthenticator:
         if kept is None or kept[0] is not key:
             kept = self._identities[key.id] = (
                 key,
-                Identity(key.id, key.tenant, key.role, key.expires_ms),
+                Identity(
+                    key.id, key.tenant, key.role, key.expires_ms, restrictions=restrictions_of(key)
+                ),
             )
         return kept[1]
+
+
+def restrictions_of(key: KnownKey) -> "Restrictions | None":
+    """Return what a key is restricted to; None for one that is not."""
+    if not key.restricted:
+        return None
+    # Most clusters have no such key.
+    from smg_node.access.restrictions import restrictions_of
+
+    return restrictions_of(key.models, key.networks, key.routes, key.max_priority)
 
 
 def unknown_key() -> SmgError:

@@ -16,6 +16,7 @@ from typer.completion import (  # type: ignore[attr-defined]  # public, but in n
 
 from smg_node import __version__
 from smg_node.admin.client import AdminClient, AdminError, Trust, with_scheme
+from smg_node.admin.commands.access import access_app
 from smg_node.admin.commands.audit import audit, sessions_app
 from smg_node.admin.commands.cluster import cluster_app
 from smg_node.admin.commands.completion import PROGRAM, completion
@@ -114,7 +115,8 @@ def _root(
             "--url",
             envvar="SMG_ADMIN_URL",
             metavar="URL",
-            help=f"The node to ask, http:// if unsaid; again for others that top may turn to.  [default: {_URL}]",
+            help="The node to ask, http:// if unsaid, or unix:/PATH of its socket for operators; again for others that"
+            f" top may turn to.  [default: {_URL}]",
             show_default=False,
         ),
     ] = None,
@@ -177,6 +179,7 @@ def build_app() -> typer.Typer:
     app.add_typer(cluster_app, name="cluster")
     app.add_typer(config_app, name="config")
     app.add_typer(db_app, name="db")
+    app.add_typer(access_app, name="access")
     app.add_typer(keys_app, name="keys")
     app.add_typer(limits_app, name="limits")
     app.add_typer(mcp_app, name="mcp")

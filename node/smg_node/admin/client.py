@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Above any fleet's listing; an answer beyond it is no answer of ours.
 _ANSWER_MAX_BYTES: Final = 67_108_864
 _LINE_MAX_BYTES: Final = 1_048_576
+_UNIX: Final = "unix:"
+"""What stands before the path of a node's UNIX socket."""
 _MESSAGE_MAX_CHARACTERS: Final = 2_000
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 """What the library says of a peer that answers a TLS hello in plain text."""
@@ -96,7 +98,9 @@ class TokenSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AdminClient:
-    """Client of one node. `url` is its base, `key` empty or an admin key; `tokens` go before it."""
+    """Client of one node. `url` is its base, or `unix:/path` of its socket; `key` empty or an admin key; `tokens` go
+    before it.
+    """
 
     url: str
     key: str
@@ -183,7 +187,7 @@ class AdminClient:
 
         try:
             yield
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, FileNotFoundError):
             raise AdminError(f"no node answers at {self.url}; is smg-node running?") from None
         except TimeoutError:
             raise AdminError(f"{self.url} did not answer within {patience_s:g} s") from None
@@ -256,7 +260,18 @@ class AdminClient:
 
 
 def _base(url: str) -> SplitResult:
-    """Return the parts of the node's URL, HTTP where it says no scheme; AdminError where it is none."""
+    """Return the parts of the node's URL, HTTP where it says no scheme, of a socket its path as the authority;
+    AdminError where it is none.
+    """
+    if url.startswith(_UNIX):
+        # Some write two slashes more, as in a URL.
+        path = url.removeprefix(_UNIX)
+        path = path.removeprefix("//") if path.startswith("///") else path
+        if not path.startswith("/") or path.startswith("//") or "\0" in path:
+            raise AdminError(
+                f"{url[:200]!r} is not a socket such as unix:/run/smg/admin.sock (--url)"
+            )
+        return SplitResult(_UNIX[:-1], path, "", "", "")
     try:
         base = urlsplit(with_scheme(url))
         whole = base.scheme in ("http", "https") and bool(base.hostname) and base.port != 0
@@ -270,13 +285,15 @@ def _base(url: str) -> SplitResult:
 
 
 def with_scheme(url: str) -> str:
-    """Return a node's URL with a scheme: `host:port` is short for `http://host:port`."""
-    return url if "://" in url or not url else f"http://{url}"
+    """Return a node's URL with a scheme: `host:port` is short for `http://host:port`; `unix:/path` is whole."""
+    return url if "://" in url or not url or url.startswith(_UNIX) else f"http://{url}"
 
 
 def _connection(base: SplitResult, timeout_s: float, trust: Trust) -> "HTTPConnection":
     from http.client import HTTPConnection, HTTPSConnection
 
+    if base.scheme == _UNIX[:-1]:
+        return _socket_connection(base.netloc, timeout_s)
     assert base.hostname is not None
     if base.scheme == "http":
         return HTTPConnection(base.hostname, base.port, timeout=timeout_s)
@@ -290,6 +307,21 @@ def _connection(base: SplitResult, timeout_s: float, trust: Trust) -> "HTTPConne
             self.sock = context.wrap_socket(self.sock, server_hostname=trust.host or self.host)
 
     return NamedConnection(base.hostname, base.port, timeout=timeout_s, context=context)
+
+
+def _socket_connection(path: str, timeout_s: float) -> "HTTPConnection":
+    import socket
+    from http.client import HTTPConnection
+
+    class SocketConnection(HTTPConnection):
+        """A connection over a UNIX socket."""
+
+        def connect(self) -> None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(timeout_s)
+            self.sock.connect(path)
+
+    return SocketConnection("localhost", timeout=timeout_s)
 
 
 def _message(body: Any) -> str:

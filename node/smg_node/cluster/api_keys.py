@@ -19,6 +19,7 @@ from smg_node.cluster.admin_key_file import FileKeys
 from smg_node.cluster.foreign_keys import plan_take_over
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.keys import (
+    KEYS_FORM,
     ForeignKey,
     KeyImport,
     KeyRequest,
@@ -36,6 +37,12 @@ _LAST: Final = (
     "this is the last admin key that is good: without it data is open to everyone again, and the admin API"
     " answers loopback only; force it (?force=true, --force) if that is meant"
 )
+_RESTRICTED: Final = (
+    "the first admin key closes the cluster, so it cannot be a restricted one, which may let nobody in;"
+    " make one without restrictions first"
+)
+_FIRST_ROLES: Final = ("user", "operator", "admin")
+"""Those that every version reads."""
 _FILE: Final = (
     "the key comes from this node's own settings (auth.admin_key_file, auth.tenant_api_keys and the like); take it"
     " out of there"
@@ -184,8 +191,16 @@ class ClusterKeys:
         ]
         return sorted(views, key=lambda view: (view.tenant, view.id))
 
+    def key(self, key_id: str) -> KeyView | None:
+        """Return a key, good or not; None if there is none."""
+        record = self.get(key_id)
+        return None if record is None else self._view(record)
+
     def create(self, wish: KeyRequest) -> NewKey:
-        """Make a key that is good on all nodes; CONFLICT if there is no room."""
+        """Make a key that is good on all nodes; see `KeyService`."""
+        only = wish.restrictions
+        if wish.role == "admin" and only is not None and not self._store.closed:
+            raise SmgError(ErrorKind.CONFLICT, _RESTRICTED, code="first_admin_key_restricted")
         now_ms = self.now_ms()
         key_id = self._ground.chance(ID_CHARACTERS, ID_ALPHABET)
         secret = self._ground.chance(SECRET_CHARACTERS, SECRET_ALPHABET)
@@ -198,6 +213,10 @@ class ClusterKeys:
             digest=digest_of(secret),
             created_ms=now_ms,
             expires_ms=expires_ms,
+            models=() if only is None else only.models,
+            networks=() if only is None else only.networks,
+            routes=() if only is None else only.routes,
+            max_priority="" if only is None else only.max_priority or "",
         )
         closed = self.closed
         try:
@@ -205,7 +224,10 @@ class ClusterKeys:
         except StateError as error:
             raise _unkept(error) from error
         return NewKey(
-            self._view(record), key_text(key_id, secret), closes=not closed and self.closed
+            self._view(record),
+            key_text(key_id, secret),
+            closes=not closed and self.closed,
+            form=KEYS_FORM if record.restricted or record.role not in _FIRST_ROLES else 1,
         )
 
     def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
@@ -269,6 +291,10 @@ class ClusterKeys:
             created_ms=record.created_ms or None,
             expires_ms=record.expires_ms or None,
             revoked_ms=record.revoked_ms or None,
+            models=record.models,
+            networks=record.networks,
+            routes=record.routes,
+            max_priority=record.max_priority,
             foreign=record.foreign,
         )
 

@@ -88,10 +88,12 @@ class SmgError(Exception):
     machine-readable reason. `status` narrows the HTTP status within the kind (405..431 for
     INVALID_REQUEST, 501 for UPSTREAM_FAILED). `retry_after_s` is set for 429 and 503 only, `excess` for a
     prompt that is too long. The cause, where there is one, is the chained exception. `once`: what was done before
-    it must not be done again, so a client that retries by itself is told not to.
+    it must not be done again, so a client that retries by itself is told not to. `challenge`: what `www-authenticate`
+    says of the credential sent (RFC 6750), "" for nothing beyond its kind.
     """
 
     once = False
+    challenge = ""
 
     def __init__(
         self,

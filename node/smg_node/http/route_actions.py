@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from smg_node.http.access_actions import access_actions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer
@@ -70,6 +71,7 @@ def build_actions(
         **_of_providers(parts, bodies),
         **tool_server_actions(parts, bodies, pulse),
         **_of_keys_and_limits(parts, bodies),
+        **access_actions(parts, bodies),
         **_of_shared_state(parts),
         **_about_the_node(parts, drain, probers),
     }
@@ -297,7 +299,9 @@ def _of_settings(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
         from smg_node.http.routes.cluster.settings import SettingsRoutes
 
         node = parts.identity.node
-        return SettingsRoutes(node, parts.cluster_settings, parts.audit, bodies)
+        return SettingsRoutes(
+            node, parts.cluster_settings, parts.audit, bodies, lambda: parts.options
+        )
 
     return {
         "settings": lambda request: settings().settings(request),
@@ -342,13 +346,20 @@ def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Ac
     def keys() -> "KeyRoutes":
         from smg_node.http.routes.tenants.keys import KeyRoutes
 
-        return KeyRoutes(parts.keys, parts.audit, bodies)
+        return KeyRoutes(parts.keys, parts.cluster, parts.audit, bodies, lambda: parts.options)
 
     @cache
     def limits() -> "LimitRoutes":
         from smg_node.http.routes.tenants.limits import LimitRoutes
 
-        return LimitRoutes(parts.identity.node, parts.limits, parts.audit, bodies)
+        return LimitRoutes(
+            parts.identity.node,
+            parts.limits,
+            parts.keys,
+            parts.audit,
+            bodies,
+            lambda: parts.options,
+        )
 
     return {
         "keys": lambda request: keys().keys(request),

@@ -36,6 +36,8 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.http.app import Server
 from smg_node.http.forwarding.control_proxy import Forwarding
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.route_table import public_routes
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.process_memory import keep
@@ -47,6 +49,7 @@ from smg_node.processes.process_role import LEAVING, UP, Role
 from smg_node.processes.replication.model_load_results import tell_findings
 from smg_node.processes.replication.node_copy import NodeCopy, why_not_ready
 from smg_node.processes.replication.state_messages import DRAIN, SERVING, Serving, write
+from smg_node.processes.replication.wanted_keys import wanted_keys
 from smg_node.processes.reports.journey_query import FIND, journeys_reply
 from smg_node.processes.reports.metric_series import LAST, SCRAPE
 from smg_node.processes.reports.metrics_scrape import scraped
@@ -148,7 +151,7 @@ def _build(
         draining=lambda: farewell.draining,
         doubts=lambda: ReadinessReasons(why_not_ready(copy), copy.node.degraded),
     )
-    desks = _build_desks(settings, base, copy)
+    desks = _build_desks(settings, base, copy, uplink)
     rights = _build_rights(base, uplink, copy)
     usage, sender = _build_usage(base, uplink, desks)
     watch_listening(base.meters, fleet, clock.monotonic_s)
@@ -171,10 +174,7 @@ def _build(
         journal=journal,
         tool_servers=servers,
     )
-    parts.options = replace(
-        parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True
-    )
-    forwarding = Forwarding(role.place.control, lambda: uplink.linked)
+    forwarding = _forwarding(parts, role, uplink)
     server = farewell.server = Server(parts, forwarding)
     server.wait_for(forwarding)
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
@@ -183,8 +183,18 @@ def _build(
     return _Process(base, fleet, providers, servers, registry, desks, rights, sender, server)
 
 
-def _build_desks(settings: Settings, base: Base, copy: NodeCopy) -> SharedServices:
+def _forwarding(parts: HttpParts, role: Role, uplink: Uplink) -> Forwarding:
+    """Let this process listen where clients reach the node, and return what passes on to the control process."""
+    options = replace(parts.options, metrics_listen="", admin_listen="", reuse_port=True)
+    parts.options = replace(options, listen=str(role.place.address))
+    routes = public_routes(apart=options.admin_apart)
+    return Forwarding(role.place.control, lambda: uplink.linked, routes)
+
+
+def _build_desks(settings: Settings, base: Base, copy: NodeCopy, uplink: Uplink) -> SharedServices:
     """Return the services that answer here; the rest is asked of the control process."""
+    keys, clock = copy.access.keys, base.clock
+    base.issuers.follow(copy, lambda spawn: wanted_keys(uplink, keys, clock, spawn))
     return SharedServices(
         live=build_live(settings, copy),
         settings=ABSENT,
@@ -271,6 +281,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
         "providers": partial(process.providers.run, fleet),
         "servers of tools": process.tool_servers.run,
         **process.desks.loops(),
+        "issuers": base.issuers.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }
 

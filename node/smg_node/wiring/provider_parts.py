@@ -1,5 +1,6 @@
 """Provider parts of a process: what serves models at providers, and the service of their definitions."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from smg_node.cluster.providers.provider_fleet import ProviderFleet, ProviderState
@@ -8,11 +9,14 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock
 from smg_node.fleet.fleet import Fleet
 from smg_node.wiring.base import Base
+from smg_node.wiring.mcp_parts import tool_server_access
 from smg_node.wiring.serving_parts import engine_options
 
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
+    from smg_node.cluster.mcp.lazy_servers import LazyToolServers
     from smg_node.cluster.providers.provider_service import ClusterProviders
+    from smg_node.http.http_parts import HttpParts
     from smg_node.pipeline.relay.shadows.shadow_records import ShadowBook
     from smg_node.providers.kept_tokens import Spawn
     from smg_node.providers.provider_book import ProviderBook
@@ -53,3 +57,17 @@ def provider_access(
     from smg_node.cluster.providers.provider_service import ClusterProviders
 
     return ClusterProviders(providers, shared.providers, shared.seal, fleet, clock.monotonic_s)
+
+
+def let_define(
+    parts: "HttpParts",
+    base: Base,
+    shared: "Shared",
+    fleet: Fleet,
+    providers: ProviderFleet,
+    servers: "LazyToolServers",
+) -> None:
+    """Let operators see and change what the cluster's own state holds definitions of."""
+    parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
+    parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
+    parts.token_access = base.issuers.service

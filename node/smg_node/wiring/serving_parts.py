@@ -265,7 +265,7 @@ def _surface(
         sessions=desk,
         health=desk,
         cluster=cluster,
-        authenticator=KeyAuthenticator(shared.keys),
+        authenticator=base.issuers.authenticator(KeyAuthenticator(shared.keys)),
         keys=shared.keys,
         limits=shared.limits,
         usage=usage.desk,

@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from smg_node.access.foreign_key import CHARACTERS_ADVISED, sha256_of, why_no_foreign_key
-from smg_node.access.identity import ROLES
 from smg_node.admin.key_files.key_row import RowError
+from smg_node.core.access.permissions import BUILT_IN, is_role_name
 
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
+_OF_TENANTS: Final = frozenset({"user", "tenant_admin"})
 _SHA256: Final = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 _SHOWN_MAX: Final = 40
 _YEAR_MAX: Final = 9_000
@@ -17,12 +18,12 @@ _NEVER: Final = frozenset({"", "null", "none", "never"})
 
 
 def tenant_of(text: str, role: str, column: str = "tenant") -> str:
-    """Return a tenant, which a key of role user must have."""
-    if not text and role != "user":
+    """Return a tenant, which a key of role user or tenant_admin must have."""
+    if not text and role not in _OF_TENANTS:
         return ""
     if not text:
         raise RowError(
-            column, "a key of role user belongs to a tenant, and none is given (--tenant)"
+            column, f"a key of role {role} belongs to a tenant, and none is given (--tenant)"
         )
     if not _TENANT.fullmatch(text):
         raise RowError(
@@ -33,10 +34,12 @@ def tenant_of(text: str, role: str, column: str = "tenant") -> str:
 
 
 def role_of(text: str, column: str = "role") -> str:
-    """Return a role, user where none is said."""
+    """Return a role, user where none is said. Whether there is such a role of an operator's own the node knows."""
     role = text.lower() or "user"
-    if role not in ROLES:
-        raise RowError(column, f"{shown(text)} is none of {', '.join(ROLES)}")
+    if not is_role_name(role):
+        raise RowError(
+            column, f"{shown(text)} is no role: {', '.join(BUILT_IN)}, or one of auth.roles"
+        )
     return role
 
 

@@ -32,7 +32,7 @@ class WorkersPort(Protocol):
 
     def list_own(
         self,
-        source: Literal["static"],
+        source: Literal["static", "file"],
         specs: "Mapping[str, WorkerSpec]",
         *,
         same_key: Callable[[bytes, bytes], bool],

@@ -88,5 +88,8 @@ def shown_settings(settings: "BaseModel") -> dict[str, object]:
 
 def _shown(value: object) -> object:
     if isinstance(value, Mapping):
-        return {str(name): shown_settings(item) for name, item in value.items()}
+        return {
+            str(name): shown_settings(item) if is_section(item) else _plain(item)
+            for name, item in value.items()
+        }
     return None if value is None else _plain(value)

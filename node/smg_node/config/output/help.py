@@ -52,7 +52,7 @@ def render_help(schema: Schema, *, version: str, width: int) -> str:
     page.heading("Ask and leave")
     for action, says in ACTIONS.items():
         page.entry(action, says)
-    page.heading("Names known from other gateways")
+    page.heading("Names known from other gateways; all of them in --help-all")
     page.text(", ".join(_aliases(schema)), indent=2)
     page.heading("Sections")
     page.text(
@@ -143,8 +143,15 @@ def _essential(schema: Schema) -> list[Knob]:
 
 
 def _aliases(schema: Schema) -> Iterator[str]:
+    """Return the names that others know; of a section below another one only the first, for all are in --help-all."""
+    begun: set[tuple[str, ...]] = set()
     for knob in schema.knobs:
-        yield from (flag for flag in knob.flags if flag not in (knob.short, knob.long_flag))
+        section = knob.path[:-1]
+        known = [flag for flag in knob.flags if flag not in (knob.short, knob.long_flag)]
+        if known and len(section) > 1:
+            known = [] if section in begun else [*known[:-1], f"{known[-1]} …"]
+            begun.add(section)
+        yield from known
 
 
 def _sections(schema: Schema) -> Iterator[tuple[Group, Sequence[Knob]]]:

@@ -18,12 +18,13 @@ from smg_node.config.schema.suggestions import nearest
 
 KnobPath: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal[
-    "switch", "integer", "number", "text", "choice", "words", "address", "path", "secret", "secrets"
+    "switch", "integer", "number", "text", "choice", "words", "mapping", "address", "path", "secret", "secrets"
 ]  # fmt: skip
 
 # Stands for any name in the path of a knob below a mapping: ("models", "NAME", "context").
 ANY_NAME: Final = "NAME"
 
+_OUTER: Final[Mapping[object, Kind]] = {tuple: "words", dict: "mapping"}
 SECRET_KINDS: Final[tuple[Kind, ...]] = ("secret", "secrets")
 """Kinds whose values are shown nowhere, and which may come from a file."""
 LIST_KINDS: Final[tuple[Kind, ...]] = ("words", "secrets")
@@ -60,6 +61,8 @@ class Knob:
     """What stands for the value in a help text; empty where there need be none."""
     halves: Mapping[str, Literal["host", "port"]]
     """Flags that set one half of an address."""
+    digits: bool = False
+    """Whether a whole number in a file is such a text."""
     content_of: KnobPath = ()
     """The knob whose value is the content of this file; empty for one that is no such file."""
 
@@ -105,6 +108,7 @@ _KIND_WORDS: Final[Mapping[Kind, str]] = {
     "text": "text",
     "choice": "word",
     "words": "list",
+    "mapping": "names with a text each",
     "address": "host:port",
     "path": "path",
     "secret": "secret text",
@@ -209,8 +213,13 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
         annotation = _without_none(field.annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _walk(annotation, here)
-        elif get_origin(annotation) is dict:
+        elif get_origin(annotation) is dict and get_args(annotation)[1] is not str:
             element = get_args(annotation)[1]
+            if not isinstance(element, type):
+                # A value under each name, and no section.
+                yield Group(here, field.description or "")
+                yield _knob((*here, ANY_NAME), field, element)
+                continue
             yield Group(here, f"{(element.__doc__ or '').strip().splitlines()[0]}")
             yield from _walk(element, (*here, ANY_NAME))
         else:
@@ -254,7 +263,8 @@ def _twin(knob: Knob) -> Knob:
 def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
     extra = field_extra(field)
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
-    kind: Kind = "choice" if choices else _KINDS.get(annotation, "words")
+    outer = _OUTER.get(get_origin(annotation))
+    kind: Kind = outer or ("choice" if choices else _KINDS[annotation])
     if kind == "words" and SecretStr in get_args(annotation):
         kind = "secrets"
     return Knob(
@@ -270,6 +280,7 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
         aliases=tuple(extra.get("aliases", ())),
         metavar=extra.get("metavar") or "|".join(choices) or _METAVARS.get(kind, ""),
         halves={extra[half]: half for half in _HALVES if half in extra},
+        digits=bool(extra.get("digits")),
     )
 
 

@@ -1,5 +1,6 @@
 """Value parser: text or YAML to the type of a knob; bounds are checked by the settings."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ def _from_text(knob: Knob, text: str) -> object:
             return _choice(knob, text)
         case "words":
             raise ValueError(f"it must be a list, got the text {shown(text)}")
+        case "mapping":
+            return _from_yaml(knob, _object(text))
         case "path" if not text or "\0" in text:
             raise ValueError("it must be a path")
         case _:
@@ -95,8 +98,12 @@ def _from_yaml(knob: Knob, raw: object) -> object:
             return int(raw)
         case ("integer", int()) | ("number", int() | float()) if not isinstance(raw, bool):
             return raw
+        case "text", int() if knob.digits and not isinstance(raw, bool):
+            return str(raw)
         case "words", list():
             return tuple(_word(entry) for entry in raw)
+        case "mapping", dict():
+            return {name: _word(word) for name, word in raw.items()}
         case _:
             needs, hint = _NEEDS.get(knob.kind, _NEEDS_TEXT)
             raise ValueError(f"it must be {needs}, got {_say_type(raw)}{hint}")
@@ -108,7 +115,15 @@ _NEEDS: Final[Mapping[Kind, tuple[str, str]]] = {
     "integer": ("a whole number", ""),
     "number": ("a number", ""),
     "words": ("a list", ""),
+    "mapping": ("a section of names with a text each", ""),
 }
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError(f"it must be a JSON object, got {shown(text)}") from None
 
 
 def _choice(knob: Knob, text: str) -> str:

@@ -31,7 +31,7 @@ _IN_SECONDS: Final = (
     *("probe_interval", "probe_timeout", "gossip_interval", "exchange_interval", "forget_after"),
 )
 _COUNTED: Final = ("suspicion_mult", "retransmit_mult", "gossip_nodes", "relays")
-_MAKE_KEY: Final = "`smg-admin cluster keyring generate` makes a key"
+_MAKE_KEY: Final = "`smg-admin cluster keyring generate` makes one"
 
 
 class MeshTls(Section):

@@ -17,10 +17,9 @@ class Workers(Section):
 
     urls: tuple[str, ...] = words(
         (),
-        "Engines to route to, as grpc://host:port, http://host:port (a server with the OpenAI API) or host:port"
-        " (found out), where needed followed by ?role= regular, prefill, decode"
-        " or encode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &priority=50, &cost=1,"
-        " &label.KEY=VALUE (label.weight: how many hashed keys it gets beside others).",
+        "Engines, as grpc://host:port, http://host:port (with the OpenAI API) or host:port (found out), where"
+        " needed followed by ?role= regular, prefill, decode or encode, &model=NAME, &contract= vllm, sglang,"
+        " trtllm or mlx, &priority=50, &cost=1, &label.KEY=VALUE (label.weight: its share of hashed keys).",
         most=4096,
         short="--worker",
         metavar="URL",

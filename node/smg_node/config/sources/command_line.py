@@ -67,6 +67,9 @@ class _Parser:
     def __init__(self, schema: Schema, argv: Sequence[str]) -> None:
         self._schema = schema
         self._flags = all_flags(schema)
+        self._mappings = [
+            group.path[:-1] for group in schema.groups if group.path[-1:] == (ANY_NAME,)
+        ]
         self._left = list(reversed(argv))
         self._words: dict[KnobPath, list[str]] = {}
         self._asked = CommandLine()
@@ -109,13 +112,17 @@ class _Parser:
         if knob is not None and ANY_NAME not in knob.path:
             return knob, knob.path
         # `--models.NAME.context`: the name may hold dots and slashes, and is kept as it is.
-        head, _, rest = spelled.removeprefix("--").partition(".")
-        for levels in (1, 2):
-            name, *leaves = rest.rsplit(".", levels)
-            path = (head, name, *(leaf.replace("-", "_") for leaf in leaves))
-            named = self._schema.at(path) if name and len(leaves) == levels else None
-            if isinstance(named, Knob) and ANY_NAME in named.path:
-                return named, path
+        for mapping in self._mappings:
+            head = f"{'.'.join(mapping)}."
+            if not spelled.removeprefix("--").startswith(head):
+                continue
+            rest = spelled.removeprefix("--").removeprefix(head)
+            for levels in (1, 2):
+                name, *leaves = rest.rsplit(".", levels)
+                path = (*mapping, name, *(leaf.replace("-", "_") for leaf in leaves))
+                named = self._schema.at(path) if name and len(leaves) == levels else None
+                if isinstance(named, Knob) and ANY_NAME in named.path:
+                    return named, path
         return None
 
     def _find_off(self, spelled: str) -> Knob | None:

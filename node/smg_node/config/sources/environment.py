@@ -99,6 +99,9 @@ def _mapping(
         raise ValueError('it must be a JSON object, as in {"my-model": {"context": 8192}}')
     entries = []
     for name, fields in things.items():
+        if isinstance(schema.at((*path, name)), Knob):
+            entries.append(Entry((*path, name), fields, place))
+            continue
         if not isinstance(fields, dict):
             problems.append(Problem(".".join((*path, name)), "it must be a JSON object", place))
             continue

@@ -5,6 +5,7 @@ twice (YAML libraries let the last one win in silence), and bounds what anchors 
 safe subset is understood: no tags that name Python objects, no merge keys.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -154,7 +155,7 @@ class _Reader:
             if node.tag not in (_SEQUENCE, _MAPPING):
                 raise ValueError(f"the tag {shown(node.tag)} is not understood")
             if node.tag == _MAPPING:
-                return {}  # No knob takes a mapping; what is in it does not matter to the refusal.
+                return self._names(node.value, depth)
             return [self._plain(entry, depth + 1) for entry in node.value]
         try:
             value: object = self._loader.construct_object(node)
@@ -165,6 +166,17 @@ class _Reader:
                 f"{shown(node.value)} is not what YAML takes it for; put quotes around it"
             ) from None
         return value
+
+    def _names(self, pairs: "Sequence[tuple[Node, Node]]", depth: int) -> dict[str, object]:
+        """The names of a mapping, as they are written, with their values."""
+        found: dict[str, object] = {}
+        for key, value in pairs:
+            if not isinstance(key.value, str) or key.tag == "tag:yaml.org,2002:merge":
+                raise ValueError("a key must be one word")
+            if key.value in found:
+                raise ValueError(f"{shown(key.value)} is given twice")
+            found[key.value] = self._plain(value, depth + 1)
+        return found
 
     def _place(self, node: "Node") -> str:
         return f"file {self._path}, line {node.start_mark.line + 1}"

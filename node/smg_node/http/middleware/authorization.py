@@ -18,16 +18,17 @@ from smg_node.access.foreign_key import foreign_digest, foreign_id, sha256_of
 from smg_node.access.identity import (
     ANYBODY,
     LOCAL,
-    RANK,
+    AccessError,
     Authenticator,
     Identity,
-    Role,
+    KeysWantedError,
     missing_key,
 )
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
+from smg_node.core.access.permissions import ACCESS, Needed, Permission, may_any
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import Headers, HttpRequest
-from smg_node.http.route_table import Access
 
 if TYPE_CHECKING:
     from smg_node.access.certificates import CertificateRules, ClientCertificate
@@ -37,43 +38,67 @@ _MAPPED: Final = "::ffff:"
 _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 _GOOGLES: Final = frozenset({"gemini", "interactions"})
-_NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
 _JOINING_RETRY_S: Final = 1.0
-_WHAT: Final = {False: "the key sent", True: "the certificate shown"}
+_WHAT: Final = {
+    "": "the key sent",
+    "certificate": "the certificate shown",
+    "token": "the token sent",
+}
+"""What a caller came with, by the kind of its subject."""
 
 
 class Guard:
     """Authorizes requests and identifies their callers."""
 
     def __init__(
-        self, authenticator: Authenticator, certificates: "CertificateRules | None" = None
+        self,
+        authenticator: Authenticator,
+        certificates: "CertificateRules | None" = None,
+        roles: Roles = BUILT_IN_ROLES,
     ) -> None:
         """Take `certificates`, the rules of clients' certificates; None while there are none. Rules close
         what the first admin key closes.
         """
         self._authenticator = authenticator
         self._certificates = certificates
+        self._roles = roles
 
-    def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
         """Return the caller; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED while keys
         are not known yet.
 
-        `data` says which callers may use the data routes.
+        `needed` is the permission that the route needs, and `own` one that does as well; `data` says which callers
+        may use the data routes.
         """
-        if access == "public":
+        if needed == "public":
             return ANYBODY
         given = self._counting(credentials(request.headers, key_in_query(request)))
         shown = self._shown(request, given)
-        if access == "data":
-            return shown or self._tenant(given, data)
+        if ACCESS[needed] == "data":
+            return self._permitted(request, shown or self._tenant(given, data), needed, own)
         if not self._authenticator.closed and self._certificates is None:
             require_operator(request)
             return LOCAL
-        identity = shown or self._known(given)
-        if RANK[identity.role] < RANK[_NEEDED[access]]:
-            raise _forbidden(
-                f"this needs the role {_NEEDED[access]}; {_WHAT[bool(identity.subject)]} has role {identity.role}"
+        return self._permitted(request, shown or self._known(given), needed, own)
+
+    def _permitted(
+        self, request: HttpRequest, identity: Identity, needed: Permission, own: Permission | None
+    ) -> Identity:
+        """Return the caller that may do this, by its role and from where it asks; FORBIDDEN."""
+        if not may_any(self._roles.of(identity.role), needed, own):
+            known = "" if identity.role in self._roles.names else ", which is not known here"
+            error = _forbidden(
+                f"this needs the permission {needed}; {_WHAT[_kind(identity)]} has role {identity.role}{known}"
             )
+            error.challenge = 'error="insufficient_scope"'
+            raise error
+        if identity.restrictions is not None:
+            # Most nodes have no such credential.
+            from smg_node.http.middleware.restricted_requests import check_request
+
+            check_request(request, identity.restrictions)
         return identity
 
     def _shown(self, request: HttpRequest, given: str | None) -> Identity | None:
@@ -108,6 +133,8 @@ class Guard:
     def _is_key(self, credential: str) -> bool:
         try:
             self._authenticator.identify(credential)
+        except KeysWantedError:
+            raise
         except SmgError:
             return False
         return True
@@ -130,6 +157,9 @@ class Guard:
             raise missing_key()
         try:
             return keys.identify(given)
+        except (AccessError, KeysWantedError):
+            # Nothing that this node has yet to learn of the cluster's keys changes it.
+            raise
         except SmgError:
             if not keys.settled:
                 raise _joining() from None
@@ -164,16 +194,24 @@ def caller_digest(request: HttpRequest) -> str:
 
     The credential itself goes no further than this.
     """
-    given = credentials(request.headers, key_in_query(request))
+    given, identity = credentials(request.headers, key_in_query(request)), request.identity
+    if identity.subject:
+        # Of a certificate's or a token's name that has the beginning only, and the id a digest of all; the next token
+        # is of the same caller.
+        return _digest(identity.key_id)
     if not given:
-        # Of a certificate's name the subject has the beginning only, and the id a digest of all.
-        identity = request.identity
-        return _digest(identity.key_id) if identity.subject else ""
+        return ""
     key = given[0]
     if len(given) > 1:
-        own = (one for one in given if _id_of(one) == request.identity.key_id)
+        own = (one for one in given if _id_of(one) == identity.key_id)
         key = next(own, key)
     return _digest(key)
+
+
+def _kind(identity: Identity) -> str:
+    """Return what kind of credential an identity was found by: the beginning of its subject, "" for a key."""
+    kind = identity.subject.partition(":")[0]
+    return kind if kind in _WHAT else ""
 
 
 def _digest(text: str) -> str:

@@ -68,8 +68,8 @@ def error_reply(
         told.update(error.headers(family_of(route)))
     if isinstance(error, WrongMethodError):
         told["allow"] = error.allow
-    if error.status == 401:
-        told["www-authenticate"] = "Bearer"
+    if error.status == 401 or error.challenge:
+        told["www-authenticate"] = f"Bearer {error.challenge}".rstrip()
     return Reply(status, body, headers=told)
 
 

@@ -10,11 +10,13 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
+from smg_node.access.identity import Identity, KeysWantedError
 from smg_node.admission.header_values import GROUPS
+from smg_node.core.access.permissions import Access, Needed, Permission
 from smg_node.core.errors import SmgError
-from smg_node.http.http_options import HttpOptions
+from smg_node.http.http_options import DataAccess, HttpOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
 from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
@@ -27,13 +29,14 @@ from smg_node.http.middleware.authorization import Guard, cors_headers
 from smg_node.http.middleware.drain_phases import Drain
 from smg_node.http.middleware.error_replies import error_reply, internal
 from smg_node.http.middleware.inflight import Inflight, draining
-from smg_node.http.route_table import Access, Found, Route, Router, WrongMethodError
+from smg_node.http.route_table import Found, Route, Router, WrongMethodError
 from smg_node.telemetry.metrics.cells import LATE_MAX, Spread, Tally
 from smg_node.telemetry.traces import request_scope as scope
 from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
 
 if TYPE_CHECKING:
     from smg_node.access.certificates import CertificateRules
+    from smg_node.http.middleware.issuer_waiting import IssuerWaiting
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
 
@@ -46,6 +49,8 @@ _CLIENT_GONE: Final = 499
 _FOR_PAGES: Final[frozenset[Access]] = frozenset({"public", "data"})
 """Routes that pages of allowed origins may use; never those of operators."""
 _NOT_ADMITTED: Final = (401, 403)
+_PRIVATE: Final[Mapping[str, str]] = {"cache-control": "no-store"}
+"""Of answers to operators: nobody in between keeps them."""
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -65,6 +70,16 @@ _EXPOSED: Final = (
 )
 
 
+class Authorizing(Protocol):
+    """Interface that admits requests."""
+
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
+        """Return the caller; an SmgError for one who may not ask."""
+        ...
+
+
 class Middleware:
     """Dispatcher of one listener: answers each request by the action its route names."""
 
@@ -75,17 +90,24 @@ class Middleware:
         actions: Mapping[str, Action],
         drain: Drain,
         inflight: Inflight,
+        guard: "Authorizing | None" = None,
+        *,
+        hsts_s: int = 0,
     ) -> None:
+        """Take `guard`, which admits requests in place of the usual one, and for how long browsers are to come by
+        https only.
+        """
         self._parts = parts
         self._router = router
         self._actions = actions
         self._drain = drain
         self._inflight = inflight
-        self._guard = Guard(parts.authenticator, _certificate_rules(parts.options))
-        self._heads = HeadWriter(parts.clock)
+        self._guard = usual_guard(parts) if guard is None else guard
+        self._heads = HeadWriter(parts.clock, hsts_s)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
         self._token = parts.ids.token
+        self._waiting: IssuerWaiting | None = None
         parts.access.reads(access_lines)
         self._record_line = parts.access.record
 
@@ -99,7 +121,10 @@ class Middleware:
             try:
                 action = standing.action
                 if action is None or drain.draining:
-                    action = self._admit(request)
+                    try:
+                        action = self._admit(request)
+                    except KeysWantedError as wanted:
+                        action = await self._admit_after(request, wanted)
                 answer = await action(request)
             except (Exception, asyncio.CancelledError) as error:
                 # A door: a mistake of ours in one request must not reach the connection, let alone others.
@@ -209,9 +234,13 @@ class Middleware:
         options = self._parts.options
         if options.cors_allowed_origins and route.access in _FOR_PAGES:
             standing.reply_headers = self._allow_origin(request)
-        if route.access != "public":
+        if route.access not in _FOR_PAGES:
+            standing.reply_headers = _PRIVATE
+        if route.permission != "public":
             self._refuse_late(request, route)
-            standing.identity = who = self._guard.admit(request, route.access, options.data_access)
+            standing.identity = who = self._guard.admit(
+                request, route.permission, options.data_access, route.own
+            )
             standing.until_ms = who.expires_ms or NEVER_MS
         action = self._actions[route.action]
         # Operators are few, and what they may hangs on where they ask from.
@@ -220,6 +249,16 @@ class Middleware:
             standing.action = action
             request.head.standing = standing
         return action
+
+    async def _admit_after(self, request: HttpRequest, wanted: KeysWantedError) -> Action:
+        """Admit a request once what its credential needs is there, or not in time."""
+        if self._waiting is None:
+            # Imported with the first one: most nodes never wait for an issuer.
+            from smg_node.http.middleware.issuer_waiting import IssuerWaiting
+
+            self._waiting = IssuerWaiting()
+        await self._waiting.wait(wanted)
+        return self._admit(request)
 
     def _refuse_late(self, request: HttpRequest, route: Route) -> None:
         """Refuse late requests: all of them once the node leaves, new work once it was set aside."""
@@ -277,6 +316,10 @@ class Middleware:
         return allowed
 
     def _error(self, request: HttpRequest, error: SmgError) -> Reply:
+        if request.identity.restrictions is not None:
+            from smg_node.http.middleware.restricted_requests import concealed
+
+            error = concealed(error, request.model)
         request.error_code = error.code
         route = request.route
         # Who may not ask at all leaves no traces that would push out others'.
@@ -347,6 +390,12 @@ def _given_id(headers: Headers, names: Sequence[str]) -> str:
         if name in headers:
             return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
     return ""
+
+
+def usual_guard(parts: HttpParts) -> Authorizing:
+    """Return what admits requests by their keys and certificates."""
+    options = parts.options
+    return Guard(parts.authenticator, _certificate_rules(options), options.roles)
 
 
 def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":

@@ -7,7 +7,7 @@ from smg_node.http.openapi.cluster_metrics import NUMBERS_SCHEMAS
 from smg_node.http.openapi.drain import DRAIN_SCHEMAS
 from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
-from smg_node.http.openapi.keys import KEY_SCHEMAS
+from smg_node.http.openapi.keys import ACCESS_SCHEMAS, KEY_SCHEMAS
 from smg_node.http.openapi.limits import LIMIT_SCHEMAS
 from smg_node.http.openapi.providers import PROVIDER_SCHEMAS
 from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
@@ -183,6 +183,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **EXPLAIN_SCHEMAS,
     **HISTORY_SCHEMAS,
     **KEY_SCHEMAS,
+    **ACCESS_SCHEMAS,
     **LIMIT_SCHEMAS,
     **PROVIDER_SCHEMAS,
     **TOOL_SERVER_SCHEMAS,

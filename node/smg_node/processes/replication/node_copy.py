@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from smg_mesh.shared import (
+    AccessState,
     CarriedSecrets,
     Keys,
     LimitsView,
@@ -68,6 +69,7 @@ class NodeCopy:
         self.providers: Final = ProvidersView(self._copies["providers"], self.name)
         self.limits: Final = LimitsView(self._copies["limits"], wall_ms=clock.now_ms)
         self.keys: Final = Keys(self._copies["keys"])
+        self.access: Final = AccessState(self._copies["access"])
         self.verdicts: Final = CopiedVerdicts(self._verdicts_hold)
         self.load: Final = CopiedLoad(uplink)
         self.sticky: Final = CopiedSticky(uplink, clock.now_ms)

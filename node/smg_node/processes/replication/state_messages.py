@@ -21,7 +21,7 @@ SERVING: Final = "process.serving"
 DRAIN: Final = "process.drain"
 DRAINED: Final = "process.drained"
 
-NAMESPACES: Final = ("workers", "settings", "limits", "keys", "providers")
+NAMESPACES: Final = ("workers", "settings", "limits", "keys", "providers", "access")
 """What of the replicated state data processes hold."""
 
 

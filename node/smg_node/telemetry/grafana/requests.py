@@ -17,6 +17,7 @@ from smg_node.telemetry.grafana.panels import (
 )
 from smg_node.telemetry.metrics.declared import media, mesh, resilience, store
 from smg_node.telemetry.metrics.declared import node as declared
+from smg_node.telemetry.metrics.declared.access import issuers
 
 
 def _recorded(title: str, name: str, meaning: str) -> Panel:
@@ -212,6 +213,39 @@ OVERVIEW: Final = Board(
                     "Alerts tell of less than two weeks.",
                     "s",
                     (total(declared.TLS_EXPIRES, "instance", "pair"),),
+                ),
+                Panel(
+                    "Keys of token issuers fetched",
+                    "By one node for all; failed: the issuer is away, and its last keys count for a day.",
+                    "cps",
+                    (rate(issuers.ISSUER_FETCHES, "issuer", "outcome"),),
+                ),
+                Panel(
+                    "Age of issuers' keys",
+                    "Since they were last fetched by any node.",
+                    "s",
+                    (total(issuers.ISSUER_KEYS_AGE, "instance", "issuer"),),
+                ),
+                Panel(
+                    "Keys of token issuers",
+                    "Those that count, and those of their sets that are not used.",
+                    "short",
+                    (
+                        total(issuers.ISSUER_KEYS, "instance", "issuer"),
+                        total(issuers.ISSUER_KEYS_SKIPPED, "issuer", "reason"),
+                    ),
+                ),
+                Panel(
+                    "Opaque tokens asked about",
+                    "Calls to issuers about tokens that only they can read.",
+                    "cps",
+                    (rate(issuers.INTROSPECTIONS, "outcome"),),
+                ),
+                Panel(
+                    "Subjects denied",
+                    "Whose tokens are refused on all nodes.",
+                    "short",
+                    (total(issuers.DENIALS, "instance"),),
                 ),
                 Panel(
                     "Parameters without effect",

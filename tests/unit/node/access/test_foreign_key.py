@@ -37,7 +37,7 @@ def foreign(text: str = LITELLM, tenant: str = "acme", expires_ms: int = 0) -> K
 
 def admitted(source: Source, credential: str | None, data: DataAccess = "auto") -> Identity:
     guard = Guard(KeyAuthenticator(source))
-    return guard.admit(cast("HttpRequest", Asked(credential, "10.0.0.1")), "data", data)
+    return guard.admit(cast("HttpRequest", Asked(credential, "10.0.0.1")), "generate", data)
 
 
 def status(source: Source, credential: str, data: DataAccess = "auto") -> int:
@@ -110,7 +110,7 @@ def test_of_two_credentials_the_foreign_key_counts_and_names_the_caller() -> Non
     asked = Asked("sk-of-another-service")
     asked.headers["x-api-key"] = LITELLM
     request = cast("HttpRequest", asked)
-    asked.identity = guard.admit(request, "data", "auto")
+    asked.identity = guard.admit(request, "generate", "auto")
     assert asked.identity.tenant == "acme"
     alone = Asked(LITELLM)
     assert caller_digest(request) == caller_digest(cast("HttpRequest", alone))

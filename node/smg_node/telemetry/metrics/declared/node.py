@@ -7,6 +7,7 @@ and `kv_cache.py`.
 
 from typing import Final
 
+from smg_node.telemetry.metrics.declared.access.issuers import ISSUER_METRICS
 from smg_node.telemetry.metrics.declared.background_runs import RUN_METRICS
 from smg_node.telemetry.metrics.declared.kv_cache import KV_METRICS
 from smg_node.telemetry.metrics.declared.limits import LIMIT_METRICS
@@ -18,7 +19,7 @@ from smg_node.telemetry.metrics.declared.processes import PROCESS_METRICS
 from smg_node.telemetry.metrics.declared.providers import PROVIDER_METRICS
 from smg_node.telemetry.metrics.declared.resilience import RESILIENCE_METRICS
 from smg_node.telemetry.metrics.declared.rights import RIGHTS_METRICS
-from smg_node.telemetry.metrics.declared.shared_state import STATE_METRICS
+from smg_node.telemetry.metrics.declared.shared_state import DISCOVERY_METRICS, STATE_METRICS
 from smg_node.telemetry.metrics.declared.store import STORE_METRICS
 from smg_node.telemetry.metrics.declared.usage import USAGE_METRICS
 from smg_node.telemetry.metrics.metric import Metric
@@ -280,7 +281,9 @@ METRICS: Final[tuple[Metric, ...]] = (
     JOURNEYS_BYTES,
     *RESILIENCE_METRICS,
     *PROVIDER_METRICS,
+    *ISSUER_METRICS,
     *MCP_METRICS,
+    *DISCOVERY_METRICS,
     *MEDIA_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,

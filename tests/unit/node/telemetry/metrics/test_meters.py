@@ -20,6 +20,7 @@ from smg_node.telemetry.metrics.declared import rights as rights_metrics
 from smg_node.telemetry.metrics.declared import shared_state as state_metrics
 from smg_node.telemetry.metrics.declared import store as store_metrics
 from smg_node.telemetry.metrics.declared import usage as usage_metrics
+from smg_node.telemetry.metrics.declared.access import issuers as issuer_metrics
 from smg_node.telemetry.metrics.meters import LABEL_VALUES_MAX, MODELS_MAX, Meters
 from smg_node.telemetry.metrics.metric import Metric
 from smg_node.telemetry.metrics.reference import render_metrics_reference
@@ -223,6 +224,7 @@ def test_declarations_follow_the_rules_for_names() -> None:
         for module in (
             declared,
             hint_metrics,
+            issuer_metrics,
             kv_metrics,
             limit_metrics,
             mcp_metrics,

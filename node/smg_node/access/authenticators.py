@@ -1,0 +1,92 @@
+"""Authenticators: API keys, signed tokens and opaque credentials behind one interface, each tried by its look alone.
+
+A key of ours begins with `smg-`; a signed token is three parts of base64url of which the first is a JSON object, and
+is nothing else when it fails; whatever looks like neither is for the keys of other gateways, and then for an issuer
+that can be asked about it.
+"""
+
+from collections.abc import Callable
+from secrets import token_bytes
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from smg_node.access.api_key import PREFIX
+from smg_node.access.identity import Authenticator, Identity
+from smg_node.access.tokens.issuer_settings import issuers_of
+from smg_node.access.tokens.key_provider import KeyProvider
+from smg_node.access.tokens.token_authenticator import Denied, TokenAuthenticator, nobody_denied
+from smg_node.access.tokens.token_head import looks_signed
+from smg_node.access.tokens.verified_tokens import SECRET_BYTES, VerifiedTokens
+from smg_node.core.errors import ErrorKind, SmgError
+
+if TYPE_CHECKING:
+    from smg_node.config.sections.auth import Auth
+
+Opaque: TypeAlias = Callable[[str], Identity]
+"""Returns the identity behind a credential that cannot be read; UNAUTHENTICATED, KeysWantedError."""
+
+
+class Authenticators:
+    """Authenticator of a node with issuers of tokens: their being configured closes it as an admin key does."""
+
+    def __init__(
+        self, keys: Authenticator, tokens: TokenAuthenticator, opaque: Opaque | None = None
+    ) -> None:
+        """Take what knows keys, and what knows tokens; `opaque` is asked about what neither of them knows."""
+        self._keys: Final = keys
+        self._tokens: Final = tokens
+        self._opaque: Final = opaque
+
+    @property
+    def closed(self) -> bool:
+        """Whether credentials are needed: always, since there is an issuer."""
+        return True
+
+    @property
+    def settled(self) -> bool:
+        """Whether this node holds the cluster's keys by now."""
+        return self._keys.settled
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing could be accepted: never, since there is an issuer."""
+        return False
+
+    @property
+    def version(self) -> int:
+        """Another number after every change of keys or of what tokens are worth: both only grow."""
+        return self._keys.version + self._tokens.version
+
+    def expects(self, credential: str) -> bool:
+        """Return whether there are keys of this form, or it is a token that names one of the issuers."""
+        if looks_signed(credential):
+            return self._tokens.knows(credential)
+        return self._keys.expects(credential)
+
+    def identify(self, credential: str) -> Identity:
+        """Return the identity behind a credential; UNAUTHENTICATED, FORBIDDEN, OVERLOADED, KeysWantedError."""
+        if looks_signed(credential):
+            return self._tokens.identify(credential)
+        if self._opaque is None or credential.startswith(PREFIX):
+            return self._keys.identify(credential)
+        try:
+            return self._keys.identify(credential)
+        except SmgError as error:
+            # Its record is known, and it is not good: nobody else is asked about it.
+            if error.kind is not ErrorKind.UNAUTHENTICATED or error.code != "invalid_api_key":
+                raise
+            return self._opaque(credential)
+
+
+def authenticators_of(
+    auth: "Auth",
+    keys: Authenticator,
+    issuer_keys: KeyProvider,
+    now_ms: Callable[[], int],
+    *,
+    denied: Denied = nobody_denied,
+    opaque: Opaque | None = None,
+) -> Authenticators:
+    """Return the authenticator of a node whose configuration names issuers; `keys` knows its API keys."""
+    verified = VerifiedTokens(token_bytes(SECRET_BYTES))
+    tokens = TokenAuthenticator(issuers_of(auth), issuer_keys, verified, now_ms, denied)
+    return Authenticators(keys, tokens, opaque)

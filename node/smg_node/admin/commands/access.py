@@ -1,0 +1,158 @@
+"""Access commands, `smg-admin access`: issuers of tokens and the state of their keys, and subjects that are denied."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
+
+import typer
+
+from smg_node.admin.client import AdminError
+from smg_node.admin.options import CommandGroup, options_of
+from smg_node.admin.views.output import print_json, print_table, tell
+from smg_node.admin.views.value_text import format_time
+
+access_app = typer.Typer(
+    cls=CommandGroup,
+    help="Look at the issuers of tokens, and refuse the tokens of a subject.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+_ACCESS: Final = ("v1", "cluster", "access")
+_UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
+_ISSUERS: Final = ("NAME", "ISSUER", "STATE", "KEYS", "SKIPPED", "FETCHED", "BY", "REFRESHED BY")
+_DENIALS: Final = ("ISSUER", "SUBJECT", "TOKENS BEFORE", "UNTIL", "STATE")
+_Issuer = Annotated[
+    str,
+    typer.Argument(metavar="ISSUER", help="As `access issuers` calls it.", show_default=False),
+]
+_Subject = Annotated[
+    str, typer.Option("--sub", metavar="SUB", help="What tokens have as `sub`.", show_default=False)
+]
+
+
+@access_app.command("issuers")
+def issuers(context: typer.Context) -> None:
+    """List the issuers of a node: their keys, how old those are, who fetches them, and what went wrong."""
+    options = options_of(context)
+    answer = options.client.ask("GET", *_ACCESS, "issuers")
+    if options.as_json:
+        print_json(answer)
+        return
+    rows: Sequence[Mapping[str, Any]] = answer["issuers"]
+    print_table(_ISSUERS, map(_issuer_row, rows), empty="No issuer is configured (auth.issuers).")
+    for line in (line for one in rows for line in _remarks(one)):
+        tell(line)
+
+
+@access_app.command("deny")
+def deny(
+    context: typer.Context,
+    issuer: _Issuer,
+    subject: _Subject,
+    span: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="SPAN",
+            help="For how long, such as 24h or 30d: longer than any of its tokens lives.",
+            show_default=False,
+        ),
+    ],
+    before: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="Only tokens issued before: now, or a time such as 2027-01-31T12:00:00Z (UTC).",
+        ),
+    ] = "",
+) -> None:
+    """Refuse the tokens of a subject on every node, at once.
+
+    With --before now whoever signs in again is let in again.
+
+    \b
+    smg-admin access deny corp --sub alice --for 24h
+    smg-admin access deny corp --sub alice --before now --for 24h
+    """
+    options = options_of(context)
+    body: dict[str, Any] = {"issuer": issuer, "subject": subject, "for_s": _seconds(span)}
+    if before:
+        body["before_ms"] = _moment_ms(before)
+    made = options.client.ask("POST", *_ACCESS, "denials", body=body)
+    if options.as_json:
+        print_json(made)
+        return
+    until = format_time(made["until_ms"])
+    print(f"tokens of {made['subject']} ({made['issuer']}) are refused until {until}")
+
+
+@access_app.command("denied")
+def denied(context: typer.Context) -> None:
+    """List whose tokens are refused, and until when."""
+    options = options_of(context)
+    answer = options.client.ask("GET", *_ACCESS, "denials")
+    if options.as_json:
+        print_json(answer)
+        return
+    print_table(_DENIALS, map(_denial_row, answer["denials"]), empty="No subject is denied.")
+
+
+@access_app.command("undo")
+def undo(context: typer.Context, issuer: _Issuer, subject: _Subject) -> None:
+    """Refuse the tokens of a subject no longer."""
+    options = options_of(context)
+    done = options.client.ask("DELETE", *_ACCESS, "denials", issuer, subject)
+    if options.as_json:
+        print_json(done)
+        return
+    print(f"tokens of {done['subject']} ({done['issuer']}) are good again")
+
+
+def _issuer_row(one: Mapping[str, Any]) -> Sequence[object]:
+    fetched = "never" if one["fetched_ms"] is None else format_time(one["fetched_ms"])
+    counts = (len(one["keys"]), len(one["skipped"]))
+    return (
+        one["name"], one["issuer"], one["state"], *counts, fetched, one["fetched_by"], one["refreshed_by"]
+    )  # fmt: skip
+
+
+def _remarks(one: Mapping[str, Any]) -> Iterator[str]:
+    """Return what of an issuer does not fit into a table: why keys are skipped, what failed last."""
+    for key in one["skipped"]:
+        named = f"key {key['kid']!r}" if key["kid"] else "a key without an id"
+        yield f"{one['name']}: {named} ({key['kind'] or 'of no kind'}) is skipped: {key['reason']}"
+    if one["last_error"]:
+        when = format_time(one["last_error_ms"])
+        yield f"{one['name']}: its keys could not be fetched at {when}: {one['last_error']}"
+    if one["introspection_error"]:
+        yield f"{one['name']}: it does not answer about tokens: {one['introspection_error']}"
+
+
+def _denial_row(one: Mapping[str, Any]) -> Sequence[object]:
+    before = "all" if one["before_ms"] is None else format_time(one["before_ms"])
+    state = "active" if one["active"] else "over"
+    return one["issuer"], one["subject"], before, format_time(one["until_ms"]), state
+
+
+def _seconds(said: str) -> int:
+    span = _SPAN.fullmatch(said)
+    if span is None or not int(span[1]):
+        raise AdminError(f"--for takes 24h, 30d, 90m or 60s, not {said[:40]!r}")
+    return int(span[1]) * _UNITS_S[span[2]]
+
+
+def _moment_ms(said: str) -> int:
+    """Return a time in Unix milliseconds; AdminError for what is none."""
+    if said == "now":
+        return round(datetime.now(UTC).timestamp() * 1000)
+    try:
+        time = datetime.fromisoformat(said)
+    except ValueError:
+        raise AdminError(
+            f"--before takes now or a time such as 2027-01-31T12:00:00Z, not {said[:40]!r}"
+        ) from None
+    whole = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return round(whole.timestamp() * 1000)

@@ -1,0 +1,131 @@
+"""Access service: answers the HTTP surface about issuers of tokens and their keys, and denies subjects."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from smg_mesh.shared import Denial, StateError
+from smg_node.access.tokens.issuer import Issuer
+from smg_node.cluster.issuers.key_ports import AccessHoldings
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.ports.access import (
+    DenialChange,
+    DenialView,
+    IssuerKeyView,
+    IssuerView,
+    SkippedKeyView,
+)
+
+if TYPE_CHECKING:
+    from smg_node.cluster.issuers.introspection import Introspections
+    from smg_node.cluster.issuers.key_fetches import KeyFetches
+    from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
+
+
+class IssuerParts:
+    """What one process with issuers has of them: their keys, the fetches, and the calls about opaque tokens."""
+
+    def __init__(
+        self,
+        keys: "SharedIssuerKeys",
+        fetches: "KeyFetches",
+        introspections: "Introspections | None",
+    ) -> None:
+        self.keys: Final = keys
+        self.fetches: Final = fetches
+        self.introspections: Final = introspections
+
+
+class ClusterAccess:
+    """Issuers and denials as this node sees and changes them; `parts` is None where no issuer is configured."""
+
+    def __init__(
+        self,
+        issuers: Callable[[], Mapping[str, Issuer]],
+        state: AccessHoldings,
+        parts: IssuerParts | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._issuers: Final = issuers
+        self._state: Final = state
+        self._parts: Final = parts
+        self._now_ms: Final = now_ms
+
+    def issuers(self) -> Sequence[IssuerView]:
+        """Return the configured issuers; see `AccessService`."""
+        parts = self._parts
+        if parts is None:
+            return ()
+        return [_issuer_view(one, parts) for _, one in sorted(self._issuers().items())]
+
+    def denials(self) -> Sequence[DenialView]:
+        """Return all denials; see `AccessService`."""
+        return [self._view(one) for one in self._state.denials.all()]
+
+    def deny(self, issuer: str, subject: str, *, before_ms: int | None, for_s: int) -> DenialChange:
+        """Refuse a subject's tokens on all nodes; see `AccessService`."""
+        if issuer not in self._issuers():
+            known = ", ".join(sorted(self._issuers())) or "none"
+            raise SmgError(
+                ErrorKind.NOT_FOUND,
+                f"no issuer is called {issuer[:64]!r} here; known: {known}",
+                where="issuer",
+                code="issuer_not_found",
+            )
+        before = self._state.denials.get(issuer, subject)
+        now_ms = self._now_ms()
+        made = Denial(issuer, subject, now_ms + for_s * 1000, before_ms or 0, now_ms)
+        try:
+            self._state.denials.put(made, wall_ms=now_ms)
+        except StateError as error:
+            raise SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}") from error
+        except ValueError as error:
+            raise invalid(f"subject is none that a token can have: {error}", "subject") from error
+        return DenialChange(None if before is None else self._view(before), self._view(made))
+
+    def undo(self, issuer: str, subject: str) -> DenialChange:
+        """Refuse them no longer; see `AccessService`."""
+        try:
+            before = self._state.denials.remove(issuer, subject)
+        except LookupError:
+            raise SmgError(
+                ErrorKind.NOT_FOUND,
+                f"nothing is denied to {subject[:128]!r} of {issuer[:64]!r}",
+                where="subject",
+                code="denial_not_found",
+            ) from None
+        return DenialChange(self._view(before), None)
+
+    def _view(self, one: Denial) -> DenialView:
+        return DenialView(
+            issuer=one.alias,
+            subject=one.subject,
+            before_ms=one.before_ms or None,
+            until_ms=one.until_ms,
+            made_ms=one.made_ms,
+            active=self._now_ms() < one.until_ms,
+        )
+
+
+def _issuer_view(issuer: Issuer, parts: IssuerParts) -> IssuerView:
+    shown, fetch = parts.keys.held(issuer.alias), parts.fetches.view(issuer.alias)
+    keys = parts.keys.shown(issuer.alias)
+    asked = parts.introspections if issuer.introspection is not None else None
+    return IssuerView(
+        name=issuer.alias,
+        issuer=issuer.issuer,
+        state=parts.keys.state(issuer.alias),
+        keys=[IssuerKeyView(one.kid, one.algorithms) for one in keys.keys],
+        skipped=[SkippedKeyView(one.kid, one.kind, one.reason) for one in keys.skipped],
+        fetched_ms=None if shown is None else shown.fetched_ms,
+        fetched_by="" if shown is None else shown.node,
+        good_until_ms=None
+        if shown is None
+        else shown.fetched_ms + round(issuer.keys_max_age_s * 1000),
+        refreshed_by=parts.fetches.nodes(issuer.alias)[0],
+        requests=fetch.requests,
+        failures=fetch.failures,
+        last_error=fetch.last_error,
+        last_error_ms=fetch.last_error_ms,
+        introspection=issuer.introspection is not None,
+        introspection_error="" if asked is None else asked.last_error(issuer.alias),
+    )

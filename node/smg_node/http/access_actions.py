@@ -1,0 +1,30 @@
+"""Access actions: the functions behind the routes about issuers and denials, loaded with the first request for one."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.middleware.middleware import Action
+
+if TYPE_CHECKING:
+    from smg_node.http.routes.cluster.access import AccessRoutes
+
+
+def access_actions(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
+    """Return the action of every name of these routes in the route table."""
+
+    @cache
+    def access() -> "AccessRoutes":
+        from smg_node.http.routes.cluster.access import AccessRoutes
+
+        assert parts.token_access is not None, "the process that has this route has the service"
+        return AccessRoutes(parts, parts.token_access(), bodies)
+
+    return {
+        "access_issuers": lambda request: access().issuers(request),
+        "access_denials": lambda request: access().denials(request),
+        "deny_access": lambda request: access().deny(request),
+        "undo_denial": lambda request: access().undo(request),
+    }

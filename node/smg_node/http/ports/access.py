@@ -1,0 +1,90 @@
+"""Access port: issuers of tokens, and subjects whose tokens are refused, as the HTTP surface shows and changes them."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, Protocol
+
+import msgspec
+
+SUBJECT_MAX: Final = 1_024
+FOR_MAX_S: Final = 366 * 86_400
+"""No token lives longer; what is longer is for the issuer to do."""
+
+
+class IssuerKeyView(msgspec.Struct, frozen=True):
+    """A key that tokens may be signed with; `kid` is "" for none."""
+
+    kid: str
+    algorithms: Sequence[str]
+
+
+class SkippedKeyView(msgspec.Struct, frozen=True):
+    """A key of the issuer's set that is not used, and why."""
+
+    kid: str
+    kind: str
+    reason: str
+
+
+class IssuerView(msgspec.Struct, frozen=True):
+    """One issuer as this node sees it. Times are Unix milliseconds.
+
+    `state`: its keys count (`fresh`), are too old (`stale`), or were never had. `fetched_by` fetched them, `refreshed_by`
+    is the node whose duty that is now. `requests` and `last_error` are of this node.
+    """
+
+    name: str
+    issuer: str
+    state: Literal["fresh", "stale", "never"]
+    keys: Sequence[IssuerKeyView]
+    skipped: Sequence[SkippedKeyView]
+    fetched_ms: int | None
+    fetched_by: str
+    good_until_ms: int | None
+    refreshed_by: str
+    requests: int
+    failures: int
+    last_error: str
+    last_error_ms: int | None
+    introspection: bool
+    introspection_error: str
+
+
+class DenialView(msgspec.Struct, frozen=True):
+    """A subject of an issuer whose tokens are refused, of those issued before a time only where there is one.
+
+    `active` is false once it is over.
+    """
+
+    issuer: str
+    subject: str
+    before_ms: int | None
+    until_ms: int
+    made_ms: int
+    active: bool
+
+
+class DenialChange(msgspec.Struct, frozen=True):
+    """A denial before a change and after, None where there was or is none."""
+
+    before: DenialView | None
+    after: DenialView | None
+
+
+class AccessService(Protocol):
+    """Issuers of this node, and denials of the cluster."""
+
+    def issuers(self) -> Sequence[IssuerView]:
+        """Return the configured issuers, sorted by name."""
+        ...
+
+    def denials(self) -> Sequence[DenialView]:
+        """Return all denials, sorted by issuer and subject."""
+        ...
+
+    def deny(self, issuer: str, subject: str, *, before_ms: int | None, for_s: int) -> DenialChange:
+        """Refuse a subject's tokens on all nodes; NOT_FOUND `issuer_not_found`, CONFLICT if there is no room."""
+        ...
+
+    def undo(self, issuer: str, subject: str) -> DenialChange:
+        """Refuse them no longer; NOT_FOUND `denial_not_found`."""
+        ...

@@ -1,0 +1,73 @@
+"""Access routes: issuers of tokens and the state of their keys, and subjects whose tokens are refused."""
+
+from typing import Final
+
+from smg_node.core.errors import invalid
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.field_reader import number_field, read_fields, text_field
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.middleware.audit_caller import caller_of
+from smg_node.http.ports.access import FOR_MAX_S, SUBJECT_MAX, AccessService
+
+DENIED: Final = "access.deny"
+UNDONE: Final = "access.undo"
+_FIELDS: Final = ("issuer", "subject", "before_ms", "for_s")
+_ISSUER_MAX: Final = 63
+_TIME_MAX_MS: Final = (1 << 53) - 1
+
+
+class AccessRoutes:
+    """Serves what operators see of issuers, and denies subjects."""
+
+    def __init__(self, parts: HttpParts, access: AccessService, bodies: BodyReader) -> None:
+        self._node = parts.identity.node
+        self._access = access
+        self._audit = parts.audit
+        self._bodies = bodies
+
+    async def issuers(self, request: HttpRequest) -> Reply:
+        """List the issuers of this node, with the state of their keys."""
+        return json_reply({"node": self._node, "issuers": self._access.issuers()})
+
+    async def denials(self, request: HttpRequest) -> Reply:
+        """List all subjects whose tokens are refused, those that are over too."""
+        return json_reply({"node": self._node, "denials": self._access.denials()})
+
+    async def deny(self, request: HttpRequest) -> Reply:
+        """Refuse the tokens of a subject on every node, in place of what was said of it."""
+        body = await read_fields(self._bodies, request, _FIELDS)
+        issuer = text_field(body, "issuer", _ISSUER_MAX)
+        subject = text_field(body, "subject", SUBJECT_MAX)
+        for_s = number_field(body, "for_s", low=1, high=FOR_MAX_S, whole=True)
+        before_ms = number_field(body, "before_ms", low=1, high=_TIME_MAX_MS, whole=True)
+        if issuer is None:
+            raise _missing("issuer", "say which issuer's tokens are meant, by its name here")
+        if subject is None:
+            raise _missing("subject", "say whose tokens are meant: their `sub`")
+        if for_s is None:
+            raise _missing("for_s", "say for how many seconds: longer than any of its tokens lives")
+        done = self._access.deny(
+            issuer,
+            subject,
+            before_ms=None if before_ms is None else int(before_ms),
+            for_s=int(for_s),
+        )
+        self._audit.record(
+            caller_of(request), DENIED, f"{issuer}/{subject}", before=done.before, after=done.after
+        )
+        return json_reply(done.after)
+
+    async def undo(self, request: HttpRequest) -> Reply:
+        """Refuse the tokens of a subject no longer."""
+        issuer, subject = request.values["issuer"], request.values["subject"]
+        done = self._access.undo(issuer, subject)
+        self._audit.record(
+            caller_of(request), UNDONE, f"{issuer}/{subject}", before=done.before, after=None
+        )
+        return json_reply(done.before)
+
+
+def _missing(field: str, why: str) -> Exception:
+    return invalid(why, field, "missing_required_parameter")
