@@ -6,20 +6,13 @@ that can be asked about it.
 """
 
 from collections.abc import Callable
-from secrets import token_bytes
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from smg_node.access.api_key import PREFIX
 from smg_node.access.identity import Authenticator, Identity
-from smg_node.access.tokens.issuer_settings import issuers_of
-from smg_node.access.tokens.key_provider import KeyProvider
-from smg_node.access.tokens.token_authenticator import Denied, TokenAuthenticator, nobody_denied
+from smg_node.access.tokens.token_authenticator import TokenAuthenticator
 from smg_node.access.tokens.token_head import looks_signed
-from smg_node.access.tokens.verified_tokens import SECRET_BYTES, VerifiedTokens
 from smg_node.core.errors import ErrorKind, SmgError
-
-if TYPE_CHECKING:
-    from smg_node.config.sections.auth import Auth
 
 Opaque: TypeAlias = Callable[[str], Identity]
 """Returns the identity behind a credential that cannot be read; UNAUTHENTICATED, KeysWantedError."""
@@ -75,18 +68,3 @@ class Authenticators:
             if error.kind is not ErrorKind.UNAUTHENTICATED or error.code != "invalid_api_key":
                 raise
             return self._opaque(credential)
-
-
-def authenticators_of(
-    auth: "Auth",
-    keys: Authenticator,
-    issuer_keys: KeyProvider,
-    now_ms: Callable[[], int],
-    *,
-    denied: Denied = nobody_denied,
-    opaque: Opaque | None = None,
-) -> Authenticators:
-    """Return the authenticator of a node whose configuration names issuers; `keys` knows its API keys."""
-    verified = VerifiedTokens(token_bytes(SECRET_BYTES))
-    tokens = TokenAuthenticator(issuers_of(auth), issuer_keys, verified, now_ms, denied)
-    return Authenticators(keys, tokens, opaque)

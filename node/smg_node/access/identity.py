@@ -19,8 +19,6 @@ from smg_node.access.foreign_key import (
 from smg_node.core.errors import ErrorKind, SmgError
 
 if TYPE_CHECKING:
-    import asyncio
-
     from smg_node.access.restrictions import Restrictions
 
 Role: TypeAlias = str
@@ -65,13 +63,21 @@ class AccessError(SmgError):
         self.challenge = challenge
 
 
+class Ready(Protocol):
+    """Something that will be done; it is a future of the loop, which only those that wait need to know."""
+
+    def done(self) -> bool:
+        """Return whether it is."""
+        ...
+
+
 class KeysWantedError(SmgError):
     """A credential cannot be judged yet: `ready` is done when what that needs is there, or cannot be had now.
 
     Whoever asked waits for it a moment, and asks once more. `issuer` says for whom, in the operator's words.
     """
 
-    def __init__(self, issuer: str, ready: "asyncio.Future[None]") -> None:
+    def __init__(self, issuer: str, ready: Ready) -> None:
         super().__init__(
             ErrorKind.OVERLOADED,
             f"the issuer {issuer!r} is being asked about this token",

@@ -22,6 +22,7 @@ from smg_node.admin.commands.cluster import cluster_app
 from smg_node.admin.commands.completion import PROGRAM, completion
 from smg_node.admin.commands.config import config_app
 from smg_node.admin.commands.db import db_app
+from smg_node.admin.commands.discovery.discovery import discovery_app
 from smg_node.admin.commands.explain import explain
 from smg_node.admin.commands.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
@@ -177,6 +178,7 @@ def build_app() -> typer.Typer:
     app.command("status")(status)
     app.add_typer(workers_app, name="workers")
     app.add_typer(cluster_app, name="cluster")
+    app.add_typer(discovery_app, name="discovery")
     app.add_typer(config_app, name="config")
     app.add_typer(db_app, name="db")
     app.add_typer(access_app, name="access")

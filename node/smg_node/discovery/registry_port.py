@@ -54,7 +54,7 @@ class Report(Protocol):
 
     @property
     def standing(self) -> str:
-        """One of waiting, starting, ok, recovering, failing."""
+        """One of waiting, starting, ok, recovering, failing, or aside: it takes no new work."""
         ...
 
     @property

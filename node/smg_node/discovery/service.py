@@ -158,7 +158,7 @@ class _Keeper:
         """Take turns until cancelled; while the node leaves or is set aside, others have them."""
         while True:
             if is_leaving():
-                self._run.end()
+                self._run.set_aside(self._now_ms())
                 self._attend(group)
                 await asyncio.sleep(LEAVING_LOOK_S)
                 continue

@@ -35,6 +35,9 @@ ASK_AGAIN_MS: Final = 10_000
 REFUSED_AGAIN_MS: Final = 30_000
 """What could not be written is tried again after that time."""
 
+ASIDE: Final = "aside"
+"""How a node stands that takes no new work and could otherwise watch."""
+
 Steps: TypeAlias = Generator[float, None, int]
 """Steps of a turn: seconds to wait before the next one; at the end, the moment of the next turn in ms."""
 
@@ -85,8 +88,13 @@ class SourceRun:
         """Take a view of the source."""
         self.view, self._shown_ms = view, now_ms
 
+    def set_aside(self, now_ms: int) -> None:
+        """Let others have it while this node takes no new work; that it is configured here is still said."""
+        self.watching = self.writing = False
+        self._say(now_ms, ASIDE)
+
     def end(self) -> None:
-        """Let others have it: this node leaves, or is told to watch no more."""
+        """Let others have it: this node ends."""
         self.watching = self.writing = False
         self._reports.withdraw(self.kind, self.name)
 
@@ -145,8 +153,9 @@ class SourceRun:
     def _duty(self, now_ms: int) -> Duty:
         reports = dict(self._reports.of(self.kind, self.name))
         found = {
-            node: Candidate(_standing(report.standing), report.since_ms)
+            node: Candidate(standing_of(report.standing), report.since_ms)
             for node, report in reports.items()
+            if report.standing != ASIDE
         }
         found[self._me] = Candidate(self._standing.standing, now_ms - self._standing.since_ms)
         ranked = self._reports.ranked(self.kind, self.name, sorted(found))
@@ -235,12 +244,13 @@ class SourceRun:
         """How the source stands here."""
         return self._standing.standing
 
-    def _say(self, now_ms: int) -> None:
-        said = (self._standing.standing, self.writing)
+    def _say(self, now_ms: int, standing: str = "") -> None:
+        said = (standing or self._standing.standing, self.writing)
         if said == self._said and now_ms - self._said_ms < REPORT_MS:
             return
         self._said, self._said_ms = said, now_ms
-        self._reports.publish(self.kind, self.name, self._report(now_ms))
+        report = self._report(now_ms)
+        self._reports.publish(self.kind, self.name, {**report, "standing": said[0]})
 
     def _report(self, now_ms: int) -> Mapping[str, object]:
         view, found, refused = self.view, self.found, self.refused
@@ -259,7 +269,7 @@ class SourceRun:
         }
 
 
-def _standing(word: str) -> Standing:
+def standing_of(word: str) -> Standing:
     """Return what a node says of itself; a word of a newer version is one that waits."""
     match word:
         case "starting" | "ok" | "recovering" | "failing":

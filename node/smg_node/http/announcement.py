@@ -4,6 +4,9 @@ Scripts and tests wait for the last line.
 """
 
 import logging
+import stat
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from smg_node.config.address import Address
@@ -20,6 +23,8 @@ _log: Final = logging.getLogger("smg_node")
 def announce(settings: Settings, server: Server, address: Address) -> None:
     """Log where the node listens; `address` is where clients reach it."""
     http = settings.http
+    for path in readable_keys(settings):
+        _log.warning("everybody on this machine may read the secret in %s (chmod o= it)", path)
     if is_open(server.parts, address):
         _log.warning(
             "everybody who reaches %s is answered without a key: no admin key exists (smg-admin keys create --role"
@@ -32,6 +37,26 @@ def announce(settings: Settings, server: Server, address: Address) -> None:
         where = operators if operators.startswith(UNIX) else f"{http.admin_scheme}://{operators}"
         _log.info("operators are answered on %s", where)
     _log.info("listening on %s://%s", http.scheme, address)
+
+
+def readable_keys(settings: Settings) -> Sequence[Path]:
+    """Return the files of keys that the settings name and that any user of this machine may read; those of
+    http.tls are looked at where they are read.
+    """
+    named = (
+        settings.auth.admin_key_file,
+        settings.mesh.key_file,
+        settings.engine.tls.key,
+        settings.storage.tls.key,
+    )
+    return [path for path in named if path is not None and _is_readable(path)]
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & stat.S_IROTH)
+    except OSError:
+        return False
 
 
 def is_open(parts: HttpParts, address: Address) -> bool:

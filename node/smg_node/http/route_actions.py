@@ -391,12 +391,14 @@ def _of_shared_state(parts: HttpParts) -> Mapping[str, Action]:
 def _about_the_node(parts: HttpParts, drain: Drain, probers: Probers) -> Mapping[str, Action]:
     probes = ProbeRoutes(parts, drain, probers)
     about = AboutRoutes(parts, ROUTES)
+
     return {
         "server_card": about.server_card,
         "version": about.version,
         "openapi": about.openapi,
         "metrics": about.metrics,
         "root": about.root,
+        "protected_resource": about.protected_resource,
         "liveness": probes.liveness,
         "readiness": probes.readiness,
         "health": probes.health,

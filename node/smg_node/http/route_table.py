@@ -176,6 +176,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/v1/cluster/keyring", "keyring", "List the fingerprints of the keyring on every member", "keyring", answer="Keyring"),
     Route("POST", "/v1/cluster/keyring", "keyring", "Install, use or remove a key on every member", "change_keyring", "KeyringRequest", "Keyring"),
     Route("GET", "/v1/cluster/workers", "look", "List the workers with what each node says of them", "cluster_workers", answer="ClusterWorkerList", query=("model", "id")),
+    Route("GET", "/v1/cluster/discovery", "look", "List the sources of workers, who watches them, and what they come to", "discovery", answer="Discovery"),
     Route("GET", "/v1/cluster/state", "look", "Show digests and sizes of the replicated state, here and at peers", "state", answer="State", query=("peers",)),
     Route("GET", "/v1/cluster/state/{namespace}", "look", "Show one namespace of the replicated state", "namespace", answer="NamespaceState", query=("peers",)),
     Route("GET", "/v1/cluster/settings", "look", "List the settings of the cluster, set or all that could be", "settings", answer="SettingList", query=("all",)),
@@ -235,6 +236,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("GET", "/health", "public", "Whether any worker is ready", "health", answer="Probe", by="data"),
     Route("GET", "/health_generate", "look", "Generate one token with every model", "health_generate", answer="Generated", by="data"),
     Route("GET", "/metrics", "look", "Metrics in the Prometheus text format", "metrics", answer_types=METRICS_TEXT),
+    Route("GET", "/.well-known/oauth-protected-resource", "public", "Show which issuers' tokens are good here (RFC 9728)", "protected_resource", answer="ProtectedResource", by="data"),
+    Route("GET", "/.well-known/oauth-protected-resource/{path+}", "public", "Same, of one path, such as mcp", "protected_resource", answer="ProtectedResource", by="data"),
     Route("GET", "/", "public", "Nothing, for clients that look here first", "root", answer_types=(), by="data"),
 )
 
@@ -294,11 +297,7 @@ class Router:
             values = _match(pattern, path)
             if values is not None:
                 return Found(_chosen(methods, method, plain), values)
-        raise SmgError(
-            ErrorKind.NOT_FOUND,
-            f"there is nothing at {method[:16]} {path[:200]}{self._hint(method, path)}",
-            code="unknown_url",
-        )
+        raise nothing_at(method, path, self._hint(method, path))
 
     def dialect_of(self, path: str) -> str:
         """Return the dialect of a path that has no route for a request, by the routes at it or above it; "" without one."""
@@ -327,6 +326,15 @@ class Router:
                 methods[route.method] = route
                 return
         self._patterns.append((parts, {route.method: route}))
+
+
+def nothing_at(method: str, path: str, hint: str = "") -> SmgError:
+    """Return the error for a path that is none here; `hint` follows what it says."""
+    return SmgError(
+        ErrorKind.NOT_FOUND,
+        f"there is nothing at {method[:16]} {path[:200]}{hint}",
+        code="unknown_url",
+    )
 
 
 def _chosen(methods: Mapping[str, Route], method: str, path: str) -> Route:

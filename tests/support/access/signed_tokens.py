@@ -3,7 +3,7 @@
 import asyncio
 import json
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias
@@ -22,7 +22,11 @@ Claims: TypeAlias = Mapping[str, Any]
 NOW_S: Final = 1_700_000_000
 NOW_MS: Final = NOW_S * 1000
 ISSUER: Final = "https://sso.example/realms/prod"
-_HASHES: Final = {"256": hashes.SHA256, "384": hashes.SHA384, "512": hashes.SHA512}
+_HASHES: Final[Mapping[str, Callable[[], hashes.HashAlgorithm]]] = {
+    "256": hashes.SHA256,
+    "384": hashes.SHA384,
+    "512": hashes.SHA512,
+}
 _CURVES: Final = {
     "ES256": (ec.SECP256R1, "P-256", 32),
     "ES384": (ec.SECP384R1, "P-384", 48),
@@ -90,7 +94,7 @@ def public_numbers(private: PrivateKey) -> dict[str, str]:
         return {"kty": "OKP", "crv": "Ed25519", "x": encoded(raw)}
     point = private.public_key().public_numbers()
     name, size = next(
-        (name, size) for curve, name, size in _CURVES.values() if curve.name == private.curve.name
+        (name, size) for curve, name, size in _CURVES.values() if type(private.curve) is curve
     )
     return {"kty": "EC", "crv": name, "x": number(point.x, size), "y": number(point.y, size)}
 

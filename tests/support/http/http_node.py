@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from smg_node.access.identity import KeyAuthenticator
+from smg_node.access.identity import Authenticator, KeyAuthenticator, KeySource
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.cluster.reports.journey_search import Explanations
@@ -323,15 +323,15 @@ async def node(
     tracer: Tracer | None = None,
     history: MakeHistory = no_history,
     elsewhere: OtherProcesses | None = None,
+    authenticate: Callable[[KeySource], Authenticator] = KeyAuthenticator,
     **changes: Any,
 ) -> AsyncIterator[Node]:
     clock, rng = SystemClock(), random.Random(7)
     meters = Meters(CollectorRegistry(), version="1.2.3")
     generations = FakeGenerations(script)
     workers, health, lines, cluster = FakeWorkers(), FakeHealth(), LineList(), FakeCluster()
-    world = SharedWorld("node-a", "b")
+    world, journal = SharedWorld("node-a", "b"), Journal("node-a")
     shared = world.desks("node-a")
-    journal = Journal("node-a")
     parts = HttpParts(
         identity=Identity("node-a", "1.2.3", "abc"),
         generations=generations,
@@ -345,7 +345,7 @@ async def node(
         sessions=FakeSessions(),
         health=health,
         cluster=cluster,
-        authenticator=KeyAuthenticator(shared.keys),
+        authenticator=authenticate(shared.keys),
         keys=shared.keys,
         limits=shared.limits,
         usage=SpentDesk("node-a", cluster.members, world.meshes["node-a"]),

@@ -1,4 +1,4 @@
-"""Claims of a token against the rules of its issuer: an identity, or a named reason why there is none (RFC 7519, RFC 9068).
+"""Claims of a token against the rules of its issuer: an identity, or a named reason why not (RFC 7519, RFC 9068).
 
 The checks are in two halves. What a token claims of time, audience, type and signature algorithm is looked at before
 its signature, which costs a hundred times as much, and before anyone is asked for a key: an expired token must not
@@ -19,7 +19,7 @@ from smg_node.access.tokens.json_pointer import MISSING, Missing, pointed, point
 from smg_node.access.tokens.role_pattern import RolePattern
 from smg_node.access.tokens.token_errors import malformed, refused, shown, worthless
 from smg_node.access.tokens.token_head import TokenHead
-from smg_node.core.token_forms import NO_TYPE
+from smg_node.config.token_forms import NO_TYPE
 
 _KEY_ID_PREFIX: Final = "t"
 _KEY_ID_CHARACTERS: Final = 15

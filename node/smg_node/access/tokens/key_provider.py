@@ -1,8 +1,8 @@
 """Interface to the keys of issuers: the set that counts now, how fresh it is, and a fetch for a key not in it."""
 
-import asyncio
 from typing import Literal, Protocol, TypeAlias
 
+from smg_node.access.identity import Ready
 from smg_node.access.tokens.key_set import KeySet
 
 KeyState: TypeAlias = Literal["fresh", "stale", "never"]
@@ -29,7 +29,7 @@ class KeyProvider(Protocol):
         """Return whether an issuer's keys may be used."""
         ...
 
-    def want(self, alias: str, kid: str) -> "asyncio.Future[None] | None":
+    def want(self, alias: str, kid: str) -> Ready | None:
         """Return what is done as soon as a fetch for this key has ended, well or not: one that begins now or is under
         way. None where none may be made now.
 

@@ -58,8 +58,6 @@ async def ask_issuer(
             return await _asked(url, trust, sent, form, bytes_max)
     except TimeoutError:
         raise IssuerError(f"no whole answer within {FETCH_S:g} s") from None
-    except ssl.SSLError as error:
-        raise IssuerError(f"the file of its authorities cannot be used: {_reason(error)}") from None
     except (ClientError, OSError, ValueError) as error:
         raise IssuerError(_why(error)) from None
 
@@ -119,9 +117,9 @@ def _trust(authority: str) -> ssl.SSLContext:
         return trusting()
     try:
         context = ssl.create_default_context(cafile=authority)
+    except ssl.SSLError:
+        raise IssuerError(f"{authority} cannot be used: it holds no certificate (PEM)") from None
     except OSError as error:
-        if isinstance(error, ssl.SSLError):
-            raise
         reason = (error.strerror or type(error).__name__).lower()
         raise IssuerError(f"{authority} cannot be read: {reason}") from None
     context.set_alpn_protocols(("http/1.1",))
@@ -144,7 +142,3 @@ def _why(error: Exception) -> str:
     if isinstance(inner, OSError) and inner.strerror:
         return f"it cannot be reached: {inner.strerror.lower()}"
     return f"it cannot be reached: {type(error).__name__}"
-
-
-def _reason(error: ssl.SSLError) -> str:
-    return (error.reason or "no certificate in it").lower().replace("_", " ")

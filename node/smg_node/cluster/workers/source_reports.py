@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from smg_mesh.shared import probers
-from smg_node.discovery.duty import Standing
 
 if TYPE_CHECKING:
     from smg_mesh.crdt.registers.register_codec import Register
@@ -31,13 +30,13 @@ _TEXTS: Final = ("trouble", "held", "unusable")
 
 
 class SourceReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """One node's word on one source.
+    """One node's word on one source. `standing`: see `discovery.duty`, or `aside`: it takes no new work.
 
     `since_ms`: for how long it has stood so; `age_ms`: how old its view is, -1 without one; `writing`: whether this node
     writes what the source shows; `waiting`: what is still to be written; `refused`: what is shown and not registered.
     """
 
-    standing: Standing = "waiting"
+    standing: str = "waiting"
     since_ms: int = 0
     sightings: int = 0
     age_ms: int = -1
@@ -91,7 +90,7 @@ class SourceReports:
         found: dict[str, SourceReport] = {}
         for register in self._registers.get(_KIND, key):
             report = _read(register)
-            if report is not None and register.owner in living and register.owner != self._me:
+            if report is not None and register.owner in living:
                 found[register.owner] = _aged(report, now_ms - register.heard_ms)
         own = self._own.get(key)
         if own is not None:

@@ -11,7 +11,7 @@ are one.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
@@ -77,6 +77,8 @@ class ClusterRegistry:
         self._listing: dict[Listing, Mapping[str, WorkerUrl]] = {}
         """What is still to be written down of what this node lists."""
         self._troubled: set[str] = set()
+        self.tidying: list[Callable[[], Awaitable[None]]] = []
+        """Called again and again while there are workers."""
         self._wake = asyncio.Event()
         # Dicts as ordered sets: what changed since `run` looked last.
         self._changed: dict[str, None] = {}
@@ -245,6 +247,8 @@ class ClusterRegistry:
                 swept_s = now_s
                 self._said.update(dict.fromkeys(worker.id for worker in self._fleet.workers()))
                 self._changed.update(dict.fromkeys(sorted(self._troubled)))
+                for tidy in self.tidying:
+                    await tidy()
             await _in_slices(self._changed, self._apply)
             await self.outlook.catch_up()
             await _in_slices(self._said, self._fleet.hear)

@@ -28,7 +28,6 @@ _EXAMPLES: Final = (
         "smg-node --mesh-key mesh.key --join 10.0.0.1 10.0.0.2 --worker grpc://10.0.0.7:50051",
     ),
     ("From a file; a flag outweighs it", "smg-node --config smg.yaml --log-level debug"),
-    ("What would run, and why", "smg-node --config smg.yaml --print-config"),
 )
 
 _ORDER: Final = (

@@ -21,6 +21,7 @@ _DATA: Final[Mapping[str, str]] = {
 }
 _DATA_FILE: Final = "needs a key"
 _CERTIFICATES: Final = ", or a certificate that auth.certificates has a rule for"
+_TOKENS: Final = ", or a token of auth.issuers"
 _ALONE: Final = "closed: this node runs alone; --mesh-key FILE opens it (smg-admin cluster keyring generate makes one)"
 _PYTHON: Final = "Python, which is slower: no C compiler was there when this was installed"
 _WORKERS_SHOWN_MAX: Final = 8
@@ -53,21 +54,25 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
 
 def _say_access(auth: Auth) -> str:
     """Return in words who may use the data API, as far as the configuration says."""
-    certificates = _CERTIFICATES if auth.certificates else ""
-    if auth.data == "auto" and (certificates or _has_keys(auth)):
-        return _DATA_FILE + certificates
-    return _DATA[auth.data] + (certificates if auth.data == "closed" else "")
+    others = _others(auth)
+    if auth.data == "auto" and (others or _has_keys(auth)):
+        return _DATA_FILE + others
+    return _DATA[auth.data] + (others if auth.data == "closed" else "")
 
 
 def _say_admin(auth: Auth) -> str:
     """Return in words who may use the admin API, as far as the configuration says."""
-    if auth.certificates:
-        return _ADMIN_FILE + _CERTIFICATES
-    return _ADMIN_FILE if _has_keys(auth) else _ADMIN
+    others = _others(auth)
+    return _ADMIN_FILE + others if others or _has_keys(auth) else _ADMIN
 
 
 def _has_keys(auth: Auth) -> bool:
     return auth.gives_keys or auth.admin_key_file is not None
+
+
+def _others(auth: Auth) -> str:
+    """Return in words which credentials are taken beside keys, "" for none."""
+    return (_CERTIFICATES if auth.certificates else "") + (_TOKENS if auth.issuers else "")
 
 
 def _say_mesh(mesh: MeshSection) -> str:

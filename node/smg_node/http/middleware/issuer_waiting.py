@@ -1,7 +1,7 @@
 """Issuer waiting: requests that wait, a moment and not too many of each issuer, until their token can be judged."""
 
 import asyncio
-from typing import Final
+from typing import Final, cast
 
 from smg_node.access.identity import KeysWantedError
 
@@ -27,7 +27,8 @@ class IssuerWaiting:
         self._waiting[issuer] = waiting + 1
         try:
             # It neither raises what the future does nor cancels it: others wait for it too.
-            await asyncio.wait((wanted.ready,), timeout=self._wait_max_s)
+            ready = cast("asyncio.Future[None]", wanted.ready)
+            await asyncio.wait((ready,), timeout=self._wait_max_s)
         finally:
             left = self._waiting[issuer] - 1
             if left:

@@ -164,8 +164,10 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _operation_id(route: Route) -> str:
-    words = route.path.replace("+}", "}").replace("{", "").replace("}", "").replace(".", "_")
-    return f"{route.method.lower()}{words.replace('/', '_').rstrip('_') or '_root'}"
+    words = route.path.replace("+}", "}").replace("{", "").replace("}", "")
+    for mark in "./-":
+        words = words.replace(mark, "_")
+    return f"{route.method.lower()}{words.replace('__', '_').rstrip('_') or '_root'}"
 
 
 def _reference(name: str) -> dict[str, str]:

@@ -23,6 +23,10 @@ def _with(knob: Knob, value: object) -> dict[str, Any]:
     if knob.dotted == "mesh.probe_timeout_s":
         # Its other bound is the probe interval.
         tree["mesh"]["probe_interval_s"] = 60
+    if knob.dotted.startswith("auth.issuers."):
+        # An issuer is nothing without these.
+        needed = {"issuer": "https://a.example", "audiences": ["a"], "role_map": {"*": "admin"}}
+        tree["auth"]["issuers"]["some-model"] |= needed
     return tree
 
 

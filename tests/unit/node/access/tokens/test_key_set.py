@@ -16,7 +16,7 @@ from smg_node.access.tokens.key_set import (
     SkippedKey,
     read_key_set,
 )
-from smg_node.core.token_forms import SIGNATURES
+from smg_node.config.token_forms import SIGNATURES
 from support.access.signed_tokens import encoded, key_set, number, signing_key
 
 GOOD = signing_key("ES256", "good")
@@ -170,7 +170,8 @@ def test_a_document_that_is_no_set_is_refused_by_name(document: bytes) -> None:
 
 def test_an_empty_set_is_a_set() -> None:
     found = read_key_set(key_set())
-    assert found.keys == found.skipped == ()
+    assert found.keys == ()
+    assert found.skipped == ()
     assert not found.candidates("", "ES256")
 
 

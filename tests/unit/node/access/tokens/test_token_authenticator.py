@@ -16,8 +16,8 @@ from smg_node.access.identity import AccessError, KeysWantedError
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.access.tokens.token_authenticator import TokenAuthenticator
 from smg_node.access.tokens.verified_tokens import SECRET_BYTES, VerifiedTokens
+from smg_node.config.token_forms import SIGNATURES
 from smg_node.core.errors import SmgError
-from smg_node.core.token_forms import SIGNATURES
 from support.access.signed_tokens import (
     ISSUER,
     NOW_MS,
@@ -130,7 +130,7 @@ def test_parts_of_two_tokens_make_none() -> None:
         token = f"{a.split('.')[0]}.{b.split('.')[1]}.{c.split('.')[2]}"
         # Their heads are the same.
         if token in (one, two) or b is c:
-            assert world.tokens.identify(token)
+            assert world.tokens.identify(token).expires_ms
         else:
             assert world.refused(token) == "bad_signature"
 
@@ -256,7 +256,7 @@ def test_a_known_token_is_not_verified_again_until_something_changes() -> None:
 def test_a_denied_subject_is_refused_from_the_next_version_on() -> None:
     world = World()
     token = EC.token(claims())
-    assert world.tokens.identify(token)
+    assert world.tokens.identify(token).tenant == "acme"
     world.denied.add("corp/alice")
     world.keys.version += 1
     assert world.refused(token) == "denied_token"

@@ -144,6 +144,14 @@ def test_the_banner_says_that_rules_of_certificates_close_what_they_close(tmp_pa
         assert facts["admin API"] == f"needs an operator's or an administrator's key{rule}"
 
 
+def test_the_banner_says_that_issuers_close_what_they_close() -> None:
+    words = ("issuer", "https://a.example"), ("audiences", "smg"), ("role-map", '{"*": "admin"}')
+    flags = [word for name, value in words for word in (f"--auth.issuers.a.{name}", value)]
+    facts = startup_facts(load(flags), version="1")
+    assert facts["data API"] == "needs a key, or a token of auth.issuers"
+    assert facts["admin API"].endswith("administrator's key, or a token of auth.issuers")
+
+
 def test_the_banner_says_whether_there_is_a_mesh_and_what_to_do_to_have_one() -> None:
     assert "--mesh-key FILE" in startup_facts(load(), version="1")["mesh"]
     seeds = [f"h{n}" for n in range(12)]

@@ -9,6 +9,8 @@ import pytest
 
 from smg_node.access.certificates import CertificateRule
 from smg_node.http.forwarding.control_proxy import TENANT, Forwarding, Trusting
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.route_table import Found
 from support.http.http_node import Node, chat, hello, node
 from support.http.raw_http import RawClient, ask, connect
 
@@ -81,7 +83,9 @@ async def test_several_headers_of_a_name_are_one_list_and_its_end_counts() -> No
     assert (line["tenant"], line["peer"]) == ("b", "203.0.113.9")
 
 
-async def test_a_header_of_certificates_from_elsewhere_reaches_nobody(tmp_path: Path) -> None:
+async def test_a_header_of_certificates_from_elsewhere_reaches_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither what this process forwards, nor what it answers itself, has it."""
     path = str(tmp_path / "http")
     async with (
@@ -96,11 +100,11 @@ async def test_a_header_of_certificates_from_elsewhere_reaches_nobody(tmp_path: 
         seen: list[str] = []
         find = control.server._app.door._find
 
-        def look(request: object, method: str) -> object:
-            seen.extend(request.headers)  # type: ignore[attr-defined]  # a request, as its door has it
-            return find(request, method)  # type: ignore[arg-type]
+        def look(request: HttpRequest, method: str) -> Found:
+            seen.extend(request.headers)
+            return find(request, method)
 
-        control.server._app.door._find = look  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(control.server._app.door, "_find", look)
         assert (await ask(data.port, "GET", "/workers", headers={**OPS, **BY})).status == 401
         assert "x-smg-peer" in seen
         assert "x-forwarded-client-cert" not in seen

@@ -1,0 +1,106 @@
+"""`smg-admin access`: issuers at a glance with what is wrong with them, and subjects denied for a while."""
+
+import json
+from typing import Any
+
+import pytest
+
+from smg_node.http.openapi.keys import ACCESS_EXAMPLES
+from support.http.admin_api import Asked, RunAdmin, admin_api
+
+DENIAL: dict[str, Any] = dict(ACCESS_EXAMPLES["Denial"])
+ISSUER: dict[str, Any] = dict(ACCESS_EXAMPLES["TokenIssuer"])
+
+
+def _answer(asked: Asked) -> tuple[int, Any]:
+    if asked.path.endswith("/issuers"):
+        away = {
+            "last_error": "discovery: it answered 503",
+            "last_error_ms": 1_754_000_000_000,
+            "introspection_error": "it cannot be reached",
+        }
+        return 200, {"node": "a", "issuers": [{**ISSUER, **away}]}
+    if asked.method == "GET":
+        return 200, {"node": "a", "denials": [DENIAL, {**DENIAL, "before_ms": 1, "active": False}]}
+    return 200, DENIAL
+
+
+def test_issuers_are_a_table_and_what_is_wrong_stands_below(run: RunAdmin) -> None:
+    with admin_api(_answer) as api:
+        code, out, err = run("--url", api.url, "access", "issuers")
+        _, as_json, _ = run("--url", api.url, "--json", "access", "issuers")
+    assert code == 0
+    assert out.splitlines()[0].split() == [
+        "NAME", "ISSUER", "STATE", "KEYS", "SKIPPED", "FETCHED", "BY", "REFRESHED", "BY",
+    ]  # fmt: skip
+    assert "https://sso.example/realms/prod" in out
+    assert "key 'enc-1' (RSA RSA-OAEP) is skipped: not_for_signatures" in err
+    assert "discovery: it answered 503" in err
+    assert "it does not answer about tokens: it cannot be reached" in err
+    assert json.loads(as_json)["issuers"][0]["name"] == "corp"
+
+
+def test_no_issuer_is_said_so(run: RunAdmin) -> None:
+    with admin_api(lambda asked: (200, {"node": "a", "issuers": []})) as api:
+        code, out, _ = run("--url", api.url, "access", "issuers")
+    assert (code, out) == (0, "No issuer is configured (auth.issuers).\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "body"),
+    [
+        (("--for", "24h"), {"for_s": 86_400}),
+        (("--for", "90m"), {"for_s": 5_400}),
+        (
+            ("--for", "30d", "--before", "2027-01-31T12:00:00Z"),
+            {"for_s": 2_592_000, "before_ms": 1_801_396_800_000},
+        ),
+        (
+            ("--for", "1s", "--before", "2027-01-31"),
+            {"for_s": 1, "before_ms": 1_801_353_600_000},
+        ),
+    ],
+)
+def test_a_subject_is_denied(run: RunAdmin, words: tuple[str, ...], body: dict[str, int]) -> None:
+    with admin_api(_answer) as api:
+        code, out, _ = run("--url", api.url, "access", "deny", "corp", "--sub", "alice", *words)
+    assert code == 0
+    assert out.startswith("tokens of alice (corp) are refused until 2025-")
+    (asked,) = api.asked
+    assert (asked.method, asked.path) == ("POST", "/v1/cluster/access/denials")
+    assert asked.body == {"issuer": "corp", "subject": "alice", **body}
+
+
+def test_before_now_is_the_time_of_this_machine(run: RunAdmin) -> None:
+    with admin_api(_answer) as api:
+        words = ("access", "deny", "corp", "--sub", "alice", "--for", "1h", "--before", "now")
+        assert run("--url", api.url, *words)[0] == 0
+    assert api.asked[0].body["before_ms"] > 1_754_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--for", "soon"), "--for takes 24h"),
+        (("--for", "0h"), "--for takes 24h"),
+        (("--for", "1h", "--before", "then"), "--before takes now or a time"),
+    ],
+)
+def test_what_is_no_time_is_refused_before_anybody_is_asked(
+    run: RunAdmin, words: tuple[str, ...], why: str
+) -> None:
+    with admin_api(_answer) as api:
+        code, _, err = run("--url", api.url, "access", "deny", "corp", "--sub", "alice", *words)
+    assert (code, api.asked) == (1, [])
+    assert why in err
+
+
+def test_denials_are_listed_and_undone(run: RunAdmin) -> None:
+    with admin_api(_answer) as api:
+        _, listed, _ = run("--url", api.url, "access", "denied")
+        code, out, _ = run("--url", api.url, "access", "undo", "corp", "--sub", "a/b|c")
+    assert "active" in listed
+    assert "over" in listed
+    assert (code, out) == (0, "tokens of alice (corp) are good again\n")
+    assert api.asked[-1].method == "DELETE"
+    assert api.asked[-1].path.startswith("/v1/cluster/access/denials/corp/a")

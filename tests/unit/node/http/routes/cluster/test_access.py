@@ -1,0 +1,136 @@
+"""Access over HTTP: issuers and their keys are shown, subjects denied and let in again, and each change is audited."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from smg_mesh.shared import IssuerKeySet
+from smg_node.access.tokens.key_set import read_key_set
+from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
+from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
+from support.access.key_world import CORP, KeyWorld
+from support.http.http_node import Node, node
+from support.http.raw_http import Response, ask
+
+ISSUERS = "/v1/cluster/access/issuers"
+DENIALS = "/v1/cluster/access/denials"
+WEEK_S = 7 * 86_400
+SET = (
+    b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"},'
+    b'{"kty":"oct","kid":"b","k":""}]}'
+)
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[tuple[Node, KeyWorld]]:
+    world = KeyWorld(("node-a",))
+    state = world.states["node-a"]
+    keys = SharedIssuerKeys(
+        lambda: world.issuers,
+        state.keys,
+        state.denials,
+        lambda alias: None,
+        read_key_set,
+        world.clock.now_ms,
+    )
+    parts = IssuerParts(keys, world.fetches["node-a"], None)
+    async with node() as one:
+        one.parts.token_access = lambda: ClusterAccess(
+            lambda: world.issuers, state, parts, world.clock.now_ms
+        )
+        yield one, world
+
+
+async def deny(one: Node, **body: Any) -> Response:
+    return await ask(one.port, "POST", DENIALS, body)
+
+
+async def test_issuers_are_listed_with_their_keys_and_those_that_are_skipped() -> None:
+    async with served() as (one, world):
+        now_ms = world.clock.now_ms()
+        (never,) = (await ask(one.port, "GET", ISSUERS)).json()["issuers"]
+        assert (never["state"], never["keys"], never["fetched_ms"]) == ("never", [], None)
+        world.states["node-a"].keys.put(
+            IssuerKeySet("corp", SET, now_ms, 300_000, CORP.issuer, "node-b")
+        )
+        (row,) = (await ask(one.port, "GET", ISSUERS)).json()["issuers"]
+        assert row == {
+            "name": "corp",
+            "issuer": "https://sso.example",
+            "state": "fresh",
+            "keys": [{"kid": "a", "algorithms": ["Ed25519", "EdDSA"]}],
+            "skipped": [{"kid": "b", "kind": "oct", "reason": "symmetric"}],
+            "fetched_ms": now_ms,
+            "fetched_by": "node-b",
+            "good_until_ms": now_ms + 86_400_000,
+            "refreshed_by": "node-a",
+            "requests": 0,
+            "failures": 0,
+            "last_error": "",
+            "last_error_ms": None,
+            "introspection": False,
+            "introspection_error": "",
+        }
+
+
+async def test_a_subject_is_denied_and_let_in_again() -> None:
+    async with served() as (one, world):
+        now_ms = world.clock.now_ms()
+        made = await deny(one, issuer="corp", subject="auth0|a/b", for_s=WEEK_S, before_ms=7)
+        assert made.json() == {
+            "issuer": "corp",
+            "subject": "auth0|a/b",
+            "before_ms": 7,
+            "until_ms": now_ms + WEEK_S * 1000,
+            "made_ms": now_ms,
+            "active": True,
+        }
+        assert (await ask(one.port, "GET", DENIALS)).json()["denials"] == [made.json()]
+        world.clock.seconds += WEEK_S
+        (over,) = (await ask(one.port, "GET", DENIALS)).json()["denials"]
+        assert over["active"] is False
+        gone = await ask(one.port, "DELETE", f"{DENIALS}/corp/auth0%7Ca%2Fb")
+        assert (gone.status, gone.json()["subject"]) == (200, "auth0|a/b")
+        assert (await ask(one.port, "GET", DENIALS)).json()["denials"] == []
+        again = await ask(one.port, "DELETE", f"{DENIALS}/corp/auth0%7Ca%2Fb")
+        assert (again.status, again.error()["code"]) == (404, "denial_not_found")
+        rows = (await ask(one.port, "GET", "/v1/cluster/audit")).json()["rows"]
+        assert [(row["action"], row["subject"]) for row in rows] == [
+            ("access.undo", "corp/auth0|a/b"),
+            ("access.deny", "corp/auth0|a/b"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "where"),
+    [
+        ({}, 400, "issuer"),
+        ({"issuer": "corp"}, 400, "subject"),
+        ({"issuer": "corp", "subject": "x"}, 400, "for_s"),
+        ({"issuer": "corp", "subject": "", "for_s": 1}, 400, "subject"),
+        ({"issuer": "corp", "subject": "x" * 1_025, "for_s": 1}, 400, "subject"),
+        ({"issuer": "corp", "subject": "x", "for_s": 0}, 400, "for_s"),
+        ({"issuer": "corp", "subject": "x", "for_s": 1.5}, 400, "for_s"),
+        ({"issuer": "corp", "subject": "x", "for_s": 1, "before_ms": -1}, 400, "before_ms"),
+        ({"issuer": "corp", "subject": "x", "for_s": 1, "sub": "y"}, 400, "sub"),
+        ({"issuer": "nobody", "subject": "x", "for_s": 1}, 404, "issuer"),
+    ],
+)
+async def test_what_is_wrong_with_a_denial_is_named(
+    body: dict[str, Any], status: int, where: str
+) -> None:
+    async with served() as (one, world):
+        refused = await deny(one, **body)
+        assert (refused.status, refused.error()["param"]) == (status, where)
+        assert world.states["node-a"].denials.all() == []
+
+
+async def test_a_node_without_issuers_shows_none_and_denies_nobody() -> None:
+    async with served() as (one, world):
+        world.issuers = {}
+        assert (await ask(one.port, "GET", ISSUERS)).json()["issuers"] == []
+        refused = await deny(one, issuer="corp", subject="x", for_s=1)
+        assert refused.status == 404
+        assert "known: none" in refused.error()["message"]
