@@ -282,6 +282,9 @@ class KeyAuthenticator:
         digest = foreign_digest(sha256_of(credential))
         key = self._keys.get(foreign_id(digest))
         same = compare_digest(digest, self._dummy if key is None else key.digest)
+        if key is not None and key.foreign and not key.digest:
+            # Its id follows from all of it, so this is the key itself: no issuer is to be asked about it.
+            raise SmgError(ErrorKind.UNAUTHENTICATED, "the key is revoked", code="revoked_api_key")
         if key is None or not same or not key.foreign:
             raise unknown_key()
         return self._owner(key)

@@ -14,7 +14,7 @@ from smg_node.http.ports.keys import ForeignKey, RefusedKey
 
 Known = Callable[[str], KeyRecord | None]
 """Returns the key with an id, good or not."""
-_DIFFERENCES: Final = ("tenant", "role", "name", "expires_ms")
+_DIFFERENCES: Final = ("tenant", "role", "name", "expires_ms", "models")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ def record_of(wish: ForeignKey, now_ms: int) -> KeyRecord:
         digest=digest,
         created_ms=now_ms,
         expires_ms=wish.expires_ms or 0,
+        models=wish.models,
         kind=FOREIGN,
     )
 
@@ -59,7 +60,7 @@ def plan_take_over(wishes: Sequence[ForeignKey], known: Known, *, now_ms: int) -
             said = f"the key is revoked here, as {record.id}, and stays so"
             refused.append(RefusedKey(index, record.id, "key_revoked", said))
         elif differing := _differing(before, record):
-            said = f"the key is there, as {record.id}, with another {' and '.join(differing)}"
+            said = f"the key is there, as {record.id}, and differs in {' and '.join(differing)}"
             refused.append(RefusedKey(index, record.id, "key_differs", said))
         else:
             unchanged += 1

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -19,6 +20,8 @@ _BATCH: Final = 200
 _BATCH_TIMEOUT_S: Final = 60.0
 _PROGRESS_ROWS: Final = 2_000
 _SAID_MAX: Final = 20
+_OF_TEAMS: Final = frozenset({"all-team-models", "no-default-models"})
+"""Names of LiteLLM that stand for other lists."""
 _FORMATS: Final = ("smg", "litellm", "csv")
 
 
@@ -41,7 +44,9 @@ def import_keys(
     ] = "",
     ignore_models: Annotated[
         bool,
-        typer.Option("--ignore-models", help="Take keys with a list of models over without it."),
+        typer.Option(
+            "--ignore-models", help="Make keys that were for some models only good for every model."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would come of it.")
@@ -58,12 +63,13 @@ def import_keys(
     """
     options = options_of(context)
     read = _rows(file, origin, tenant, ignore_models=ignore_models)
-    outcome = _send(options.client, read.rows, dry_run=dry_run)
+    rows = [replace(row, models=()) for row in read.rows] if ignore_models else read.rows
+    outcome = _send(options.client, rows, dry_run=dry_run)
     outcome["blocked"] = read.blocked
     if options.as_json:
         print_json({**outcome, "dry_run": dry_run})
     else:
-        _say(outcome, read, dry_run=dry_run)
+        _say(outcome, read, dry_run=dry_run, opened=ignore_models)
     if outcome["refused"]:
         raise typer.Exit(1)
 
@@ -75,10 +81,9 @@ def _rows(file: Path, origin: str, tenant: str, *, ignore_models: bool) -> "KeyF
     problems = [str(problem) for problem in read.problems]
     if not ignore_models:
         problems += [
-            f"line {row.line}, column models: this key is for {len(row.models)} models only, which it would not be here"
-            " (--ignore-models)"
+            f"line {row.line}, column models: {why} (--ignore-models takes it over for every model)"
             for row in read.rows
-            if row.models
+            if (why := _unkept_models(row))
         ]
     if problems:
         for problem in problems[:_SAID_MAX]:
@@ -91,6 +96,22 @@ def _rows(file: Path, origin: str, tenant: str, *, ignore_models: bool) -> "KeyF
     if not read.rows and not read.blocked:
         raise AdminError(f"{file} holds no keys")
     return read
+
+
+def _unkept_models(row: "KeyRow") -> str:
+    """Return why the models that a key is for cannot be kept, "" if they can."""
+    from smg_node.access.restrictions import ENTRIES_MAX, MODEL_CHARACTERS_MAX
+
+    if len(row.models) > ENTRIES_MAX:
+        return (
+            f"a key may be for {ENTRIES_MAX} models at most, and this one is for {len(row.models)}"
+        )
+    for model in row.models:
+        if model in _OF_TEAMS:
+            return f"{model} is a list that the other gateway has for the team"
+        if not 1 <= len(model) <= MODEL_CHARACTERS_MAX or not model.isprintable():
+            return f"a name has 1 to {MODEL_CHARACTERS_MAX} printable characters"
+    return ""
 
 
 def _reader(origin: str) -> Callable[..., "KeyFile"]:
@@ -130,6 +151,7 @@ def _text(file: Path) -> str:
 def _send(client: AdminClient, rows: "Sequence[KeyRow]", *, dry_run: bool) -> dict[str, Any]:
     """Return what came of all of it; what is sent in a batch is there before the next one is sent."""
     outcome: dict[str, Any] = {"created": 0, "unchanged": 0, "refused": [], "closes": False}
+    outcome["unknown_on"] = []
     timeout_s = max(_BATCH_TIMEOUT_S, client.timeout_s)
     for start in range(0, len(rows), _BATCH):
         batch = rows[start : start + _BATCH]
@@ -145,6 +167,7 @@ def _send(client: AdminClient, rows: "Sequence[KeyRow]", *, dry_run: bool) -> di
         outcome["created"] += len(answer["created"])
         outcome["unchanged"] += answer["unchanged"]
         outcome["closes"] |= answer["closes"]
+        outcome["unknown_on"] = answer.get("unknown_on", [])
         outcome["refused"] += [
             {
                 "line": batch[one["index"]].line,
@@ -164,18 +187,23 @@ def _wish(row: "KeyRow") -> Mapping[str, Any]:
         wish["tenant"] = row.tenant
     if row.expires_ms is not None:
         wish["expires_ms"] = row.expires_ms
+    if row.models:
+        wish["models"] = list(row.models)
     return wish
 
 
-def _say(outcome: Mapping[str, Any], read: "KeyFile", *, dry_run: bool) -> None:
+def _say(outcome: Mapping[str, Any], read: "KeyFile", *, dry_run: bool, opened: bool) -> None:
     taken = "would be taken over" if dry_run else "taken over"
     print(f"{outcome['created']} keys {taken}, {outcome['unchanged']} are there already")
     if read.blocked:
         tell(f"{read.blocked} keys are blocked at their gateway, and left out")
     if short := sum(row.short for row in read.rows):
         tell(f"{short} keys have fewer than 32 characters: replace them, they could be guessed")
-    if open_to_all := sum(bool(row.models) for row in read.rows):
+    if opened and (open_to_all := sum(bool(row.models) for row in read.rows)):
         tell(f"{open_to_all} keys may ask for every model here, and could not before")
+    if outcome["unknown_on"]:
+        named = ", ".join(outcome["unknown_on"])
+        tell(f"members of an older version do not know such keys and answer them 401: {named}")
     for one in outcome["refused"][:_SAID_MAX]:
         tell(f"line {one['line']}: {one['message']}")
     if (more := len(outcome["refused"]) - _SAID_MAX) > 0:

@@ -161,6 +161,9 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
                             "minimum": 1,
                             "maximum": (1 << 53) - 1,
                         },
+                        "models": _some(
+                            {"type": "string", "minLength": 1, "maxLength": MODEL_CHARACTERS_MAX}
+                        ),
                     },
                     "required": ["sha256"],
                     "additionalProperties": False,
@@ -190,6 +193,7 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             },
             "closes": {"type": "boolean"},
             "dry_run": {"type": "boolean"},
+            "unknown_on": _TEXTS,
         },
         *("created", "unchanged", "refused", "closes", "dry_run"),
     ),

@@ -81,7 +81,7 @@ class RevokedKey(msgspec.Struct, frozen=True):
 class ForeignKey(msgspec.Struct, frozen=True):
     """A key of another gateway that is to be good here; `sha256` is of the whole key.
 
-    `expires_ms` is None for one that does not expire.
+    `expires_ms` is None for one that does not expire; `models` are those it may be used for, none for all.
     """
 
     sha256: bytes
@@ -89,6 +89,7 @@ class ForeignKey(msgspec.Struct, frozen=True):
     role: Role
     name: str = ""
     expires_ms: int | None = None
+    models: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"ForeignKey({self.tenant}, {self.role})"

@@ -80,6 +80,10 @@ def test_an_expired_or_revoked_foreign_key_is_refused() -> None:
     assert status(source, LITELLM) == 401
     gone = KeyRecord(foreign().id, "acme", "user", revoked_ms=5, kind=FOREIGN)
     assert status(Source(*EVERY, gone), LITELLM) == 401
+    with pytest.raises(SmgError) as caught:
+        KeyAuthenticator(Source(*EVERY, gone)).identify(LITELLM)
+    # Another code than that of an unknown key, about which an issuer may be asked.
+    assert caught.value.code == "revoked_api_key"
 
 
 @pytest.mark.parametrize("data", ["auto", "open"])

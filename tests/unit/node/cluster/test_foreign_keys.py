@@ -52,7 +52,7 @@ def test_what_is_revoked_stays_so_and_what_differs_stays_as_it_is() -> None:
         (2, "key_expired"),
     ]
     assert done.refused[0].id == one.id
-    assert "another tenant" in done.refused[1].message
+    assert "differs in tenant" in done.refused[1].message
     assert nodes.b.get(two.id) == record_of(wish(2), EPOCH_MS)
     with pytest.raises(SmgError):
         KeyAuthenticator(nodes.b).identify("sk-foreign-key-1")

@@ -12,12 +12,14 @@ from smg_node.http.message.field_reader import read_fields, switch_field
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.keys import IMPORT_MAX, ForeignKey, KeyImport, KeyService
+from smg_node.http.ports.keys import IMPORT_MAX, KEYS_FORM, ForeignKey, KeyImport, KeyService
 from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.routes.tenants.key_body import read_restrictions
 from smg_node.http.routes.tenants.key_owner import read_owner
 
 _FIELDS: Final = ("keys", "dry_run")
-_KEY_FIELDS: Final = ("sha256", "tenant", "role", "name", "expires_ms")
+_KEY_FIELDS: Final = ("sha256", "tenant", "role", "name", "expires_ms", "models")
+_ADMIN: Final = "admin"
 _SHA256_CHARACTERS: Final = 64
 _TIME_MAX_MS: Final = (1 << 53) - 1
 
@@ -31,25 +33,28 @@ class KeyImportRoutes:
         audit: AuditService,
         bodies: BodyReader,
         rights: Callable[[HttpRequest], KeyRights],
+        not_reading: Callable[[int], Sequence[str]],
     ) -> None:
-        """Take what tells the `rights` of a request's caller."""
+        """Take what tells the `rights` of a request's caller, and the living members that do not read a form of keys."""
         self._keys = keys
         self._audit = audit
         self._bodies = bodies
         self._rights = rights
+        self._not_reading = not_reading
 
     async def take_over(self, request: HttpRequest) -> Reply:
         """Take keys over, all that can be or, where there is no room, none."""
         body = await read_fields(self._bodies, request, _FIELDS)
         rights = self._rights(request)
-        # They are not restricted, so whoever brings them must not be.
-        rights.check_restrictions(None)
         wishes, dry_run = _wishes(body.get("keys"), rights), switch_field(body, "dry_run")
         done = self._keys.take_over(wishes, dry_run=dry_run)
         if done.created and not dry_run:
             subject = f"{len(done.created)} keys of another gateway"
             self._audit.record(caller_of(request), "key.import", subject, after=_audited(done))
-        return json_reply({**msgspec.to_builtins(done), "dry_run": dry_run})
+        said = {**msgspec.to_builtins(done), "dry_run": dry_run}
+        if unknown := self._not_reading(KEYS_FORM):
+            said["unknown_on"] = unknown
+        return json_reply(said)
 
 
 def _audited(done: KeyImport) -> Mapping[str, Any]:
@@ -78,7 +83,12 @@ def _wish(entry: object, rights: KeyRights) -> ForeignKey:
     if not isinstance(entry, dict) or any(name not in _KEY_FIELDS for name in entry):
         raise invalid(f"a key is an object of {', '.join(_KEY_FIELDS)}", None)
     tenant, role, name = read_owner(entry, rights)
-    return ForeignKey(_sha256(entry.get("sha256")), tenant, role, name, _expires_ms(entry))
+    only = read_restrictions({"models": entry.get("models")})
+    if only is not None and role == _ADMIN:
+        raise invalid("a key of role admin is not for some models only", "models")
+    rights.check_restrictions(only)
+    models = () if only is None else only.models
+    return ForeignKey(_sha256(entry.get("sha256")), tenant, role, name, _expires_ms(entry), models)
 
 
 def _sha256(said: object) -> bytes:

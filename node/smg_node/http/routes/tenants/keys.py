@@ -36,7 +36,9 @@ class KeyRoutes:
         self._keys = parts.keys
         self._audit = parts.audit
         self._bodies = bodies
-        self.imports: Final = KeyImportRoutes(parts.keys, parts.audit, bodies, self._rights)
+        self.imports: Final = KeyImportRoutes(
+            parts.keys, parts.audit, bodies, self._rights, self._not_reading
+        )
 
     async def keys(self, request: HttpRequest) -> Reply:
         """List the keys, with `?all=true` the revoked ones too; never a key itself."""

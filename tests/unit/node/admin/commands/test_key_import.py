@@ -96,19 +96,52 @@ def test_a_file_with_something_wrong_is_not_sent_at_all(run: RunAdmin, tmp_path:
     assert "secret-7" not in err
 
 
-def test_keys_for_some_models_only_are_taken_over_if_that_is_meant(
+def test_keys_for_some_models_only_stay_so_unless_something_else_is_meant(
     run: RunAdmin, tmp_path: Path
 ) -> None:
     file = tmp_path / "keys.csv"
-    file.write_text(f"token,team_id,models\n{SHA},a,{{gpt-4o}}\n")
+    file.write_text(f'token,team_id,models\n{SHA},a,"{{gpt-4o,llama-*}}"\n')
+    with admin_api(taking) as api:
+        words = ("--url", api.url, "keys", "import", "--from", "litellm", str(file))
+        assert run(*words)[0] == 0
+        code, out, err = run(*words, "--ignore-models")
+    assert [asked.body["keys"][0].get("models") for asked in api.asked] == [
+        ["gpt-4o", "llama-*"],
+        None,
+    ]
+    assert (code, out) == (0, "1 keys taken over, 0 are there already\n")
+    assert "1 keys may ask for every model here" in err
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ("{all-team-models}", "all-team-models is a list"),
+        (f"{{{'x' * 129}}}", "a name has 1 to 128"),
+        ("{" + ",".join(map(str, range(33))) + "}", "32 models at most, and this one is for 33"),
+    ],
+)
+def test_models_that_cannot_be_kept_are_refused_unless_they_are_to_be_ignored(
+    run: RunAdmin, tmp_path: Path, models: str, said: str
+) -> None:
+    file = tmp_path / "keys.csv"
+    file.write_text(f'token,team_id,models\n{SHA},a,"{models}"\n')
     with admin_api(taking) as api:
         words = ("--url", api.url, "keys", "import", "--from", "litellm", str(file))
         code, _, err = run(*words)
         assert (code, api.asked) == (1, [])
-        assert "line 2, column models: this key is for 1 models only" in err
-        code, out, err = run(*words, "--ignore-models")
-    assert (code, out) == (0, "1 keys taken over, 0 are there already\n")
-    assert "1 keys may ask for every model here" in err
+        assert f"line 2, column models: {said}" in err.replace("a key may be for ", "")
+        assert run(*words, "--ignore-models")[0] == 0
+
+
+def test_members_that_do_not_know_such_keys_are_named(run: RunAdmin, table: Path) -> None:
+    def script(asked: Asked) -> tuple[int, Any]:
+        return 200, {**taking(asked)[1], "unknown_on": ["old-1"]}
+
+    with admin_api(script) as api:
+        code, _, err = run("--url", api.url, "keys", "import", "--from", "csv", str(table))
+    assert code == 0
+    assert "members of an older version do not know such keys and answer them 401: old-1" in err
 
 
 @pytest.mark.parametrize(

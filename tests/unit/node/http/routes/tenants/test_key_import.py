@@ -66,6 +66,9 @@ async def test_only_administrators_take_keys_over() -> None:
         ([{"sha256": " " + SHA[1:], "tenant": "a"}], "keys[0].sha256"),
         ([{"sha256": SHA, "tenant": "a", "expires_ms": 0}], "keys[0].expires_ms"),
         ([{"sha256": SHA, "tenant": "a", "expires_ms": True}], "keys[0].expires_ms"),
+        ([{"sha256": SHA, "tenant": "a", "models": [7]}], "keys[0].models[0]"),
+        ([{"sha256": SHA, "tenant": "a", "models": ["m"] * 33}], "keys[0].models"),
+        ([{"sha256": SHA, "role": "admin", "models": ["m"]}], "keys[0].models"),
     ],
 )
 async def test_what_is_no_list_of_keys_is_refused_with_its_place(keys: Any, where: str) -> None:
@@ -75,3 +78,17 @@ async def test_what_is_no_list_of_keys_is_refused_with_its_place(keys: Any, wher
         assert KEY.encode() not in answer.body
         listed = await ask(served.port, "GET", KEYS)
         assert listed.json()["keys"] == []
+
+
+async def test_a_key_for_some_models_is_taken_over_as_such() -> None:
+    async with closed() as (served, admin, _):
+        body = {"keys": [{"sha256": SHA, "tenant": "acme", "models": ["other-*"]}]}
+        answer = await ask(served.port, "POST", IMPORT, body, bearer(admin))
+        assert [view["models"] for view in answer.json()["created"]] == [["other-*"]]
+        refused = await talk(served, bearer(KEY))
+        assert (refused.status, refused.error()["code"]) == (404, "model_not_found")
+        again = await ask(served.port, "POST", IMPORT, body, bearer(admin))
+        assert again.json()["unchanged"] == 1
+        body["keys"][0]["models"] = []
+        opened = await ask(served.port, "POST", IMPORT, body, bearer(admin))
+        assert [no["code"] for no in opened.json()["refused"]] == ["key_differs"]
