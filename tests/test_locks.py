@@ -79,8 +79,9 @@ def test_both_environments_speak_the_same_contract() -> None:
     assert pins("requirements.lock")[contract] == pins("requirements-mlx.lock")[contract]
 
 
-def test_what_npm_installs_is_locked_by_hash_and_names_no_place() -> None:
-    folder = ROOT / "tools" / "mcp"
+@pytest.mark.parametrize("judges", ["mcp", "oidc"])
+def test_what_npm_installs_is_locked_by_hash_and_names_no_place(judges: str) -> None:
+    folder = ROOT / "tools" / judges
     asked_for = json.loads((folder / "package.json").read_text())["dependencies"]
     packages = json.loads((folder / "package-lock.json").read_text())["packages"]
     assert packages.pop("")["dependencies"] == asked_for

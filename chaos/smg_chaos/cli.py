@@ -48,6 +48,10 @@ _COMMANDS: Final = {
         "smg_chaos.bench.micro.messages_read",
         "Measure what reading bodies of Messages costs.",
     ),
+    "signed-tokens": (
+        "smg_chaos.bench.micro.signed_tokens",
+        "Measure what judging a signed token costs.",
+    ),
     "second-opinion": ("smg_chaos.opinion.cli", "Compare parsers with the reference gateway's."),
     "parse-fuzz": ("smg_chaos.opinion.fuzz_cli", "Throw damaged answers at the parsers."),
     "round-trips": ("smg_chaos.opinion.trips_cli", "Read back what chat templates show."),

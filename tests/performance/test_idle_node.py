@@ -14,6 +14,7 @@ import asyncio
 import json
 import re
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -31,6 +32,10 @@ pytestmark = pytest.mark.integration
 
 RESIDENT_MAX_KB: Final = 41 * 1024
 WAKE_UPS_MAX_PER_S: Final = 4
+SIGNATURES_MAX_KB: Final = 20 * 1024
+"""The library that verifies signatures, with one key."""
+FIRST_ISSUER_MAX_KB: Final = SIGNATURES_MAX_KB + 24 * 1024
+"""That, and the client that fetches keys, which the first worker by HTTP brings too."""
 FIRST_PROVIDER_MAX_MB: Final = 12.0
 FIFTY_PROVIDERS_MAX_MB: Final = 10.0
 """Of five models each, beyond what the first one brings."""
@@ -53,6 +58,8 @@ PACKAGES: Final = frozenset(
 # configuration.
 NOT_OURS: Final = frozenset(
     {
+        "smg_node.access.authenticators",
+        "smg_node.access.tokens",
         "smg_node.admin",
         "smg_node.config.schema.knob",
         "smg_node.config.sources.loader",
@@ -72,6 +79,7 @@ NOT_OURS: Final = frozenset(
         "smg_node.cluster.mcp.tool_servers",
         "smg_node.history.service.response_service",
         "smg_node.history.store.resilient_store",
+        "smg_node.http.middleware.issuer_waiting",
         "smg_node.http.routes.cluster.audit",
         "smg_node.http.routes.cluster.cluster",
         "smg_node.http.routes.inference.embeddings",
@@ -126,6 +134,22 @@ def tell():
 atexit.register(tell)
 from smg_node.cli import main
 sys.exit(main())
+"""
+
+# Prints how much memory the first key of an issuer takes, in kilobytes.
+FIRST_KEY: Final = """
+import re
+from pathlib import Path
+from smg_node.access.tokens.key_set import read_key_set
+
+def resident():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+before = resident()
+x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+found = read_key_set(b'{"keys":[{"kty":"OKP","crv":"Ed25519","x":"%s"}]}' % x.encode())
+assert not found.keys[0].verify("Ed25519", b"", b"")
+print(resident() - before)
 """
 
 
@@ -185,6 +209,33 @@ def test_a_node_with_a_worker_has_what_it_needs_before_the_first_request(tmp_pat
     assert needed <= modules
     assert {"jinja2", "tokenizers", "fastokens", "smg_grpc_proto"} <= modules
     assert "pydantic" not in modules
+
+
+def test_what_reads_tokens_comes_with_the_first_issuer(tmp_path: Path) -> None:
+    # Nobody listens there: its keys do not come.
+    issuer = ("--auth.issuers.a.issuer", "http://127.0.0.1:9", "--auth.issuers.a.audiences", "smg")
+    modules = modules_of(tmp_path, *issuer, "--auth.issuers.a.role-map", '{"*": "operator"}')
+    assert {"joserfc", "smg_node.access.authenticators"} <= modules
+    assert "pydantic" not in modules
+
+
+def test_verifying_signatures_takes_little_memory() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", FIRST_KEY], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert 0 < int(said.stdout) < SIGNATURES_MAX_KB
+
+
+def test_an_issuer_takes_little_memory(tmp_path: Path) -> None:
+    issuer = ("--auth.issuers.a.issuer", "http://127.0.0.1:9", "--auth.issuers.a.audiences", "smg")
+    flags = (*issuer, "--auth.issuers.a.role-map", '{"*": "operator"}')
+    with (
+        running_node(tmp_path / "without", forked=False) as without,
+        running_node(tmp_path / "with", forked=False, flags=flags) as node,
+    ):
+        time.sleep(3)
+        more_kb = status(node.process.pid, "VmRSS") - status(without.process.pid, "VmRSS")
+    assert more_kb < FIRST_ISSUER_MAX_KB
 
 
 def test_the_names_of_our_own_modules_are_right() -> None:

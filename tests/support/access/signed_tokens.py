@@ -94,7 +94,7 @@ def public_numbers(private: PrivateKey) -> dict[str, str]:
         return {"kty": "OKP", "crv": "Ed25519", "x": encoded(raw)}
     point = private.public_key().public_numbers()
     name, size = next(
-        (name, size) for curve, name, size in _CURVES.values() if isinstance(private.curve, curve)
+        (name, size) for curve, name, size in _CURVES.values() if type(private.curve) is curve
     )
     return {"kty": "EC", "crv": name, "x": number(point.x, size), "y": number(point.y, size)}
 

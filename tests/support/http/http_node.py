@@ -330,9 +330,8 @@ async def node(
     meters = Meters(CollectorRegistry(), version="1.2.3")
     generations = FakeGenerations(script)
     workers, health, lines, cluster = FakeWorkers(), FakeHealth(), LineList(), FakeCluster()
-    world = SharedWorld("node-a", "b")
+    world, journal = SharedWorld("node-a", "b"), Journal("node-a")
     shared = world.desks("node-a")
-    journal = Journal("node-a")
     parts = HttpParts(
         identity=Identity("node-a", "1.2.3", "abc"),
         generations=generations,

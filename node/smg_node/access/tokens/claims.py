@@ -1,4 +1,4 @@
-"""Claims of a token against the rules of its issuer: an identity, or a named reason why there is none (RFC 7519, RFC 9068).
+"""Claims of a token against the rules of its issuer: an identity, or a named reason why not (RFC 7519, RFC 9068).
 
 The checks are in two halves. What a token claims of time, audience, type and signature algorithm is looked at before
 its signature, which costs a hundred times as much, and before anyone is asked for a key: an expired token must not
@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from smg_node.access.certificates import TENANT
 from smg_node.access.certificates import shown as printable
-from smg_node.access.identity import RANK, AccessError, Identity, Role
+from smg_node.access.identity import AccessError, Identity, Role
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.access.tokens.json_pointer import MISSING, Missing, pointed, pointer_names
 from smg_node.access.tokens.role_pattern import RolePattern
 from smg_node.access.tokens.token_errors import malformed, refused, shown, worthless
 from smg_node.access.tokens.token_head import TokenHead
-from smg_node.core.token_forms import NO_TYPE
+from smg_node.config.token_forms import NO_TYPE
 
 _KEY_ID_PREFIX: Final = "t"
 _KEY_ID_CHARACTERS: Final = 15
@@ -28,6 +28,8 @@ _ENDS_MAX_S: Final = 1 << 50
 _SHOWN_ROLES: Final = 8
 _SUBJECT_MAX: Final = 1024
 ANY_TOKEN: Final = "*"
+_BEST: Final[tuple[Role, ...]] = ("admin", "operator")
+_LEAST: Final[Role] = "user"
 _OPERATORS: Final[frozenset[Role]] = frozenset({"operator", "admin"})
 """Roles that need no tenant."""
 
@@ -115,7 +117,7 @@ class IssuerRules:
         if self._any is not None:
             worth.append(self._any)
         if worth:
-            return max(worth, key=RANK.__getitem__)
+            return _best(worth)
         raise self._no_role(claims, found, names)
 
     def _no_role(
@@ -176,6 +178,14 @@ def key_id_of(issuer: str, subject: str) -> str:
     text = f"{issuer}\0{subject}".encode("utf-8", "surrogatepass")
     digest = blake2b(text, digest_size=16).digest()
     return _KEY_ID_PREFIX + b32encode(digest).decode("ascii").lower()[:_KEY_ID_CHARACTERS]
+
+
+def _best(roles: Sequence[Role]) -> Role:
+    """Return the best of some roles, which are in the order of the map: of own roles, the first one."""
+    for role in _BEST:
+        if role in roles:
+            return role
+    return next((role for role in roles if role != _LEAST), _LEAST)
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:

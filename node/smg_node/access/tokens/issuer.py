@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.access.identity import Role
-from smg_node.core.token_forms import SIGNATURES, TOKEN_TYPES
+from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
 
 LEEWAY_S: Final = 30.0
 KEYS_MAX_AGE_S: Final = 86_400.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from smg_node.core.token_forms import SIGNATURES
+from smg_node.config.token_forms import SIGNATURES
 
 if TYPE_CHECKING:
     from joserfc.jwa import JWSAlgModel
@@ -133,6 +133,8 @@ def read_key_set(document: bytes) -> KeySet:
     listed = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(listed, list):
         raise KeySetError("the key set is not an object with a list of keys")
+    # Also for an empty one: whoever reads it beside the loop wants it loaded.
+    _library()
     keys: list[VerificationKey] = []
     skipped: list[SkippedKey] = []
     for one in listed[:KEYS_MAX]:

@@ -1,4 +1,4 @@
-"""Token head: header, unverified claims and signature of a signed token (JWS Compact, RFC 7515), taken apart within limits.
+"""Token head: header, unverified claims and signature of a signed token (RFC 7515), taken apart within limits.
 
 Nothing here is believed yet: `issuer` only says whose keys to try. A header's own hints where keys are (`jku`, `x5u`,
 `jwk`) are never followed, so they are not even read. Pure.
@@ -14,7 +14,7 @@ import msgspec
 
 from smg_node.access.identity import AccessError
 from smg_node.access.tokens.token_errors import malformed
-from smg_node.core.token_forms import NO_TYPE, TOKEN_TYPES
+from smg_node.config.token_forms import NO_TYPE, TOKEN_TYPES
 
 JSON_MAX_BYTES: Final = 12_288
 _ENCODED_MAX: Final = JSON_MAX_BYTES // 3 * 4

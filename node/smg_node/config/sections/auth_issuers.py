@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import field_validator, model_validator
 
 from smg_node.config.schema.declaration import Section, mapping, number, place, text, words
-from smg_node.core.token_forms import SIGNATURES, TOKEN_TYPES
+from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
 
 _POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)+")
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)

@@ -108,19 +108,23 @@ class Guard:
         """
         if len(given) < 2:
             return given[0] if given else None
-        good = [key for key in given if self._is_key(key)]
+        good: list[str] = []
+        wanted: KeysWantedError | None = None
+        for key in given:
+            try:
+                self._authenticator.identify(key)
+            except KeysWantedError as error:
+                wanted = error
+            except SmgError:
+                continue
+            else:
+                good.append(key)
         if len(good) > 1:
             raise invalid("the request carries two different keys", None, "conflicting_credentials")
+        if not good and wanted is not None:
+            # One of them may be good: that is known in a moment.
+            raise wanted
         return good[0] if good else given[0]
-
-    def _is_key(self, credential: str) -> bool:
-        try:
-            self._authenticator.identify(credential)
-        except KeysWantedError:
-            raise
-        except SmgError:
-            return False
-        return True
 
     def _tenant(self, given: str | None, data: DataAccess) -> Identity:
         keys = self._authenticator

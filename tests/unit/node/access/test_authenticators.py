@@ -1,5 +1,6 @@
 """Keys, tokens and other credentials, each tried by its look alone."""
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -7,7 +8,13 @@ import pytest
 from smg_mesh.state.api_keys import KeyRecord
 from smg_node.access.api_key import digest_of, key_text
 from smg_node.access.authenticators import Authenticators, Opaque
-from smg_node.access.identity import ANYBODY, AccessError, Identity, KeyAuthenticator
+from smg_node.access.identity import (
+    ANYBODY,
+    AccessError,
+    Identity,
+    KeyAuthenticator,
+    KeysWantedError,
+)
 from smg_node.access.tokens.token_authenticator import TokenAuthenticator
 from smg_node.access.tokens.verified_tokens import SECRET_BYTES, VerifiedTokens
 from smg_node.core.errors import SmgError
@@ -17,7 +24,7 @@ from smg_node.http.middleware.authorization import Guard, caller_digest
 from smg_node.http.route_table import Access
 from support.access.signed_tokens import NOW_MS, StaticKeys, claims, issuer, key_set, signing_key
 
-KEY = signing_key("ES256")
+KEY, NEW = signing_key("ES256"), signing_key("ES256", "new")
 SECRET = "s" * 43
 GOOD = KEY.token(claims())
 ADMIN = KEY.token(claims(realm_access={"roles": ["gateway-admin"]}))
@@ -140,6 +147,18 @@ def test_of_two_credentials_the_good_one_counts() -> None:
     assert admitted(STRANGER, key).tenant == "keys"
     assert admitted("sk-anything", GOOD).tenant == "acme"
     assert refused(GOOD, key).code == "conflicting_credentials"
+
+
+async def test_a_good_key_does_not_wait_for_what_came_beside_it() -> None:
+    keys = StaticKeys(corp=key_set(KEY))
+    keys.fetching = asyncio.get_running_loop().create_future()
+    guard = Guard(authenticators(keys=keys))
+    late, key = NEW.token(claims()), key_text("one", SECRET)
+    both = cast("HttpRequest", Asked(late, key))
+    assert guard.admit(both, "data", "auto").tenant == "keys"
+    neither = cast("HttpRequest", Asked(late, "sk-anything"))
+    with pytest.raises(KeysWantedError):
+        guard.admit(neither, "data", "auto")
 
 
 def test_a_token_of_an_issuer_that_fails_is_nothing_else() -> None:

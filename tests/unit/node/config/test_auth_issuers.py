@@ -82,8 +82,14 @@ def test_a_file_becomes_values(tmp_path: Path) -> None:
 def test_settings_without_issuers_have_none_and_defaults_are_the_values_own() -> None:
     assert issuers_of(Settings().auth) == ()
     (found,) = issuers_of(settings(corp=GOOD).auth)
-    mapped = (("gateway-admin", "admin"), ("*", "user"))
-    assert found == Issuer("corp", GOOD["issuer"], ("smg",), GOOD["roles"], mapped, "/azp")  # type: ignore[arg-type]
+    assert found == Issuer(
+        "corp",
+        GOOD["issuer"],
+        ("smg",),
+        GOOD["roles"],
+        (("gateway-admin", "admin"), ("*", "user")),
+        "/azp",
+    )
 
 
 def test_what_is_printed_can_be_given_back(tmp_path: Path) -> None:

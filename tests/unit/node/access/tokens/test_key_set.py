@@ -16,7 +16,7 @@ from smg_node.access.tokens.key_set import (
     SkippedKey,
     read_key_set,
 )
-from smg_node.core.token_forms import SIGNATURES
+from smg_node.config.token_forms import SIGNATURES
 from support.access.signed_tokens import encoded, key_set, number, signing_key
 
 GOOD = signing_key("ES256", "good")

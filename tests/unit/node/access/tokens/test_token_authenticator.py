@@ -16,8 +16,8 @@ from smg_node.access.identity import AccessError, KeysWantedError
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.access.tokens.token_authenticator import TokenAuthenticator
 from smg_node.access.tokens.verified_tokens import SECRET_BYTES, VerifiedTokens
+from smg_node.config.token_forms import SIGNATURES
 from smg_node.core.errors import SmgError
-from smg_node.core.token_forms import SIGNATURES
 from support.access.signed_tokens import (
     ISSUER,
     NOW_MS,
