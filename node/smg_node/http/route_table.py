@@ -205,6 +205,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/cluster/keys", "admin", "Make an API key; it is shown in this answer and never again", "create_key", "KeyRequest", "NewKey", status=201),
     Route("DELETE", "/v1/cluster/keys/{id}", "admin", "Make an API key worthless on every node", "revoke_key", answer="RevokedKey", query=("force",)),
     Route("GET", "/v1/cluster/access/issuers", "view", "List the issuers of tokens with the state of their keys", "access_issuers", answer="TokenIssuerList"),
+    Route("PUT", "/v1/cluster/access/issuers/{name}", "admin", "Define an issuer of tokens on every node", "define_issuer", "TokenIssuerRequest", "TokenIssuer", headers=("If-Match",)),
+    Route("DELETE", "/v1/cluster/access/issuers/{name}", "admin", "Take the cluster's definition of an issuer away", "remove_issuer", answer="TokenIssuerRemoved", headers=("If-Match",)),
     Route("GET", "/v1/cluster/access/denials", "view", "List the subjects whose tokens are refused", "access_denials", answer="DenialList"),
     Route("POST", "/v1/cluster/access/denials", "admin", "Refuse the tokens of a subject on every node", "deny_access", "DenialRequest", "Denial"),
     Route("DELETE", "/v1/cluster/access/denials/{issuer}/{subject+}", "admin", "Refuse the tokens of a subject no longer", "undo_denial", answer="Denial"),

@@ -84,6 +84,7 @@ class Middleware:
         self._drain = drain
         self._inflight = inflight
         self._guard = Guard(parts.authenticator, _certificate_rules(parts.options))
+        self._guarded_by = parts.authenticator
         self._heads = HeadWriter(parts.clock)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
@@ -217,6 +218,10 @@ class Middleware:
             standing.reply_headers = self._allow_origin(request)
         if route.access != "public":
             self._refuse_late(request, route)
+            if keys is not self._guarded_by:
+                # The first issuer of tokens came while this node serves.
+                self._guard = Guard(keys, _certificate_rules(options))
+                self._guarded_by = keys
             standing.identity = who = self._guard.admit(request, route.access, options.data_access)
             standing.until_ms = who.expires_ms or NEVER_MS
         action = self._actions[route.action]
