@@ -18,8 +18,8 @@ from smg_node.access.tokens.issuer import (
     Introspection,
     Issuer,
 )
+from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
 from smg_node.core.errors import invalid
-from smg_node.core.token_forms import SIGNATURES, TOKEN_TYPES
 
 ISSUERS_MAX: Final = 64
 CODE: Final = "invalid_issuer"

@@ -72,6 +72,7 @@ class Scene:
         try:
             return self.tokens(token)
         except KeysWantedError as wanted:
+            assert isinstance(wanted.ready, asyncio.Future)
             await asyncio.wait_for(asyncio.shield(wanted.ready), 5)
             return self.tokens(token)
 
