@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -72,7 +72,8 @@ class Scene:
         try:
             return self.tokens(token)
         except KeysWantedError as wanted:
-            await asyncio.wait_for(asyncio.shield(wanted.ready), 5)
+            ready = cast("asyncio.Future[None]", wanted.ready)
+            await asyncio.wait_for(asyncio.shield(ready), 5)
             return self.tokens(token)
 
     async def refused(self, token: str) -> tuple[int, str]:
