@@ -9,6 +9,7 @@ MLX := .cache/mlx
 MCP := .cache/mcp
 OIDC := .cache/oidc
 PICTURES := .cache/pictures
+KNOT := .cache/knot
 VOCABULARY := .cache/vocabulary/qwen
 RECORDINGS := .cache/recordings/answers.jsonl
 PYTEST := $(BIN)/python -m pytest
@@ -21,8 +22,8 @@ ROOTS := node mesh storage proto migrations chaos tests
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
-.PHONY: help setup compile mlx mcp oidc pictures recordings demo test check format lint types contracts house reference reference-check \
-	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf deploy-tools deploy-check lock \
+.PHONY: help setup compile mlx mcp oidc knot pictures recordings demo test check format lint types contracts house reference reference-check \
+	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf kube kube-check deploy-tools deploy-check lock \
 	clean distclean
 
 help: ## Show this list
@@ -49,6 +50,10 @@ $(OIDC)/.ready: tools/oidc/package.json tools/oidc/package-lock.json tools/setup
 	@bash tools/setup.sh oidc
 	@touch $@
 
+$(KNOT)/.ready: tools/knot.sh
+	@bash tools/knot.sh
+	@touch $@
+
 $(PICTURES)/.ready: requirements-pictures.lock tools/setup.sh | $(BIN)/.ready
 	@bash tools/setup.sh pictures
 	@touch $@
@@ -64,6 +69,7 @@ recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (13
 mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (400 MB)
 
 oidc: $(OIDC)/.ready ## Make .cache/oidc with an OpenID provider that judges signed tokens in tests (4 MB)
+knot: $(KNOT)/.ready ## Fetch a name server into .cache/knot for the tests (1.3 MB)
 
 pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image processors that judge ours in long tests (220 MB)
 
@@ -72,7 +78,7 @@ pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image proces
 demo: setup ## Run one node in front of two simulated engines, and say what to type
 	@$(BIN)/smg-node --demo
 
-test: setup mlx mcp oidc recordings check ## Check and test everything, as CI does
+test: setup mlx mcp oidc knot recordings check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -121,7 +127,7 @@ simulate: setup ## 1000 histories of ten nodes in bad weather, and every row of 
 	@$(BIN)/smg-chaos simulate --seeds 1000 --cost --jobs $(JOBS) $(ARGS)
 	@$(BIN)/smg-chaos simulate --scenario acceptance --cost --jobs $(JOBS) $(ARGS)
 
-integration: setup mlx mcp oidc ## Real processes, a real engine
+integration: setup mlx mcp oidc knot ## Real processes, a real engine
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/integration
 
 conformance: setup mlx mcp ## Official client libraries as judges
@@ -173,6 +179,12 @@ gameday: setup ## Hurt real clusters in a lab of network namespaces; ARGS="…" 
 
 serf: ## Fetch serf, which `make gameday` can compare with
 	@bash tools/serf.sh
+
+kube: ## Build a real API server of Kubernetes under .cache/kube (ten minutes, 400 MB)
+	@bash tools/kube.sh
+
+kube-check: setup kube ## Discovery in front of a real API server of Kubernetes
+	@$(PYTEST) -q --timeout 300 tests/kube $(ARGS)
 
 deploy-tools: setup ## Fetch the programs that deploy/ is for: Helm, Envoy, HAProxy, hadolint and others (200 MB)
 	@bash tools/deploy.sh tools

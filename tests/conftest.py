@@ -16,7 +16,7 @@ from support.processes.mlx_engine import MlxEngine, MlxEngines
 from support.tools.example_counts import LONG_VARIABLE, example_count
 from support.tools.transcripts import REWRITE_VARIABLE
 
-ENGINES: Final = Path(__file__).parent / "engines"
+BY_HAND: Final = tuple(Path(__file__).parent / room for room in ("engines", "kube"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -57,11 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    # Engines of gigabytes that start for a minute: theirs are run when somebody names them (`make test-engines`).
-    if collection_path != ENGINES:
+    # Engines of gigabytes that start for a minute, a server that is built for ten: theirs are run when somebody names
+    # them (`make test-engines`, `make kube-check`).
+    if collection_path not in BY_HAND:
         return None
     named = [config.invocation_params.dir / one.partition("::")[0] for one in config.args]
-    return None if any(one.resolve().is_relative_to(ENGINES) for one in named) else True
+    return None if any(one.resolve().is_relative_to(collection_path) for one in named) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -37,7 +37,7 @@ from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
 from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
 from smg_mesh.state.access.access_state import AccessState, Denial, IssuerDefinition, IssuerKeySet
-from smg_mesh.state.api_keys import KeyRecord, Keys
+from smg_mesh.state.api_keys import FOREIGN, KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
 from smg_mesh.state.namespace_keys import TOOL_SERVER
@@ -70,12 +70,13 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit", "AuditRow", "CacheRow",
-    "CarriedSecrets", "Denial", "Entry", "Held", "Hints", "IssuerDefinition", "IssuerKeySet", "KeyRecord", "Keys",
+    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit", "AuditRow",
+    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Held", "Hints", "IssuerDefinition", "IssuerKeySet", "KeyRecord", "Keys",
     "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches", "ProvidersView",
     "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
-    "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions", "VendorRates", "Verdict",
-    "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in", "sealed_text",
+    "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions", "VendorRates",
+    "Verdict", "Verdicts", "WorkerRecord", "WorkerRegistry", "WorkerSpec", "merged_rows", "probers", "sealed_in",
+    "sealed_text",
 ]  # fmt: skip
 
 REFRESH_SOON_MS: Final = 200
@@ -125,7 +126,7 @@ class Shared:
         self._waiting: list[Callable[[], None]] = []
         self._news: Final = StateNews(now_ms=self._now_ms)
 
-        registers = self._replica.registers
+        self.registers: Final = self._replica.registers
         self.namespace: Final = self._replica.namespace
         self.workers: Final = WorkerRegistry(self._replica.namespace("workers"), name)
         self.settings: Final = SettingsView(self._replica.namespace("settings"), name)
@@ -137,10 +138,10 @@ class Shared:
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))
         self.tool_sessions: Final = ToolSessions(self._replica.table("tool_sessions"))
-        self.load: Final = LoadView(registers, name)
-        self.verdicts: Final = Verdicts(registers, name)
-        self.running: Final = Running(registers, name)
-        self.rates: Final = VendorRates(registers, name, wall_ms=wall_ms)
+        self.load: Final = LoadView(self.registers, name)
+        self.verdicts: Final = Verdicts(self.registers, name)
+        self.running: Final = Running(self.registers, name)
+        self.rates: Final = VendorRates(self.registers, name, wall_ms=wall_ms)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self.rights: Final = self._made_rights(data_dir)
         self._caring: Final = self._made_caring()

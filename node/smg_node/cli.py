@@ -120,10 +120,9 @@ def _read(words: Sequence[str]) -> "_Start | int":
         sys.stdout.write(_page(asked.action, schema))
         return OK
     try:
-        loaded = load_settings(asked, os.environ, schema)
+        return _act(asked, load_settings(asked, os.environ, schema))
     except ConfigurationError as error:
         return _refuse(error.lines())
-    return _act(asked, loaded)
 
 
 def _page(action: str, schema: "Schema") -> str:
@@ -144,24 +143,35 @@ def _page(action: str, schema: "Schema") -> str:
 def _act(asked: "CommandLine", loaded: "Loaded") -> "_Start | int":
     match asked.action:
         case "--check":
+            for warning in loaded.warnings:
+                print(f"smg-node: warning: {warning}", file=sys.stderr)
             said = loaded.settings.providers.definitions
             if said and (trouble := _provider_trouble(said)):
                 return _refuse([f"providers.file: {trouble}"])
             said = loaded.settings.mcp.definitions
             if said and (trouble := _server_trouble(said)):
                 return _refuse([f"mcp.file: {trouble}"])
+            _check_keys(loaded.settings)
             file = f" ({loaded.file})" if loaded.file is not None else ""
             print(f"The configuration{file} is fine; values given: {len(loaded.origins)}.")
             return OK
         case "--print-config":
             from smg_node.config.output.effective_config import render_settings
 
-            sys.stdout.write(render_settings(loaded.settings, loaded.origins))
+            sys.stdout.write(render_settings(loaded.settings, loaded.origins, loaded.files))
             return OK
         case _:
             from smg_node.config.frozen_settings import plain_settings
 
             return _Start(plain_settings(loaded.settings), _introduction(loaded))
+
+
+def _check_keys(settings: "Settings") -> None:
+    """Return if the keys that the settings name can be used; ConfigurationError if not."""
+    if settings.auth.gives_keys or settings.auth.admin_key_file is not None:
+        from smg_node.cluster.service_factory import check_keys
+
+        check_keys(settings)
 
 
 def _provider_trouble(definitions: str) -> str:
@@ -193,6 +203,7 @@ def _start(start: _Start) -> int:
     from smg_node.core.errors import SmgError
 
     try:
+        _check_keys(start.settings)
         _make_data_dir(start.settings.data_dir)
         sys.stderr.write(start.introduction)
         sys.stderr.flush()
@@ -234,12 +245,15 @@ def _introduction(loaded: "Loaded") -> str:
     facts = startup_facts(loaded, version=__version__)
     wanted = loaded.settings.telemetry.log_format
     if wanted == "console" or (wanted == "auto" and sys.stderr.isatty()):
-        return render_banner(facts)
-    record = logging.LogRecord(
-        "smg_node.cli", logging.INFO, __file__, 0, "smg-node starts", None, None
-    )
+        return render_banner(facts) + "".join(f"  warning: {one}\n" for one in loaded.warnings)
+
+    def record_of(level: int, message: str) -> logging.LogRecord:
+        return logging.LogRecord("smg_node.cli", level, __file__, 0, message, None, None)
+
+    record = record_of(logging.INFO, "smg-node starts")
     record.fields = {name.replace(" ", "_").lower(): said for name, said in facts.items()}
-    return JsonLines().format(record) + "\n"
+    records = [record, *(record_of(logging.WARNING, one) for one in loaded.warnings)]
+    return "".join(JsonLines().format(one) + "\n" for one in records)
 
 
 def _import_wiring() -> "Callable[[Settings], Coroutine[Any, Any, int]]":

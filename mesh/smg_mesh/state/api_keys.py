@@ -14,10 +14,13 @@ only because an operator says so.
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from smg_mesh.crdt.namespace import Heard, Namespace, StateError
 from smg_mesh.state.key_record import (
+    ADMIN,
     DIGEST_BYTES,
-    ROLES,
+    FOREIGN,
     TENANT_PATTERN,
     KeyRecord,
     Role,
@@ -26,7 +29,7 @@ from smg_mesh.state.key_record import (
 )
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
-__all__ = ["DIGEST_BYTES", "KEYS_MAX", "ROLES", "TENANT_PATTERN", "KeyRecord", "Keys", "Role"]
+__all__ = ["DIGEST_BYTES", "FOREIGN", "KEYS_MAX", "TENANT_PATTERN", "KeyRecord", "Keys", "Role"]
 
 KEYS_MAX: Final = 10_000
 """Revoked ones too; a record takes about 300 bytes on every node."""
@@ -41,6 +44,7 @@ class Keys:
         self._namespace: Final = namespace
         self._records: dict[str, KeyRecord] = {}
         self._admins: dict[str, None] = {}
+        self._foreign: dict[str, None] = {}
         self._strange: dict[str, Unreadable] = {}
         self._heard: list[Heard] = []
         self._look_at([held.key for held in namespace.items()])
@@ -61,6 +65,11 @@ class Keys:
         """Whether an admin key was ever made, since the cluster was last opened on purpose."""
         return bool(self._admins)
 
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway, be it one that is revoked."""
+        return bool(self._foreign)
+
     def unreadable(self) -> Sequence[Unreadable]:
         """Return what this version cannot read, sorted by id; it is kept and passed on."""
         return [self._strange[key_id] for key_id in sorted(self._strange)]
@@ -80,11 +89,21 @@ class Keys:
 
         Keys that were revoked long ago make room.
         """
+        self.make_room(1, wall_ms=wall_ms)
+        return self.put(record)
+
+    def make_room(self, count: int, *, wall_ms: int) -> None:
+        """Return if so many more keys fit, once those that were revoked long ago are gone; StateError "full"."""
+        self._tidy(wall_ms)
+        room = KEYS_MAX - len(self._namespace)
+        if room < count:
+            left = "no more fit" if room <= 0 else f"{room} more fit, and not {count}"
+            raise StateError("full", f"there may be {KEYS_MAX} keys; {left}")
+
+    def put(self, record: KeyRecord) -> KeyRecord:
+        """Write a new key, for which there is room; errors as of `add`."""
         if len(record.digest) != DIGEST_BYTES or record.revoked_ms:
             raise ValueError("a new key has a digest and is not revoked")
-        self._tidy(wall_ms)
-        if len(self._namespace) >= KEYS_MAX:
-            raise StateError("full", f"there are {KEYS_MAX} keys; no more fit")
         self._namespace.put(record.id, encode_key(record), seen=0)
         return record
 
@@ -108,7 +127,7 @@ class Keys:
         stays = any(not self._records[key_id].revoked_ms for key_id in self._admins)
         for record in self.records():
             old = record.revoked_ms and wall_ms - record.revoked_ms > REVOKED_KEEP_MS
-            if old and (record.role != "admin" or stays):
+            if old and (record.role != ADMIN or stays):
                 self._namespace.remove(record.id)
 
     # ── Following ────────────────────────────────────────────────────────────
@@ -127,24 +146,19 @@ class Keys:
             if strange:
                 self._strange[key_id] = unreadable(held, "fields", ", ".join(strange))
             self._records[key_id] = record
-            if record.role == "admin":
+            if record.role == ADMIN:
                 self._admins[key_id] = None
+            if record.foreign:
+                self._foreign[key_id] = None
         for heard in self._heard:
             heard(key_ids)
 
     def _forget(self, key_id: str) -> None:
         self._records.pop(key_id, None)
         self._admins.pop(key_id, None)
+        self._foreign.pop(key_id, None)
         self._strange.pop(key_id, None)
 
 
 def _revoked(record: KeyRecord, wall_ms: int) -> KeyRecord:
-    return KeyRecord(
-        record.id,
-        record.tenant,
-        record.role,
-        name=record.name,
-        created_ms=record.created_ms,
-        expires_ms=record.expires_ms,
-        revoked_ms=wall_ms,
-    )
+    return replace(record, digest=b"", revoked_ms=wall_ms)

@@ -7,16 +7,23 @@ digest, one comparison in constant time. Other kinds of credentials, such as sig
 
 from dataclasses import dataclass
 from hmac import compare_digest
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from smg_node.access.api_key import PREFIX, digest_of, read_key_text
+from smg_node.access.foreign_key import (
+    foreign_digest,
+    foreign_id,
+    may_be_foreign,
+    sha256_of,
+)
 from smg_node.core.errors import ErrorKind, SmgError
 
-Role: TypeAlias = Literal["user", "operator", "admin"]
-ROLES: Final[tuple[Role, ...]] = ("user", "operator", "admin")
-"""Each may do what the ones before it may."""
+if TYPE_CHECKING:
+    from smg_node.access.restrictions import Restrictions
+
+Role: TypeAlias = str
+"""Name of a role; `roles.Roles` says what it may."""
 KEYS_RETRY_S: Final = 2.0
-RANK: Final[dict[Role, int]] = {role: rank for rank, role in enumerate(ROLES)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,8 @@ class Identity:
     """When the key does, in Unix milliseconds; 0 for never."""
     subject: str = ""
     """Who it is, as the audit log says it; empty for the owner of an API key."""
+    restrictions: "Restrictions | None" = None
+    """What the credential may be used for, if not for all that its role may."""
 
 
 ANYBODY: Final = Identity("", "", "user")
@@ -141,8 +150,43 @@ class KnownKey(Protocol):
         ...
 
     @property
+    def own(self) -> bool:
+        """Whether it was made here."""
+        ...
+
+    @property
+    def foreign(self) -> bool:
+        """Whether another gateway made it."""
+        ...
+
+    @property
     def expires_ms(self) -> int:
         """Until when it is good."""
+        ...
+
+    @property
+    def restricted(self) -> bool:
+        """Whether one of the four below restricts it."""
+        ...
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of models it is for, `*` stands for any characters."""
+        ...
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Networks it may be used from."""
+        ...
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """APIs it is for."""
+        ...
+
+    @property
+    def max_priority(self) -> str:
+        """The most urgent class it may claim; empty for any."""
         ...
 
 
@@ -162,6 +206,11 @@ class KeySource(Protocol):
     @property
     def version(self) -> int:
         """Another number after every change of the keys."""
+        ...
+
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
         ...
 
     def get(self, key_id: str) -> KnownKey | None:
@@ -208,7 +257,9 @@ class KeyAuthenticator:
 
     def expects(self, credential: str) -> bool:
         """Return whether there are keys of this form."""
-        return credential.startswith(PREFIX) and not self.empty
+        if credential.startswith(PREFIX):
+            return not self.empty
+        return self._keys.foreign and may_be_foreign(credential)
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in
@@ -216,21 +267,47 @@ class KeyAuthenticator:
         """
         said = read_key_text(credential)
         if said is None:
-            raise unknown_key()
+            return self._foreign(credential)
         key = self._keys.get(said[0])
         digest = digest_of(said[1])
         same = compare_digest(digest, self._dummy if key is None else key.digest)
-        if key is None or not same:
+        if key is None or not same or not key.own:
             raise unknown_key()
+        return self._owner(key)
+
+    def _foreign(self, credential: str) -> Identity:
+        """Return the identity behind a key of another gateway, which is found by its digest."""
+        if not may_be_foreign(credential):
+            raise unknown_key()
+        digest = foreign_digest(sha256_of(credential))
+        key = self._keys.get(foreign_id(digest))
+        same = compare_digest(digest, self._dummy if key is None else key.digest)
+        if key is None or not same or not key.foreign:
+            raise unknown_key()
+        return self._owner(key)
+
+    def _owner(self, key: KnownKey) -> Identity:
         if key.expires_ms and self._keys.now_ms() >= key.expires_ms:
             raise SmgError(ErrorKind.UNAUTHENTICATED, "the key has expired", code="expired_api_key")
         kept = self._identities.get(key.id)
         if kept is None or kept[0] is not key:
             kept = self._identities[key.id] = (
                 key,
-                Identity(key.id, key.tenant, key.role, key.expires_ms),
+                Identity(
+                    key.id, key.tenant, key.role, key.expires_ms, restrictions=restrictions_of(key)
+                ),
             )
         return kept[1]
+
+
+def restrictions_of(key: KnownKey) -> "Restrictions | None":
+    """Return what a key is restricted to; None for one that is not."""
+    if not key.restricted:
+        return None
+    # Most clusters have no such key.
+    from smg_node.access.restrictions import restrictions_of
+
+    return restrictions_of(key.models, key.networks, key.routes, key.max_priority)
 
 
 def unknown_key() -> SmgError:

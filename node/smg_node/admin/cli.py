@@ -22,6 +22,7 @@ from smg_node.admin.commands.cluster import cluster_app
 from smg_node.admin.commands.completion import PROGRAM, completion
 from smg_node.admin.commands.config import config_app
 from smg_node.admin.commands.db import db_app
+from smg_node.admin.commands.discovery.discovery import discovery_app
 from smg_node.admin.commands.explain import explain
 from smg_node.admin.commands.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
@@ -42,6 +43,22 @@ _URL: Final = "http://127.0.0.1:30000"
 _EPILOG: Final = "The flags above may also stand behind the sub-command. Exit codes: 0 ok, 1 failed, 2 bad usage."
 
 
+_Key: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar=["SMG_ADMIN_KEY", "SMG_KEY"],
+        metavar="KEY",
+        help="An operator's or administrator's key; needed once an admin key exists.",
+    ),
+]
+_KeyFile: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_KEY_FILE",
+        metavar="FILE",
+        help="A file with that key in its first line; nobody reads it off the command line.",
+    ),
+]
 _CaFile: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -56,6 +73,15 @@ _ServerName: TypeAlias = Annotated[
         envvar="SMG_SERVER_NAME",
         metavar="HOST",
         help="The host that a node's certificate must be for, where that is not the URL's.",
+    ),
+]
+_TokenCommand: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        envvar="SMG_TOKEN_COMMAND",
+        metavar="CMD",
+        help="A program, with its arguments and without a shell, that prints a token (10 s, 64 KiB): run when there is none,"
+        " when the token has ended, and when the node refuses it once.",
     ),
 ]
 _CertFile: TypeAlias = Annotated[
@@ -90,26 +116,14 @@ def _root(
             "--url",
             envvar="SMG_ADMIN_URL",
             metavar="URL",
-            help=f"The node to ask, http:// if unsaid; again for others that top may turn to.  [default: {_URL}]",
+            help="The node to ask, http:// if unsaid, or unix:/PATH of its socket for operators; again for others that"
+            f" top may turn to.  [default: {_URL}]",
             show_default=False,
         ),
     ] = None,
-    key: Annotated[
-        str,
-        typer.Option(
-            envvar=["SMG_ADMIN_KEY", "SMG_KEY"],
-            metavar="KEY",
-            help="An operator's or administrator's key; needed once an admin key exists.",
-        ),
-    ] = "",
-    key_file: Annotated[
-        str,
-        typer.Option(
-            envvar="SMG_KEY_FILE",
-            metavar="FILE",
-            help="A file with that key in its first line; nobody reads it off the command line.",
-        ),
-    ] = "",
+    key: _Key = "",
+    key_file: _KeyFile = "",
+    token_command: _TokenCommand = "",
     ca_file: _CaFile = "",
     server_name: _ServerName = "",
     cert_file: _CertFile = "",
@@ -131,13 +145,23 @@ def _root(
     ] = False,
 ) -> None:
     """Look after an smg-node: its cluster, workers, settings, models and health."""
+    tokens = None
+    if token_command:
+        if key or key_file:
+            raise typer.BadParameter(
+                "a key is given as well; give one of them", param_hint="--token-command"
+            )
+        from smg_node.admin.token_command import TokenCommand
+        from smg_node.system_clock import SystemClock
+
+        tokens = TokenCommand(token_command, SystemClock().now_ms)
     if not key and key_file:
         key = read_key(key_file)
     named = [with_scheme(url.rstrip("/")) for url in urls or [_URL]]
     if len(named) > 1 and context.invoked_subcommand != "top":
         raise typer.BadParameter("only top turns to several nodes", param_hint="--url")
     trust = Trust(ca_file, cert_file, cert_key_file, server_name)
-    context.obj = Options(AdminClient(named[0], key, timeout_s, trust), as_json, named)
+    context.obj = Options(AdminClient(named[0], key, timeout_s, trust, tokens), as_json, named)
 
 
 def build_app() -> typer.Typer:
@@ -154,6 +178,7 @@ def build_app() -> typer.Typer:
     app.command("status")(status)
     app.add_typer(workers_app, name="workers")
     app.add_typer(cluster_app, name="cluster")
+    app.add_typer(discovery_app, name="discovery")
     app.add_typer(config_app, name="config")
     app.add_typer(db_app, name="db")
     app.add_typer(access_app, name="access")

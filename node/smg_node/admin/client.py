@@ -5,10 +5,10 @@ used: the admin API answers loopback and trusted networks, which no proxy should
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Above any fleet's listing; an answer beyond it is no answer of ours.
 _ANSWER_MAX_BYTES: Final = 67_108_864
 _LINE_MAX_BYTES: Final = 1_048_576
+_UNIX: Final = "unix:"
+"""What stands before the path of a node's UNIX socket."""
 _MESSAGE_MAX_CHARACTERS: Final = 2_000
 _NO_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"})
 """What the library says of a peer that answers a TLS hello in plain text."""
@@ -82,14 +84,29 @@ class Trust:
         return f"{self.certificate} and {self.key} are no PEM certificate and private key"
 
 
+class TokenSource(Protocol):
+    """Source of tokens that end, and are then replaced."""
+
+    def token(self) -> str:
+        """Return a token that has not ended as far as it says; AdminError."""
+        ...
+
+    def renew(self) -> None:
+        """Get another token; AdminError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class AdminClient:
-    """Client of one node. `url` is its base, `key` empty or an admin key."""
+    """Client of one node. `url` is its base, or `unix:/path` of its socket; `key` empty or an admin key; `tokens` go
+    before it.
+    """
 
     url: str
     key: str
     timeout_s: float
     trust: Trust = Trust()
+    tokens: TokenSource | None = None
 
     def ask(
         self,
@@ -111,7 +128,9 @@ class AdminClient:
         if 200 <= answer.status < 300:
             return answer.body
         message = _message(answer.body) or f"the node answered {answer.status} without saying why"
-        if answer.status in (401, 403):
+        if answer.status in (401, 403) and self.tokens is not None:
+            message += " (the token came from the program of --token-command)"
+        elif answer.status in (401, 403):
             message += (
                 " (--key, SMG_KEY or --key-file gives a key; as long as no admin key exists loopback may ask"
                 " without one)"
@@ -129,8 +148,24 @@ class AdminClient:
     ) -> Answer:
         """Return the answer whatever its status; AdminError where there is none that can be read.
 
-        `path` are segments, percent-encoded here.
+        `path` are segments, percent-encoded here. A token that the node refuses is replaced once.
         """
+        asked = (method, path, query, body, headers, timeout_s)
+        answer = self._look(*asked)
+        if answer.status == 401 and self.tokens is not None:
+            self.tokens.renew()
+            answer = self._look(*asked)
+        return answer
+
+    def _look(
+        self,
+        method: str,
+        path: Sequence[str],
+        query: Mapping[str, str] | None,
+        body: object,
+        headers: Mapping[str, str] | None,
+        timeout_s: float | None,
+    ) -> Answer:
         base = _base(self.url)
         patience_s = timeout_s if timeout_s is not None else self.timeout_s
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
@@ -152,7 +187,7 @@ class AdminClient:
 
         try:
             yield
-        except ConnectionRefusedError:
+        except (ConnectionRefusedError, FileNotFoundError):
             raise AdminError(f"no node answers at {self.url}; is smg-node running?") from None
         except TimeoutError:
             raise AdminError(f"{self.url} did not answer within {patience_s:g} s") from None
@@ -170,10 +205,13 @@ class AdminClient:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise AdminError(f"cannot talk to {self.url}: {reason.lower()}") from None
 
-    def follow(self, *path: str, query: Mapping[str, str], quiet_s: float) -> Iterator[Any]:
+    def follow(
+        self, *path: str, query: Mapping[str, str], quiet_s: float, renewed: bool = False
+    ) -> Iterator[Any]:
         """Yield the decoded events of a stream as they come; AdminError when it ends, however it does.
 
-        `quiet_s` is the longest silence, comments included, after which the node is given up.
+        `quiet_s` is the longest silence, comments included, after which the node is given up; `renewed`: the token is
+        a new one, which is not replaced again.
         """
         base = _base(self.url)
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
@@ -186,6 +224,9 @@ class AdminClient:
                 self._headers(None),
             )
             response = connection.getresponse()
+            if response.status == 401 and self.tokens is not None and not renewed:
+                self.tokens.renew()
+                yield from self.follow(*path, query=query, quiet_s=quiet_s, renewed=True)
             if response.status != 200:
                 body = self._decoded(response.status, response.read(_ANSWER_MAX_BYTES + 1))
                 raise AdminError(_message(body) or f"the node answered {response.status}")
@@ -198,10 +239,11 @@ class AdminClient:
         headers = {"accept": "application/json"}
         if content is not None:
             headers["content-type"] = "application/json"
-        if self.key:
-            if not self.key.isascii() or not self.key.isprintable():
+        key = self.key if self.tokens is None else self.tokens.token()
+        if key:
+            if not key.isascii() or not key.isprintable():
                 raise AdminError("the key holds characters that no key has")
-            headers["authorization"] = f"Bearer {self.key}"
+            headers["authorization"] = f"Bearer {key}"
         return headers
 
     def _decoded(self, status: int, raw: bytes) -> Any:
@@ -218,7 +260,18 @@ class AdminClient:
 
 
 def _base(url: str) -> SplitResult:
-    """Return the parts of the node's URL, HTTP where it says no scheme; AdminError where it is none."""
+    """Return the parts of the node's URL, HTTP where it says no scheme, of a socket its path as the authority;
+    AdminError where it is none.
+    """
+    if url.startswith(_UNIX):
+        # Some write two slashes more, as in a URL.
+        path = url.removeprefix(_UNIX)
+        path = path.removeprefix("//") if path.startswith("///") else path
+        if not path.startswith("/") or path.startswith("//") or "\0" in path:
+            raise AdminError(
+                f"{url[:200]!r} is not a socket such as unix:/run/smg/admin.sock (--url)"
+            )
+        return SplitResult(_UNIX[:-1], path, "", "", "")
     try:
         base = urlsplit(with_scheme(url))
         whole = base.scheme in ("http", "https") and bool(base.hostname) and base.port != 0
@@ -232,13 +285,15 @@ def _base(url: str) -> SplitResult:
 
 
 def with_scheme(url: str) -> str:
-    """Return a node's URL with a scheme: `host:port` is short for `http://host:port`."""
-    return url if "://" in url or not url else f"http://{url}"
+    """Return a node's URL with a scheme: `host:port` is short for `http://host:port`; `unix:/path` is whole."""
+    return url if "://" in url or not url or url.startswith(_UNIX) else f"http://{url}"
 
 
 def _connection(base: SplitResult, timeout_s: float, trust: Trust) -> "HTTPConnection":
     from http.client import HTTPConnection, HTTPSConnection
 
+    if base.scheme == _UNIX[:-1]:
+        return _socket_connection(base.netloc, timeout_s)
     assert base.hostname is not None
     if base.scheme == "http":
         return HTTPConnection(base.hostname, base.port, timeout=timeout_s)
@@ -252,6 +307,21 @@ def _connection(base: SplitResult, timeout_s: float, trust: Trust) -> "HTTPConne
             self.sock = context.wrap_socket(self.sock, server_hostname=trust.host or self.host)
 
     return NamedConnection(base.hostname, base.port, timeout=timeout_s, context=context)
+
+
+def _socket_connection(path: str, timeout_s: float) -> "HTTPConnection":
+    import socket
+    from http.client import HTTPConnection
+
+    class SocketConnection(HTTPConnection):
+        """A connection over a UNIX socket."""
+
+        def connect(self) -> None:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(timeout_s)
+            self.sock.connect(path)
+
+    return SocketConnection("localhost", timeout=timeout_s)
 
 
 def _message(body: Any) -> str:

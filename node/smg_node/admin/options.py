@@ -14,6 +14,7 @@ _GLOBAL_FLAGS: Final = {
     "--url": 1,
     "--key": 1,
     "--key-file": 1,
+    "--token-command": 1,
     "--ca-file": 1,
     "--server-name": 1,
     "--cert-file": 1,

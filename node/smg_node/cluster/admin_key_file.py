@@ -1,7 +1,7 @@
 """Admin key file of an operator: admin keys that hold on the nodes that have the file.
 
-One key a line, `smg-ID-SECRET`; empty lines and what follows a `#` are ignored. The file is read once, at
-start, and never written. Keys of a file cannot be revoked from afar: take the line away and start again.
+One key a line, `smg-ID-SECRET`; empty lines and what follows a `#` are ignored. The file is read at start and whenever
+it changes (`admin_key_watch`), and never written. Keys of a file cannot be revoked from afar: take the line away.
 """
 
 import os
@@ -24,6 +24,8 @@ class FileKeys:
 
     secrets: dict[str, str]
     warnings: tuple[str, ...] = ()
+    path: Path | None = None
+    """Where it is, to be looked at again."""
 
     def __repr__(self) -> str:
         return f"FileKeys({', '.join(self.secrets)})"
@@ -43,7 +45,7 @@ def read_admin_keys(path: Path) -> FileKeys:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise _refused(f"{path} is no text, and so no key file") from None
-    return FileKeys(_parse(path, lines), _warnings(path, mode))
+    return FileKeys(_parse(path, lines), _warnings(path, mode), path)
 
 
 def _parse(path: Path, lines: list[str]) -> dict[str, str]:

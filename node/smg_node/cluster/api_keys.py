@@ -1,9 +1,9 @@
 """API keys of this node: those replicated in the cluster, and those of its own admin key file."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smg_mesh.shared import KeyRecord, StateError
 from smg_node.access.api_key import (
@@ -16,8 +16,20 @@ from smg_node.access.api_key import (
     key_text,
 )
 from smg_node.cluster.admin_key_file import FileKeys
+from smg_node.cluster.foreign_keys import plan_take_over
 from smg_node.core.errors import ErrorKind, SmgError
-from smg_node.http.ports.keys import KeyRequest, KeyView, NewKey, RevokedKey
+from smg_node.http.ports.keys import (
+    KEYS_FORM,
+    ForeignKey,
+    KeyImport,
+    KeyRequest,
+    KeyView,
+    NewKey,
+    RevokedKey,
+)
+
+if TYPE_CHECKING:
+    from smg_node.cluster.given_keys import GivenKeys
 
 Chance = Callable[[int, str], str]
 """Returns so many characters of an alphabet, that nobody can guess."""
@@ -25,7 +37,16 @@ _LAST: Final = (
     "this is the last admin key that is good: without it data is open to everyone again, and the admin API"
     " answers loopback only; force it (?force=true, --force) if that is meant"
 )
-_FILE: Final = "the key comes from a file of this node (auth.admin_key_file); take it out of there"
+_RESTRICTED: Final = (
+    "the first admin key closes the cluster, so it cannot be a restricted one, which may let nobody in;"
+    " make one without restrictions first"
+)
+_FIRST_ROLES: Final = ("user", "operator", "admin")
+"""Those that every version reads."""
+_FILE: Final = (
+    "the key comes from this node's own settings (auth.admin_key_file, auth.tenant_api_keys and the like); take it"
+    " out of there"
+)
 
 _log = logging.getLogger("smg_node.cluster")
 
@@ -46,8 +67,21 @@ class KeyStore(Protocol):
         """Whether an admin key was ever made, since the cluster was last opened on purpose."""
         ...
 
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        ...
+
     def add(self, record: KeyRecord, *, wall_ms: int) -> KeyRecord:
         """Write a new key."""
+        ...
+
+    def make_room(self, count: int, *, wall_ms: int) -> None:
+        """Return if so many more keys fit; StateError."""
+        ...
+
+    def put(self, record: KeyRecord) -> KeyRecord:
+        """Write a new key, for which there is room."""
         ...
 
     def revoke(self, key_id: str, *, wall_ms: int) -> KeyRecord:
@@ -81,15 +115,20 @@ class ClusterKeys:
     at all.
     """
 
-    def __init__(self, store: KeyStore, ground: KeyContext, file: FileKeys | None = None) -> None:
+    def __init__(
+        self,
+        store: KeyStore,
+        ground: KeyContext,
+        file: FileKeys | None = None,
+        given: "GivenKeys | None" = None,
+    ) -> None:
+        """Take the keys of the file of this node, and those in its settings; None for none."""
         self._store = store
         self._ground = ground
-        own = {} if file is None else file.secrets
-        self._own: Mapping[str, KeyRecord] = {
-            key_id: KeyRecord(key_id, "", "admin", name="key file", digest=digest_of(secret))
-            for key_id, secret in own.items()
-        }
-        self._warnings = () if file is None else file.warnings
+        self._file = file
+        self._given = {} if given is None else given.records
+        self._own: Mapping[str, KeyRecord] = {**self._given, **_records(file)}
+        self._warnings = (*(given.warnings if given else ()), *(file.warnings if file else ()))
         self._said: bool | None = None
         self.version = 0
         """Another number after every change."""
@@ -99,13 +138,18 @@ class ClusterKeys:
 
     @property
     def closed(self) -> bool:
-        """Whether an admin key exists, so that a key is needed."""
-        return bool(self._own) or self._store.closed
+        """Whether an admin key exists, so that a key is needed; a file of keys that holds none just now counts too."""
+        return self._file is not None or bool(self._given) or self._store.closed
 
     @property
     def settled(self) -> bool:
         """Whether this node holds the cluster's keys by now."""
         return self._ground.held()
+
+    @property
+    def foreign(self) -> bool:
+        """Whether there is a key of another gateway."""
+        return bool(self._given) or self._store.foreign
 
     def get(self, key_id: str) -> KeyRecord | None:
         """Return a key, good or not; one of the file goes before one of the cluster."""
@@ -117,6 +161,23 @@ class ClusterKeys:
 
     def __len__(self) -> int:
         return len(self._own) + len(self._store)
+
+    def loops(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return what runs as long as the node does, by name: what follows the file, if there is one."""
+        if self._file is None or self._file.path is None:
+            return {}
+        from smg_node.cluster.admin_key_watch import AdminKeyWatch
+
+        return {"admin keys": AdminKeyWatch(self._file.path, self.take_file).run}
+
+    def take_file(self, file: FileKeys) -> bool:
+        """Take other keys of the file, and return whether there are other ones."""
+        now = {**self._given, **_records(file)}
+        if now == self._own:
+            return False
+        self._file, self._own = file, now
+        self.version += 1
+        return True
 
     # ── What an administrator wants ──────────────────────────────────────────
 
@@ -130,8 +191,16 @@ class ClusterKeys:
         ]
         return sorted(views, key=lambda view: (view.tenant, view.id))
 
+    def key(self, key_id: str) -> KeyView | None:
+        """Return a key, good or not; None if there is none."""
+        record = self.get(key_id)
+        return None if record is None else self._view(record)
+
     def create(self, wish: KeyRequest) -> NewKey:
-        """Make a key that is good on all nodes; CONFLICT if there is no room."""
+        """Make a key that is good on all nodes; see `KeyService`."""
+        only = wish.restrictions
+        if wish.role == "admin" and only is not None and not self._store.closed:
+            raise SmgError(ErrorKind.CONFLICT, _RESTRICTED, code="first_admin_key_restricted")
         now_ms = self.now_ms()
         key_id = self._ground.chance(ID_CHARACTERS, ID_ALPHABET)
         secret = self._ground.chance(SECRET_CHARACTERS, SECRET_ALPHABET)
@@ -144,15 +213,35 @@ class ClusterKeys:
             digest=digest_of(secret),
             created_ms=now_ms,
             expires_ms=expires_ms,
+            models=() if only is None else only.models,
+            networks=() if only is None else only.networks,
+            routes=() if only is None else only.routes,
+            max_priority="" if only is None else only.max_priority or "",
         )
         closed = self.closed
         try:
             self._store.add(record, wall_ms=now_ms)
         except StateError as error:
-            raise SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}") from error
+            raise _unkept(error) from error
         return NewKey(
-            self._view(record), key_text(key_id, secret), closes=not closed and self.closed
+            self._view(record),
+            key_text(key_id, secret),
+            closes=not closed and self.closed,
+            form=KEYS_FORM if record.restricted or record.role not in _FIRST_ROLES else 1,
         )
+
+    def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
+        """Make keys of another gateway good on all nodes; see `KeyService`."""
+        now_ms, closed = self.now_ms(), self.closed
+        plan = plan_take_over(wishes, self.get, now_ms=now_ms)
+        try:
+            self._store.make_room(len(plan.new), wall_ms=now_ms)
+            for record in () if dry_run else plan.new:
+                self._store.put(record)
+        except StateError as error:
+            raise _unkept(error) from error
+        closes = not closed and any(record.role == "admin" for record in plan.new)
+        return KeyImport([*map(self._view, plan.new)], plan.unchanged, plan.refused, closes)
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:
         """Make a key worthless on all nodes; see `KeyService`."""
@@ -173,11 +262,11 @@ class ClusterKeys:
         now = self._view(self._store.revoke(key_id, wall_ms=self.now_ms()))
         if last:
             self._store.open_again()
-        return RevokedKey(before, now, opens=last)
+        return RevokedKey(before, now, opens=last and not self.closed)
 
     def _is_last(self, record: KeyRecord) -> bool:
         """Whether the cluster could not be administered by a key any more without this one."""
-        if record.role != "admin" or self._own:
+        if record.role != "admin" or any(own.role == "admin" for own in self._own.values()):
             return False
         now_ms = self.now_ms()
         return not any(
@@ -202,6 +291,11 @@ class ClusterKeys:
             created_ms=record.created_ms or None,
             expires_ms=record.expires_ms or None,
             revoked_ms=record.revoked_ms or None,
+            models=record.models,
+            networks=record.networks,
+            routes=record.routes,
+            max_priority=record.max_priority,
+            foreign=record.foreign,
         )
 
     # ── What the log says ────────────────────────────────────────────────────
@@ -228,3 +322,15 @@ class ClusterKeys:
         self.version += 1
         if self._said is not None:
             self.say()
+
+
+def _records(file: FileKeys | None) -> Mapping[str, KeyRecord]:
+    secrets = {} if file is None else file.secrets
+    return {
+        key_id: KeyRecord(key_id, "", "admin", name="key file", digest=digest_of(secret))
+        for key_id, secret in secrets.items()
+    }
+
+
+def _unkept(error: StateError) -> SmgError:
+    return SmgError(ErrorKind.CONFLICT, str(error), code=f"state_{error.reason}")

@@ -1,11 +1,11 @@
 """Service factory: builds the services between replicated state and the HTTP surface."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from smg_mesh.shared import LimitsView, Shared
-from smg_node.cluster.admin_key_file import read_admin_keys
+from smg_node.cluster.admin_key_file import FileKeys, read_admin_keys
 from smg_node.cluster.api_keys import ClusterKeys, KeyContext, KeyStore
 from smg_node.cluster.limits.limit_service import ClusterLimits, Rights
 from smg_node.cluster.membership.member_query import MemberQueries
@@ -14,6 +14,7 @@ from smg_node.cluster.reports.state_report import Holdings, StateReport
 from smg_node.cluster.settings.live_settings import LiveSettings, RunningStore, SettingsStore
 from smg_node.cluster.settings.settings_service import ClusterSettings
 from smg_node.config.frozen_settings import Settings
+from smg_node.config.schema.problems import ConfigurationError
 from smg_node.fleet.models.model_settings import parser_checks
 from smg_node.http.ports.limits import LimitService
 from smg_node.http.ports.shared_state import AuditService, SettingsService, StateService
@@ -80,6 +81,10 @@ class SharedServices:
     audit: AuditService
     state: StateService
 
+    def loops(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return what runs as long as the process does, by name."""
+        return {"settings": self.live.run, **self.keys.loops()}
+
 
 def build_services(
     settings: Settings,
@@ -88,10 +93,7 @@ def build_services(
     *,
     wall_ms: Callable[[], int],
 ) -> SharedServices:
-    """Return the services; nothing is opened or written. `mesh` is None for a standalone node.
-
-    ConfigurationError for a file of keys that cannot be used.
-    """
+    """Return the services; nothing is opened or written. `mesh` is None for a standalone node."""
     live = build_live(settings, shared)
     return SharedServices(
         live=live,
@@ -120,10 +122,34 @@ def build_live(settings: Settings, shared: FollowedState) -> LiveSettings:
 def build_keys(
     settings: Settings, shared: FollowedState, wall_ms: Callable[[], int]
 ) -> ClusterKeys:
-    """Return the API keys of a process; ConfigurationError for a key file that cannot be used."""
-    file = settings.auth.admin_key_file
+    """Return the API keys of a process.
+
+    A key file that cannot be used holds no keys until it can: it was good when the node was started (`check_keys`), and
+    a process that takes the place of another one is not to fail for it.
+    """
+    path, given = settings.auth.admin_key_file, None
     ground = KeyContext(wall_ms, secret_text, held=lambda: shared.held)
-    return ClusterKeys(shared.keys, ground, None if file is None else read_admin_keys(file))
+    if settings.auth.gives_keys:
+        from smg_node.cluster.given_keys import read_given_keys
+
+        given = read_given_keys(settings.auth)
+    file = None
+    if path is not None:
+        try:
+            file = read_admin_keys(path)
+        except ConfigurationError as error:
+            file = FileKeys({}, (error.problems[0].message,), path)
+    return ClusterKeys(shared.keys, ground, file, given)
+
+
+def check_keys(settings: Settings) -> None:
+    """Return if the keys in file and settings of a node can be used; ConfigurationError if not."""
+    if settings.auth.gives_keys:
+        from smg_node.cluster.given_keys import read_given_keys
+
+        read_given_keys(settings.auth)
+    if settings.auth.admin_key_file is not None:
+        read_admin_keys(settings.auth.admin_key_file)
 
 
 def listen(settings: Settings, shared: Shared, desks: SharedServices) -> None:

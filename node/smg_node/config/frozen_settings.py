@@ -52,6 +52,30 @@ class PlainSection:
         self.__dict__.update(values)
 
 
+class SecretText:
+    """A secret value: reads like pydantic's `SecretStr`, and is shown as little."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_secret_value(self) -> str:
+        """Return the secret."""
+        return self._text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretText) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __repr__(self) -> str:
+        return "SecretText('**********')"
+
+    __str__ = __repr__
+
+
 if not TYPE_CHECKING:
     Settings = PlainSection
 
@@ -89,6 +113,10 @@ def _plain(value: Any) -> Any:
         return PlainSection(knobs, {name: getattr(value, name) for name in _properties(value)})
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    if hasattr(value, "get_secret_value"):
+        return SecretText(value.get_secret_value())
     return value
 
 

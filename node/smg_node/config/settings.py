@@ -17,6 +17,7 @@ from smg_node.config.schema.live_settings import LiveKnob
 from smg_node.config.schema.model_name import check_model_name
 from smg_node.config.sections.admission import Admission
 from smg_node.config.sections.auth import Auth
+from smg_node.config.sections.discovery import Discovery
 from smg_node.config.sections.engine import EngineCalls
 from smg_node.config.sections.history import History, Interactions, Responses, Retention
 from smg_node.config.sections.http import Http
@@ -70,7 +71,7 @@ class Settings(BaseSettings):
     )
     data_dir: Path = place(
         Path("~/.local/share/smg-node"),
-        "Directory of what the node keeps: fetched tokenizers and its own state.",
+        "Directory of tokenizers and state.",
         short="--data-dir",
         metavar="DIR",
     )
@@ -90,6 +91,7 @@ class Settings(BaseSettings):
     auth: Auth = Field(default_factory=Auth)
     stream: Stream = Field(default_factory=Stream)
     workers: Workers = Field(default_factory=Workers)
+    discovery: Discovery = Field(default_factory=Discovery)
     providers: Providers = Field(default_factory=Providers)
     mcp: Mcp = Field(default_factory=Mcp)
     media: Media = Field(default_factory=Media)

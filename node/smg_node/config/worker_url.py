@@ -2,7 +2,7 @@
 
 `grpcs://host:port` is the same over TLS, `http://host:port` one that speaks the OpenAI API; of a plain `host:port` it is found out what it speaks.
 An HTTP worker may be written as clients write it, `http://host:port/v1`, and without the port that its scheme has by default.
-`bootstrap_port=8998` is another spelling of `label.bootstrap_port=8998`.
+`bootstrap_port=8998` is another spelling of `label.bootstrap_port=8998`, and `tls_name=HOST` one of `label.tls_name=HOST`.
 
 Flags, files, the environment, the admin API and the command line all use this one form.
 """
@@ -36,6 +36,8 @@ BOOTSTRAP_PORT_LABEL: Final = "bootstrap_port"
 """The port at which an engine that works prompts off meets the one that draws the answer."""
 BOOTSTRAP_HOST_LABEL: Final = "bootstrap_host"
 """The address others find it at, where that is not its URL's."""
+TLS_NAME_LABEL: Final = "tls_name"
+"""The name that a worker's certificate is for, where that is not its URL's host."""
 CONNECTOR_LABEL: Final = "kv_connector"
 """What engines must have in common to hand requests over; of HTTP workers also how they do it."""
 ENGINE_ID_LABEL: Final = "kv_engine_id"
@@ -49,7 +51,17 @@ PAIRING_LABELS: Final = (
 """Labels that say how a worker shares requests with another one."""
 
 _URL_MAX_CHARACTERS = 2048  # far above any real one; what log lines and tables still show
-_PARAMETERS: Final = ("role", "model", "contract", "priority", "cost", BOOTSTRAP_PORT_LABEL)
+_PARAMETERS: Final = (
+    "role",
+    "model",
+    "contract",
+    "priority",
+    "cost",
+    BOOTSTRAP_PORT_LABEL,
+    TLS_NAME_LABEL,
+)
+_SPELLED: Final = (BOOTSTRAP_PORT_LABEL, TLS_NAME_LABEL)
+"""Labels that may be written without `label.` in front."""
 _LABELS_MAX = 32
 _VALUE_MAX_CHARACTERS = 256
 _LABEL_KEY = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./-]{0,61}[A-Za-z0-9])?", re.ASCII)
@@ -59,6 +71,7 @@ _API_PATHS: Final = ("", "v1", "v1/")
 _LOOPBACK: Final = "127.0.0.1"
 _NO_PORT: Final = "none"  # what other gateways accept where there is no bootstrap port
 _HOST = re.compile(r"[A-Za-z0-9._:\[\]-]{1,253}", re.ASCII)
+_TLS_NAME = re.compile(r"[A-Za-z0-9._:-]{1,253}", re.ASCII)
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})", re.ASCII)
 
 
@@ -118,6 +131,11 @@ class WorkerUrl:
     def bootstrap_host(self) -> str:
         """Host where its partners find the engine: its own, unless another one is given."""
         return self.labels.get(BOOTSTRAP_HOST_LABEL, self.host)
+
+    @property
+    def tls_name(self) -> str:
+        """Name that the worker's certificate must be for, as far as it is not its host's; "" otherwise."""
+        return self.labels.get(TLS_NAME_LABEL, "")
 
     def __str__(self) -> str:
         """Return the one spelling of this URL; parsing it gives an equal value."""
@@ -192,17 +210,19 @@ def _parse(text: str) -> WorkerUrl:
     if "#" in query:
         raise ValueError("it must not have a fragment (#…)")
     said = _query(query)
-    if BOOTSTRAP_PORT_LABEL in said:
-        port_label = f"label.{BOOTSTRAP_PORT_LABEL}"
-        if port_label in said:
-            raise ValueError(f"the parameter {BOOTSTRAP_PORT_LABEL!r} is given twice")
-        said[port_label] = said.pop(BOOTSTRAP_PORT_LABEL)
+    for name in _SPELLED:
+        if name in said:
+            if f"label.{name}" in said:
+                raise ValueError(f"the parameter {name!r} is given twice")
+            said[f"label.{name}"] = said.pop(name)
     labels = {
         key.removeprefix("label."): said.pop(key)
         for key in sorted(said)
         if key.startswith("label.")
     }
     _check_labels(labels)
+    if TLS_NAME_LABEL in labels and scheme.lower() not in (SECURE_GRPC, "https"):
+        raise ValueError(f"{TLS_NAME_LABEL} is for workers over TLS: grpcs:// or https://")
     if scheme.lower() in ("grpc", SECURE_GRPC) and said.get("contract") == OPENAI:
         raise ValueError(f"{OPENAI} is spoken over HTTP; use http://host:port")
     return WorkerUrl(
@@ -305,6 +325,9 @@ def _check_labels(labels: Mapping[str, str]) -> None:
     host = labels.get(BOOTSTRAP_HOST_LABEL, "h")
     if not _HOST.fullmatch(host):
         raise ValueError(f"the bootstrap host {host[:60]!r} is no host name and no address")
+    tls_name = labels.get(TLS_NAME_LABEL, "h")
+    if not _TLS_NAME.fullmatch(tls_name):
+        raise ValueError(f"the {TLS_NAME_LABEL} {tls_name[:60]!r} is no host name and no address")
 
 
 def _priority(text: str) -> int:

@@ -68,6 +68,8 @@ class EngineOptions:
     connections: int = 1
     open_memory: SharedMemoryOpener | None = None
     trust: Trust = field(default_factory=Trust)
+    tls_name: str = ""
+    """Of one worker: the name that its certificate must be for; "" for the host that it is called at."""
 
     def transport_options(
         self, *, secure: bool = False, ping_interval_min_s: float = 0.0
@@ -80,4 +82,5 @@ class EngineOptions:
             pieces_max_bytes=self.media_message_max_bytes,
             connections=self.connections,
             trust=self.trust if secure else None,
+            tls_name=self.tls_name,
         )

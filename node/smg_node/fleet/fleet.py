@@ -10,6 +10,7 @@ be registered before they run.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from smg_node.core.errors import ErrorKind, SmgError
@@ -156,7 +157,9 @@ class Fleet:
                 if found is not None:
                     self._let_go(found)
             elif found is not None and found.declared.same_engine(declared):
-                found.declared = declared
+                # Who knew which engine it is may say so no more: it is still that one.
+                instance = declared.instance or found.declared.instance
+                found.declared = replace(declared, instance=instance)
                 found.load.weight = declared.weight
             else:
                 load = self._load_of(worker_id)

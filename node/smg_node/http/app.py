@@ -18,19 +18,21 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer
 from smg_node.http.message.keepalive import KeepaliveTimer
+from smg_node.http.middleware.authorization import Authorizing, usual_guard
 from smg_node.http.middleware.drain_phases import Drain, DrainTimes, Phase, Step
 from smg_node.http.middleware.inflight import DetachedWork, Inflight
 from smg_node.http.middleware.middleware import Action, Middleware
 from smg_node.http.middleware.readiness_probers import Probers
 from smg_node.http.ports.drain import OpenWork
 from smg_node.http.route_actions import build_actions
-from smg_node.http.route_table import METRICS_ROUTES, ROUTES, Router
+from smg_node.http.route_table import METRICS_ROUTES, Router, operators_routes, public_routes
 from smg_node.http.server.connections import ConnectionLimits, Dispatcher, Listener
 from smg_node.http.server.http1_connection import DirectConnection
 from smg_node.http.server.listen_sockets import UNIX, Listening, bound, listen
 from smg_node.telemetry.metrics.declared import node as declared
 
 if TYPE_CHECKING:
+    from smg_node.http.server.admin_listening import AdminListening
     from smg_node.http.tls.tls_listening import TlsListening
     from smg_node.http.tls_options import TlsOptions
 
@@ -62,6 +64,8 @@ class App:
     pulse: KeepaliveTimer
     joining: DeltaCoalescer
     bodies: BodyReader
+    operators_door: Middleware | None
+    """That of the listener for operators; None without one."""
 
     def retune(self, options: HttpOptions) -> None:
         """Apply options that may change while requests are served."""
@@ -72,7 +76,7 @@ class App:
 
 
 def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
-    """Return the dispatchers of both listeners and the parts they share."""
+    """Return the dispatchers of all listeners and the parts they share."""
     options = parts.options
     drain = Drain(settle_s=options.settle_s, grace_s=options.grace_s)
     inflight = Inflight()
@@ -83,29 +87,77 @@ def build_app(parts: HttpParts, elsewhere: OtherProcesses | None = None) -> App:
     actions = build_actions(parts, bodies, drain, pulse, joining, inflight, probers)
     if elsewhere is not None:
         actions = elsewhere.actions(actions)
-    door = Middleware(parts, Router(ROUTES), actions, drain, inflight)
+    hsts_s = 0 if options.tls is None else options.tls.hsts_s
+    routes, guard = public_routes(apart=options.admin_apart), _guard(parts)
+    door = Middleware(parts, Router(routes), actions, drain, inflight, guard, hsts_s=hsts_s)
     # A scrape must not hold up the farewell, so it is not counted among the open requests.
-    metrics_door = Middleware(parts, Router(METRICS_ROUTES), actions, drain, Inflight())
-    return App(door, metrics_door, drain, inflight, probers, pulse, joining, bodies)
+    metrics_door = Middleware(
+        parts,
+        Router(METRICS_ROUTES),
+        actions,
+        drain,
+        Inflight(),
+        hsts_s=hsts_s if options.metrics_tls else 0,
+    )
+    operators_door = None
+    if options.admin_listen:
+        operators_door = Middleware(
+            parts,
+            Router(operators_routes()),
+            actions,
+            drain,
+            inflight,
+            _socket_guard(guard) if options.admin_listen.startswith(UNIX) else guard,
+            hsts_s=hsts_s if options.admin_tls else 0,
+        )
+    return App(door, metrics_door, drain, inflight, probers, pulse, joining, bodies, operators_door)
+
+
+def _guard(parts: HttpParts) -> Authorizing:
+    usual = usual_guard(parts)
+    if not parts.options.trusted_proxies:
+        return usual
+    from smg_node.http.middleware.proxied_line import ProxiedGuard
+
+    return ProxiedGuard(usual)
+
+
+def _socket_guard(usual: Authorizing) -> Authorizing:
+    from smg_node.http.middleware.socket_guard import SocketGuard
+
+    return SocketGuard(usual)
+
+
+def _behind_proxies(door: Dispatcher, options: HttpOptions, where: str) -> Dispatcher:
+    """Return the dispatcher of a listener at `where`, which believes the proxies that the options name."""
+    # By a socket come other processes of this node, which say themselves whom a request is from, and operators.
+    if not options.trusted_proxies or where.startswith(UNIX):
+        return door
+    from smg_node.http.server.proxy_door import ProxyDoor
+
+    return ProxyDoor(door, options.trusted_proxies)
 
 
 class Server:
-    """Server with two listeners: listens, answers, drains and stops.
+    """Server with its listeners: listens, answers, drains and stops.
 
     `start`, then at the end `drain` (may be skipped) and `stop`. `hurry` makes a running drain cut
     what is left at once.
     """
 
     def __init__(self, parts: HttpParts, elsewhere: OtherProcesses | None = None) -> None:
+        self.parts = parts
         self._options = parts.options
         self._clock = parts.clock
         self._app = build_app(parts, elsewhere)
-        self._door = self._app.door if elsewhere is None else elsewhere.around(self._app.door)
+        door = self._app.door if elsewhere is None else elsewhere.around(self._app.door)
+        self._door = _behind_proxies(door, self._options, self._options.listen)
         self._changed = asyncio.Event()
         self._hurried = False
         self._listeners: list[Listener] = []
         self._public: Listening | None = None
         self._metrics: Listening | None = None
+        self._operators: AdminListening | None = None
         self._meters = parts.meters
         self._tls: TlsListening | None = None
         parts.heard.append(self._retune)
@@ -122,6 +174,11 @@ class Server:
     def metrics_address(self) -> Address | None:
         """Address of the metrics, or None without a port for them."""
         return None if self._metrics is None else bound(self._metrics)
+
+    @property
+    def operators_address(self) -> str:
+        """Address of the listener for operators, `unix:/path` for a socket; "" without one."""
+        return "" if self._operators is None else self._operators.shown
 
     @property
     def phase(self) -> Phase:
@@ -155,13 +212,15 @@ class Server:
         return self._app.drain.times(self._clock.monotonic_s())
 
     async def start(self) -> None:
-        """Listen on both ports. OSError if one is taken, ValueError for an address that is none,
-        INTERNAL where the certificates will not do.
+        """Listen on all ports. OSError if one is taken, ValueError for an address that is none,
+        INTERNAL where the certificates will not do, or the address for operators.
         """
         options = self._options
         # A process that others pass requests on to is asked over a socket file, where nobody listens in.
         public_tls = not options.listen.startswith(UNIX)
-        if options.tls is not None and (public_tls or options.metrics_tls):
+        if options.tls is not None and (
+            public_tls or options.metrics_tls or (options.admin_listen and options.admin_tls)
+        ):
             self._tls = await self._certificates(options.tls)
         try:
             if options.metrics_listen:
@@ -169,6 +228,8 @@ class Server:
                 self._metrics = await self._listen(
                     options.metrics_listen, self._app.metrics_door, tls
                 )
+            if self._app.operators_door is not None:
+                await self._listen_for_operators(self._app.operators_door)
             self._public = await self._listen(
                 options.listen, self._door, self._tls if public_tls else None
             )
@@ -208,7 +269,7 @@ class Server:
 
     async def stop(self) -> None:
         """Close everything: listeners at once, open requests after a second. Safe to call twice."""
-        for server in (self._public, self._metrics):
+        for server in (self._public, self._metrics, self._operators):
             if server is not None:
                 server.close()
         if self._tls is not None:
@@ -252,6 +313,16 @@ class Server:
             listener.bound_connections(tls.connections_max())
             return tls.listen(where, listener, reuse_port=self._options.reuse_port)
         return await listen(where, listener, reuse_port=self._options.reuse_port)
+
+    async def _listen_for_operators(self, door: Dispatcher) -> None:
+        # Not loaded by a node without such a listener.
+        from smg_node.http.server.admin_listening import listen_for_operators
+
+        options, tls = self._options, self._tls
+        listener = _listener(_behind_proxies(door, options, options.admin_listen), options)
+        self._listeners.append(listener)
+        shown = tls if options.admin_tls else None
+        self._operators = await listen_for_operators(options.admin_listen, listener, shown)
 
     def _connections(self) -> Mapping[tuple[str, ...], float]:
         return {(): sum(listener.count for listener in self._listeners)}

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.core.request_context import Priority
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ class HttpOptions:
     """What the public listener shows and whom it trusts; None: it speaks plain HTTP."""
     metrics_tls: bool = False
     """Whether the metrics are served the same way."""
+    admin_listen: str = ""
+    """Where operators' routes are served, `host:port` or `unix:/path`; empty: not by a listener of this process."""
+    admin_tls: bool = False
+    """Whether that listener shows the certificates as well."""
+    admin_apart: bool = False
+    """Whether operators' routes are at a listener of their own, and so not at the public one."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks of proxies that are believed whom a request comes from."""
     server: ServerKind = "direct"
     body_max_bytes: int = 134_217_728
     nesting_max: int = 128
@@ -55,6 +64,8 @@ class HttpOptions:
     """The most urgent class that a client may claim."""
     certificates: "tuple[CertificateRule, ...]" = ()
     """Rules of clients' certificates, in the order in which they are tried."""
+    roles: Roles = BUILT_IN_ROLES
+    """What roles may."""
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0

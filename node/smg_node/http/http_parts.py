@@ -1,6 +1,6 @@
 """HTTP parts: everything that the wiring hands to the HTTP surface."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from smg_node.telemetry.traces.tracer import Tracer
 if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before, or for tools.
     from smg_node.http.ports.access import AccessService
+    from smg_node.http.ports.discovery import DiscoveryViews
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
     from smg_node.http.ports.tool_approvals import ApprovalService
@@ -122,8 +123,12 @@ class HttpParts:
     """Returns what tells of servers of tools, and defines them; in the process that answers such questions."""
     token_access: "Callable[[], AccessService] | None" = None
     """Returns what tells of issuers of tokens, and denies subjects; in the process that answers such questions."""
+    discovery: "Callable[[], DiscoveryViews] | None" = None
+    """Returns what tells of sources of workers; in the process that answers such questions."""
     tool_approvals: "Callable[[], ApprovalService] | None" = None
     """Returns what tells of runs that wait for an operator's word; in the process that answers such questions."""
+    issuers: "Callable[[], Sequence[str]]" = tuple
+    """Returns the URLs of the issuers whose tokens are good here; none where no tokens are."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
 

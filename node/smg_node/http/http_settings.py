@@ -3,6 +3,7 @@
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.config.frozen_settings import Settings
 from smg_node.dialects.options import ReaderOptions, Truth
 from smg_node.http.http_options import HttpOptions
@@ -37,6 +38,10 @@ def http_options(settings: Settings) -> HttpOptions:
         server=http.server,
         tls=_tls_options(http.tls),
         metrics_tls=http.metrics_tls,
+        admin_listen=http.admin_listen,
+        admin_tls=http.admin_tls,
+        admin_apart=bool(http.admin_listen),
+        trusted_proxies=http.trusted_proxies,
         body_max_bytes=http.body_max_bytes,
         nesting_max=http.nesting_max,
         header_line_max_bytes=http.header_line_max_bytes,
@@ -52,6 +57,7 @@ def http_options(settings: Settings) -> HttpOptions:
         claim_max=settings.queue.claim_max,
         data_access=settings.auth.data,
         certificates=_certificate_rules(settings.auth),
+        roles=_roles(settings.auth),
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,
@@ -80,6 +86,7 @@ def _tls_options(tls: "HttpTls") -> "TlsOptions | None":
         client_revoked=str(tls.client_revoked or ""),
         handshake_s=tls.handshake_s,
         handshakes_max=tls.handshakes_max,
+        hsts_s=tls.hsts_s,
     )
 
 
@@ -91,3 +98,7 @@ def _certificate_rules(auth: "Auth") -> "tuple[CertificateRule, ...]":
     return tuple(
         CertificateRule(rule.match, rule.role, rule.tenant) for rule in auth.certificates.values()
     )
+
+
+def _roles(auth: "Auth") -> Roles:
+    return Roles(auth.roles) if auth.roles else BUILT_IN_ROLES

@@ -299,7 +299,9 @@ def _of_settings(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
         from smg_node.http.routes.cluster.settings import SettingsRoutes
 
         node = parts.identity.node
-        return SettingsRoutes(node, parts.cluster_settings, parts.audit, bodies)
+        return SettingsRoutes(
+            node, parts.cluster_settings, parts.audit, bodies, lambda: parts.options
+        )
 
     return {
         "settings": lambda request: settings().settings(request),
@@ -344,17 +346,25 @@ def _of_keys_and_limits(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Ac
     def keys() -> "KeyRoutes":
         from smg_node.http.routes.tenants.keys import KeyRoutes
 
-        return KeyRoutes(parts.keys, parts.audit, bodies)
+        return KeyRoutes(parts.keys, parts.cluster, parts.audit, bodies, lambda: parts.options)
 
     @cache
     def limits() -> "LimitRoutes":
         from smg_node.http.routes.tenants.limits import LimitRoutes
 
-        return LimitRoutes(parts.identity.node, parts.limits, parts.audit, bodies)
+        return LimitRoutes(
+            parts.identity.node,
+            parts.limits,
+            parts.keys,
+            parts.audit,
+            bodies,
+            lambda: parts.options,
+        )
 
     return {
         "keys": lambda request: keys().keys(request),
         "create_key": lambda request: keys().create(request),
+        "import_keys": lambda request: keys().imports.take_over(request),
         "revoke_key": lambda request: keys().revoke(request),
         "limits": lambda request: limits().limits(request),
         "limit": lambda request: limits().limit(request),
@@ -381,12 +391,14 @@ def _of_shared_state(parts: HttpParts) -> Mapping[str, Action]:
 def _about_the_node(parts: HttpParts, drain: Drain, probers: Probers) -> Mapping[str, Action]:
     probes = ProbeRoutes(parts, drain, probers)
     about = AboutRoutes(parts, ROUTES)
+
     return {
         "server_card": about.server_card,
         "version": about.version,
         "openapi": about.openapi,
         "metrics": about.metrics,
         "root": about.root,
+        "protected_resource": about.protected_resource,
         "liveness": probes.liveness,
         "readiness": probes.readiness,
         "health": probes.health,

@@ -34,6 +34,8 @@ class TlsOptions:
     client_revoked: str = ""
     handshake_s: float = 10.0
     handshakes_max: int = 512
+    hsts_s: int = 0
+    """How long browsers are to come by https only; 0: they are told nothing."""
 
     @property
     def pairs(self) -> Mapping[str, CertificatePair]:

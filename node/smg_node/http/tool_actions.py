@@ -1,4 +1,4 @@
-"""Tool actions: the functions behind the routes about servers of tools, loaded with the first request for one."""
+"""Tool actions: the functions behind the routes about servers of tools and sources of workers, loaded when asked for."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,6 +10,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.middleware.middleware import Action
 
 if TYPE_CHECKING:
+    from smg_node.http.routes.cluster.discovery import DiscoveryRoutes
     from smg_node.http.routes.cluster.tool_approvals import ToolApprovalRoutes
     from smg_node.http.routes.cluster.tool_servers import ToolServerRoutes
     from smg_node.http.routes.tools.mcp_server import McpServerRoutes
@@ -35,6 +36,13 @@ def tool_server_actions(
         return ToolApprovalRoutes(parts, parts.tool_approvals(), bodies)
 
     @cache
+    def discovery() -> "DiscoveryRoutes":
+        from smg_node.http.routes.cluster.discovery import DiscoveryRoutes
+
+        assert parts.discovery is not None, "the process that has this route has the service"
+        return DiscoveryRoutes(parts.discovery())
+
+    @cache
     def served() -> "McpServerRoutes":
         from smg_node.dialects.thought_seals import PlainVault
         from smg_node.http.routes.tools.mcp_server import McpServerRoutes
@@ -50,6 +58,7 @@ def tool_server_actions(
         "remove_mcp_server": lambda request: servers().remove(request),
         "mcp_tools": lambda request: servers().tools(request),
         "call_mcp_tool": lambda request: servers().call(request),
+        "discovery": lambda request: discovery().discovery(request),
         "tool_approvals": lambda request: approvals().waiting(request),
         "tool_approval": lambda request: approvals().one(request),
         "answer_tool_approval": lambda request: approvals().answer(request),

@@ -1,14 +1,16 @@
 """Base of every process of a node: built first, taken down last; and the task group it runs in."""
 
 import asyncio
+import logging
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from prometheus_client import CollectorRegistry
 
 from smg_node import __version__
@@ -18,6 +20,7 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock, Rng
 from smg_node.core.prices.price_list import PriceBook
+from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.relay.relay_context import ShadowPost
 from smg_node.system_clock import SystemClock, system_rng
 from smg_node.telemetry.logs.access_log import AccessLog
@@ -28,9 +31,18 @@ from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.state_cache import LazyStateCache
 
+if TYPE_CHECKING:
+    from smg_node.cluster.membership.shutdown import Shutdown
+    from smg_node.processes.control_process import Controlling
+
+OPEN_WORK_LOG_S: Final = 10.0
+"""So often a node that leaves says what it waits for."""
 TRACE_FLUSH_S: Final = 2.0
 THREADS: Final = 2
 """For long prompts; the encoders release the interpreter, so two keep a small machine busy."""
+
+
+_log = logging.getLogger("smg_node")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +146,25 @@ def signals(take: Callable[[signal.Signals], None]) -> Iterator[None]:
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
+
+
+async def log_open_work(farewell: "Shutdown", control: "Controlling | None") -> None:
+    """Log what the drain still waits for, again and again, for the waiting operator."""
+    while True:
+        await asyncio.sleep(OPEN_WORK_LOG_S)
+        work = await open_work(farewell, control)
+        _log.info(
+            "draining: %d streams, %d requests and %d background responses are open; cut off in %.0f s",
+            *(work.streams, work.requests, work.background),
+            work.cut_left_s or 0.0,
+        )
+
+
+async def open_work(farewell: "Shutdown", control: "Controlling | None") -> OpenWork:
+    """Return what is open in all processes of this node."""
+    own = OpenWork() if farewell.server is None else farewell.server.work()
+    if control is None:
+        return own
+    # Clients reach this process only through the others: how far those are is what counts.
+    passed_on = msgspec.structs.replace(own, taking=False, settle_left_s=0.0, cut_left_s=None)
+    return await control.open_work(passed_on)

@@ -36,6 +36,8 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.http.app import Server
 from smg_node.http.forwarding.control_proxy import Forwarding
+from smg_node.http.http_parts import HttpParts
+from smg_node.http.route_table import public_routes
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
 from smg_node.pipeline.observability.journey_log import Journal
 from smg_node.process_memory import keep
@@ -173,16 +175,21 @@ def _build(
         journal=journal,
         tool_servers=servers,
     )
-    parts.options = replace(
-        parts.options, listen=str(role.place.address), metrics_listen="", reuse_port=True
-    )
-    forwarding = Forwarding(role.place.control, lambda: uplink.linked)
+    forwarding = _forwarding(parts, role, uplink)
     server = farewell.server = Server(parts, forwarding)
     server.wait_for(forwarding)
     copy.watch_node(lambda node: server.set_aside(on=node.aside))
     _answer(uplink, base, journal, server)
     tell_findings(uplink, fleet.models)
     return _Process(base, fleet, providers, servers, registry, desks, rights, sender, server)
+
+
+def _forwarding(parts: HttpParts, role: Role, uplink: Uplink) -> Forwarding:
+    """Let this process listen where clients reach the node, and return what passes on to the control process."""
+    options = replace(parts.options, metrics_listen="", admin_listen="", reuse_port=True)
+    parts.options = replace(options, listen=str(role.place.address))
+    routes = public_routes(apart=options.admin_apart)
+    return Forwarding(role.place.control, lambda: uplink.linked, routes)
 
 
 def _build_desks(settings: Settings, base: Base, copy: NodeCopy, uplink: Uplink) -> SharedServices:
@@ -274,7 +281,7 @@ def _loops(process: _Process) -> Mapping[str, Callable[[], Coroutine[Any, Any, N
         "registry": process.registry.run,
         "providers": partial(process.providers.run, fleet),
         "servers of tools": process.tool_servers.run,
-        "settings": process.desks.live.run,
+        **process.desks.loops(),
         "issuers": base.issuers.run,
         "loop lag": LoopLag(base.meters, base.clock, busy=fleet.has_workers).run,
     }

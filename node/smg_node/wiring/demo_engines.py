@@ -38,6 +38,8 @@ async def demo_engines() -> AsyncIterator[Sequence[str]]:
         *("--ttft-ms", "50", "--itl-ms", "20", "--until-input-ends"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        # What the node was told in its environment may be a secret.
+        env={name: said for name, said in os.environ.items() if not name.startswith("SMG_")},
         # Ctrl-C is for the node, which ends its engines when its last answer has left.
         start_new_session=True,
     )

@@ -345,7 +345,7 @@ def _why_idle(worker: Worker) -> str:
     """Return the reason a worker is unusable now; "" where none is given."""
     if worker.routable:
         return f"it is there for {worker.role} only, and no worker that is ready can be its partner"
-    return worker.reason
+    return worker.shown_reason
 
 
 async def _load_rows(worker: Worker) -> list[dict[str, Any]]:

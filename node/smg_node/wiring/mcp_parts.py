@@ -1,4 +1,4 @@
-"""MCP parts of a process: the servers of tools that it calls, and the service of their definitions."""
+"""MCP parts of a process: the servers of tools that it calls, and services that are imported by their first request."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from smg_node.cluster.mcp.run_accounts import RunAccounts
     from smg_node.cluster.mcp.server_service import ClusterServers
     from smg_node.cluster.mcp.session_records import SessionState
+    from smg_node.cluster.workers.discovery_views import ClusterDiscovery
     from smg_node.mcp.tool_servers import ToolServers
 
 
@@ -48,6 +49,13 @@ def tool_server_access(
     from smg_node.cluster.mcp.server_service import ClusterServers
 
     return ClusterServers(servers, shared.providers, shared.seal, clock)
+
+
+def discovery_access(shared: "Shared") -> "ClusterDiscovery":
+    """Return what tells of sources of workers; its first request imports what it needs."""
+    from smg_node.cluster.workers.discovery_views import ClusterDiscovery
+
+    return ClusterDiscovery(shared)
 
 
 def offered_servers(

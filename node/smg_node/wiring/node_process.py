@@ -16,9 +16,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from smg_mesh.shared import Shared
 from smg_node import __version__
@@ -34,6 +32,7 @@ from smg_node.cluster.providers.provider_fleet import ProviderFleet
 from smg_node.cluster.reports.cluster_metrics import Numbers, own_numbers
 from smg_node.cluster.service_factory import SharedServices, build_services, listen
 from smg_node.cluster.usage.usage_factory import UsageParts, build_usage
+from smg_node.cluster.workers.orphaned_findings import OrphanedFindings
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.address import Address
@@ -42,14 +41,21 @@ from smg_node.config.worker_url import parse_worker_url
 from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.history.service.lazy_history import LazyHistory
+from smg_node.http.announcement import announce
 from smg_node.http.app import Server
 from smg_node.http.http_parts import HttpParts
-from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.observability.engine_metrics import watch_listening, watch_prefixes
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.process_memory import settle, spare
 from smg_node.telemetry.metrics.loop_lag import LoopLag
-from smg_node.wiring.base import Base, build_base, running, signals
+from smg_node.wiring.base import (
+    Base,
+    build_base,
+    log_open_work,
+    open_work,
+    running,
+    signals,
+)
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
 from smg_node.wiring.mcp_parts import tool_servers
 from smg_node.wiring.provider_parts import build_providers, let_define
@@ -61,11 +67,9 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
+    from smg_node.discovery.service import DiscoveryService
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
-
-SAY_OPEN_S: Final = 10.0
-"""So often a node that leaves says what it waits for."""
 
 _log = logging.getLogger("smg_node")
 
@@ -79,6 +83,7 @@ class _Node:
     providers: ProviderFleet
     tool_servers: LazyToolServers
     registry: ClusterRegistry
+    discovery: "DiscoveryService | None"
     desks: SharedServices
     cluster: ClusterInterface
     sharing: PrefixSharing | None
@@ -113,14 +118,14 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
             from smg_node.wiring.demo_engines import demo_engines
 
             urls += await stack.enter_async_context(demo_engines())
-        node.registry.list_static([parse_worker_url(url) for url in urls])
+        node.registry.list_static(map(parse_worker_url, urls), settings.workers.sent_key)
         if control is not None:
             stack.callback(control.bus.close)
             await control.open(lambda: farewell.signalled(signal.SIGTERM))
         await stack.enter_async_context(running(_loops(node)))
         if control is not None:
             await control.serving(settings.processes)
-        _announce(settings, address, server.metrics_address)
+        _announce(settings, server, address)
         with signals(farewell.signalled) if control is None else nullcontext():
             await farewell.wanted.wait()
             cluster.say_leaving()
@@ -134,24 +139,12 @@ async def _drain(
     settings: Settings, farewell: Shutdown, server: Server, control: "Controlling | None"
 ) -> None:
     """Drain and leave, in all processes at a time, and report progress."""
-    async with running({"farewell": partial(_say_what_is_open, farewell, control)}):
+    async with running({"farewell": partial(log_open_work, farewell, control)}):
         if control is None:
             await server.drain()
             return
         within_s = settings.drain.settle_s + settings.drain.grace_s
         await asyncio.gather(server.drain(), control.drained(within_s))
-
-
-async def _say_what_is_open(farewell: Shutdown, control: "Controlling | None") -> None:
-    """Log what the drain still waits for, again and again, for the waiting operator."""
-    while True:
-        await asyncio.sleep(SAY_OPEN_S)
-        work = await _open_work(farewell, control)
-        _log.info(
-            "draining: %d streams, %d requests and %d background responses are open; cut off in %.0f s",
-            *(work.streams, work.requests, work.background),
-            work.cut_left_s or 0.0,
-        )
 
 
 def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
@@ -164,7 +157,6 @@ def _build_prefixes(settings: Settings, base: Base, fleet: Fleet) -> Prefixes:
 def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     """Build everything; nothing is open yet."""
     shared = build_shared(settings, clock=base.clock, rng=base.rng, meters=base.meters)
-    shared.watch_held(spare)
     networks = Networks(settings.workers.allowed_networks)
     providers = build_providers(settings, base, shared)
     servers = tool_servers(settings, base, shared)
@@ -220,7 +212,22 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     ends = (usage, history, farewell, _build_server(parts, farewell, control, history), control)
-    return _Node(base, fleet, providers, servers, registry, desks, cluster, sharing, *ends)
+    found = _build_discovery(settings, base, shared, registry, farewell)
+    return _Node(base, fleet, providers, servers, registry, found, desks, cluster, sharing, *ends)
+
+
+def _build_discovery(
+    settings: Settings, base: Base, shared: Shared, registry: ClusterRegistry, farewell: Shutdown
+) -> "DiscoveryService | None":
+    """Return what finds workers, None where no source is configured: then nothing of it is imported."""
+    registry.tidying.append(OrphanedFindings(shared, base.clock.monotonic_s).tidy)
+    if not settings.discovery.lists_own:
+        registry.list_no_file()
+    if not settings.discovery.configured:
+        return None
+    from smg_node.wiring.discovery.parts import build_discovery
+
+    return build_discovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
 
 
 def _build_services(
@@ -274,7 +281,7 @@ def _build_draining(
         cluster.desk.members,
         cluster.mesh,
         farewell,
-        work=lambda: _open_work(farewell, control),
+        work=lambda: open_work(farewell, control),
         duties=lambda: duties_of(shared.name, shared, registry.outlook, cluster.desk),
     )
 
@@ -283,6 +290,7 @@ def _build_registry(
     settings: Settings, base: Base, shared: Shared, fleet: Fleet, control: "Controlling | None"
 ) -> ClusterRegistry:
     """Return what binds the workers of the cluster to the fleet; in a node of several, all count what is open."""
+    shared.watch_held(spare)
     return ClusterRegistry(
         shared,
         fleet,
@@ -337,16 +345,6 @@ def _build_cluster(
     )
 
 
-async def _open_work(farewell: Shutdown, control: "Controlling | None") -> OpenWork:
-    """Return what is open in all processes of this node."""
-    own = OpenWork() if farewell.server is None else farewell.server.work()
-    if control is None:
-        return own
-    # Clients reach this process only through the others: how far those are is what counts.
-    passed_on = msgspec.structs.replace(own, taking=False, settle_left_s=0.0, cut_left_s=None)
-    return await control.open_work(passed_on)
-
-
 def _doubts(
     cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
 ) -> Callable[[], ReadinessReasons]:
@@ -369,23 +367,22 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "registry": node.registry.run,
         "providers": partial(node.providers.run, node.fleet),
         "servers of tools": node.tool_servers.run,
-        "settings": node.desks.live.run,
+        **node.desks.loops(),
         "issuers": node.base.issuers.run,
         "loop lag": LoopLag(node.base.meters, node.base.clock, busy=node.fleet.has_workers).run,
         "mesh": node.cluster.run,
         "usage": node.usage.keeper.run,
         "history": node.history.run,
         **({} if node.sharing is None else {"prefixes": node.sharing.run}),
+        **({} if node.discovery is None else {"discovery": node.discovery.run}),
         **({} if node.control is None else node.control.loops()),
     }
 
 
-def _announce(settings: Settings, address: Address, metrics_address: Address | None) -> None:
-    """Log where the node listens; scripts and tests wait for this line. A demo then prints what to try."""
+def _announce(settings: Settings, server: Server, address: Address) -> None:
+    """Log where the node listens. A demo then prints what to try."""
     settle()
-    if metrics_address is not None:
-        _log.info("metrics on %s://%s", settings.http.metrics_scheme, metrics_address)
-    _log.info("listening on %s://%s", settings.http.scheme, address)
+    announce(settings, server, address)
     if settings.demo:
         from smg_node.wiring.demo_engines import print_demo
 

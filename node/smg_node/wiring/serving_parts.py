@@ -110,7 +110,7 @@ def engine_opener(
 
 def engine_options(settings: Settings) -> EngineOptions:
     """Return how engines, and models at providers, are called."""
-    knobs = settings.engine
+    knobs, tls = settings.engine, settings.engine.tls
     return EngineOptions(
         transport=knobs.transport,
         connect_s=knobs.connect_s,
@@ -121,7 +121,7 @@ def engine_options(settings: Settings) -> EngineOptions:
         media_message_max_bytes=knobs.media_message_max_bytes,
         open_memory=SharedMemoryOpener() if knobs.tensor_transport == "auto" else None,
         bundle_max_bytes=settings.tokens.bundle_max_bytes,
-        trust=Trust(knobs.tls.authority, knobs.tls.certificate, knobs.tls.key),
+        trust=Trust(tls.authority, tls.certificate, tls.key, tls.authorities),
     )
 
 

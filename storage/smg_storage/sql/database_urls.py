@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
@@ -28,6 +28,9 @@ _STATEMENTS_MAX: Final = 256
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _LOCAL: Final = frozenset({"pgbouncer"})
 """What a URL says to us, and not to the driver."""
+_OF_LIBPQ: Final = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl"})
+"""What PostgreSQL's own library calls things of TLS: the driver knows them in a URL, and not as arguments. It reads the
+files for each new connection."""
 
 
 def sqlite_engine(path: str, options: StoreOptions, *, writes: bool) -> Engine:
@@ -116,6 +119,9 @@ def postgresql_engine(url: StoreUrl, options: StoreOptions) -> AsyncEngine:
         arguments["prepared_statement_name_func"] = _no_name
     else:
         arguments["prepared_statement_cache_size"] = _STATEMENTS_MAX
+    secured = {name: value for name, value in url.query.items() if name in _OF_LIBPQ}
+    if secured:
+        arguments["dsn"] = f"postgresql://?{urlencode(secured)}"
     return _pool(
         _driver_url(url, "postgresql+asyncpg"),
         options,
@@ -181,7 +187,8 @@ def _pool(
 
 
 def _driver_url(url: StoreUrl, driver: str) -> URL:
-    asked = {name: value for name, value in url.query.items() if name not in _LOCAL}
+    ours = _LOCAL | _OF_LIBPQ if driver.startswith("postgresql") else _LOCAL
+    asked = {name: value for name, value in url.query.items() if name not in ours}
     host, port = url.hosts[0] if url.hosts else ("", 0)
     if driver.startswith("oracle"):
         asked = {"service_name": url.path, **asked}

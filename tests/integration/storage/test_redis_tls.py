@@ -7,7 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from smg_node.config.store_tls import secured
 from smg_storage.errors import StoreErrorKind
+from smg_storage.url import parse_store_url
 from support.http.certificate_authority import Authority
 from support.http.tls_proxy import tls_front, written
 from support.store_contract.maker import Clock, Opened
@@ -49,6 +51,20 @@ async def test_history_is_kept_over_tls(redis: Redis, authority: Authority, tmp_
     async with tls_front(redis.port, authority, tmp_path, "localhost") as front:
         await assert_works(url_of(front.port, ssl_ca_certs=known))
         assert front.admitted > 0
+
+
+async def test_files_of_the_settings_are_put_into_the_url(
+    redis: Redis, authority: Authority, tmp_path: Path
+) -> None:
+    known = written(tmp_path, "ca.pem", authority.certificate)
+    certificate, key = authority.issue("node")
+    shown = (written(tmp_path, "our.crt", certificate), written(tmp_path, "our.key", key))
+    async with tls_front(redis.port, authority, tmp_path, "localhost", clients=True) as front:
+        plain = parse_store_url(f"rediss://localhost:{front.port}/0")
+        whole = secured(plain, authority=known, certificate=shown[0], key=shown[1])
+        await assert_works(whole.text())
+        with refused(UNAVAILABLE):
+            await assert_works(secured(plain, authority=known).text())
 
 
 async def test_a_server_that_nobody_vouches_for_is_not_talked_to(

@@ -100,9 +100,16 @@ class Trio:
 @contextmanager
 def running_trio(folder: Path, *flags: str) -> Iterator[Trio]:
     """Run three nodes that see each other."""
+    with running_members(folder, NAMES, *flags) as trio:
+        yield trio
+
+
+@contextmanager
+def running_members(folder: Path, names: Sequence[str], *flags: str) -> Iterator[Trio]:
+    """Run nodes of these names that see each other, fewer than three as well."""
     trio = Trio(folder, make_key(folder), flags)
     try:
-        for name in NAMES:
+        for name in names:
             trio.start(name)
         trio.all_agree()
         yield trio

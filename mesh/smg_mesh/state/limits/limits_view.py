@@ -149,6 +149,16 @@ class LimitsView:
         except ScopeError as error:
             raise LimitError("scope", str(error)) from error
 
+    def names(self, text: str) -> Mapping[str, str]:
+        """Return whom a scope is for, by `tenant`, `key`, `model`, `provider` and `tool`, as they were given and only what
+        is named; LimitError.
+        """
+        try:
+            scope = read_scope(text)
+        except ScopeError as error:
+            raise LimitError("scope", str(error)) from error
+        return {field: getattr(scope, field) for field in scope.named}
+
     def read(self, scope: str, body: Mapping[str, Any], *, durable: bool) -> LimitRule:
         """Return the rule that a body says for that scope; see `limit_parser.read_rule`."""
         try:

@@ -1,7 +1,8 @@
 """Worker cleanup: clears away entries about workers that count for
 nothing, and seals API keys anew.
 
-    beaten by a removal, own       at once; a listing is rewritten as withheld: it remembers what was listed
+    beaten by a removal, own       at once; a listing, and what a shared source found, is rewritten as withheld: it
+                                   remembers what was listed or found
     beaten by a removal, others'   by the node whose removal counts, when that is old
     of a worker without sources    its patch and drain, by their owner, a minute later
     listings of a forgotten node   those that nothing needs, by one of the living
@@ -80,7 +81,7 @@ def forget_listings(namespace: Namespace, workers: Iterable[Parts], node: str) -
 
 def _clear(namespace: Namespace, part: Part, held: Held, me: str) -> int:
     """Write what makes one beaten entry harmless; 0 if there is no room for it now."""
-    if part.is_listing and part.said is not None:
+    if part.is_remembered and part.said is not None:
         marked = encode_source(replace(part.said, withheld=True), onto=held.value or b"")
         return _put(namespace, held, marked)
     if held.owner == me:

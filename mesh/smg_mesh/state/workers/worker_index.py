@@ -6,7 +6,7 @@ from typing import Final
 
 from smg_mesh.crdt.namespace import Heard, Namespace
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
-from smg_mesh.state.workers.worker_keys import IDENTITY, WorkerKey, read_key
+from smg_mesh.state.workers.worker_keys import IDENTITY, SHARED, WorkerKey, read_key
 from smg_mesh.state.workers.worker_record import Parts, WorkerRecord, read_part
 
 
@@ -21,6 +21,8 @@ class WorkerIndex:
         """Of the workers that exist, sorted."""
         self._records: tuple[WorkerRecord, ...] | None = None
         self._untidy: dict[str, None] = {}
+        self._shared: dict[str, None] = {}
+        """Workers about which shared sources say something, whether or not it counts."""
         self._heard: list[Heard] = []
         self.look_at([held.key for held in namespace.items()])
         namespace.watch(self.look_at)
@@ -52,6 +54,10 @@ class WorkerIndex:
         """Return the workers with entries that count for nothing, in the order of their ids."""
         return [self._parts[worker_id] for worker_id in sorted(self._untidy)]
 
+    def shared(self) -> Sequence[str]:
+        """Return the ids of workers about which shared sources say something, in no order."""
+        return list(self._shared)
+
     def unreadable(self) -> Sequence[Unreadable]:
         """Return what this version cannot read, sorted by key."""
         return [self._strange[key] for key in sorted(self._strange)]
@@ -68,6 +74,7 @@ class WorkerIndex:
     def look_at(self, keys: Sequence[str]) -> None:
         """Read these keys again, and tell watchers which workers are not as they were."""
         touched: dict[str, None] = {}
+        findings = self._findings(keys)
         for key in keys:
             known = read_key(key)
             self._strange.pop(key, None)
@@ -76,11 +83,25 @@ class WorkerIndex:
             else:
                 touched[known.worker_id] = None
                 self._look_at_known(known)
-        changed = [worker_id for worker_id in sorted(touched) if self._build(worker_id)]
+        # What a shared source says is news to those who watch it, also where the worker stays as it is.
+        other = {worker_id for worker_id, _ in findings ^ self._findings(keys)}
+        built = [(worker_id, self._build(worker_id)) for worker_id in sorted(touched)]
+        changed = [worker_id for worker_id, differs in built if differs or worker_id in other]
         if changed:
             self._records = None
             for heard in self._heard:
                 heard(changed)
+
+    def _findings(self, keys: Sequence[str]) -> set[tuple[str, int]]:
+        """Return the versions of what shared sources say under these keys, by worker."""
+        found: set[tuple[str, int]] = set()
+        for key in keys:
+            worker_id, _, part = key.partition("/")
+            parts = self._parts.get(worker_id) if part in SHARED else None
+            entry = None if parts is None else parts.live.get(part)
+            if entry is not None:
+                found.add((worker_id, entry.held.version))
+        return found
 
     def _look_at_unknown(self, key: str) -> None:
         held = self._namespace.get(key)
@@ -120,6 +141,10 @@ class WorkerIndex:
         parts = self._parts[worker_id]
         before = parts.record
         after = parts.build()
+        if any(name in parts.live for name in SHARED):
+            self._shared[worker_id] = None
+        else:
+            self._shared.pop(worker_id, None)
         if parts.untidy:
             self._untidy[worker_id] = None
         else:

@@ -19,6 +19,8 @@ SOURCES: Final[tuple[Source, ...]] = ("api", "file", "kubernetes", "dns", "stati
 """The earlier one's word counts more."""
 LISTINGS: Final[tuple[Listing, ...]] = ("static", "file")
 """What each node says for itself, from its own flags and files."""
+SHARED: Final[tuple[Source, ...]] = ("kubernetes", "dns")
+"""What is found by watching something that all nodes could watch: one of them writes it for all."""
 _KINDS: Final[Mapping[str, Source]] = MappingProxyType({source: source for source in SOURCES})
 IDENTITY, PATCH, DRAIN = "", "patch", "drain"
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")

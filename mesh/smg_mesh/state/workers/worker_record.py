@@ -12,8 +12,9 @@ import msgspec
 
 from smg_mesh.crdt.entry import Held
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
-from smg_mesh.state.workers.worker_keys import DRAIN, LISTINGS, PATCH, SOURCES, WorkerKey
+from smg_mesh.state.workers.worker_keys import DRAIN, LISTINGS, PATCH, SHARED, SOURCES, WorkerKey
 from smg_mesh.state.workers.worker_spec import (
+    STATES,
     SourceEntry,
     WorkerSpec,
     read_drain,
@@ -27,7 +28,8 @@ class WorkerRecord(msgspec.Struct, frozen=True):
     """A worker of the cluster, not of a node.
 
     `sources`: who says that it exists, the most trusted first. `registered_by`: the node that wrote
-    that one. `version`: the hybrid time of the latest entry that counts.
+    that one. `version`: the hybrid time of the latest entry that counts. `state`: what its sources say of it, the
+    best of them. `instance`: what tells the engine there from another one, empty where no source can.
     """
 
     id: str
@@ -36,6 +38,8 @@ class WorkerRecord(msgspec.Struct, frozen=True):
     draining: bool
     registered_by: str
     version: int
+    state: str = STATES[0]
+    instance: str = ""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -59,6 +63,12 @@ class Part(msgspec.Struct, frozen=True):
     def is_listing(self) -> bool:
         """Whether it stands for what a node lists for itself."""
         return self.key.source in LISTINGS
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether it stays when an operator removes the worker: who says the same again does not bring it back."""
+        found = self.said is not None and bool(self.said.name) and self.key.source in SHARED
+        return self.is_listing or found
 
     def is_listing_of(self, node: str) -> bool:
         """Whether it stands for what that node lists."""
@@ -160,7 +170,12 @@ class Parts:
         assert said is not None
         names = tuple([part.key.part for part in sources])
         spec = _spec(sources, patch)
-        return WorkerRecord(self.worker_id, spec, names, draining, said.by, version)
+        found = [part.said for part in sources if part.said]
+        state = min([one.state for one in found], key=STATES.index)
+        instance = next((one.instance for one in found if one.instance), "")
+        return WorkerRecord(
+            self.worker_id, spec, names, draining, said.by, version, state, instance
+        )
 
 
 def _trust(part: Part) -> tuple[int, int, str]:

@@ -5,7 +5,9 @@ whatever happens to that node. A removal beats every entry that is earlier, also
 entry that is later than the removal makes a new worker of it, undrained and as its sources describe it.
 
 A node that lists workers for itself (its flags, its files) remembers in the namespace what it listed, so
-that listing the same again after a restart does not bring back what an operator removed meanwhile.
+that listing the same again after a restart does not bring back what an operator removed meanwhile. What
+one node finds for all (`find`) is remembered as well: whoever watches its source sees by `found` what an
+operator removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +30,7 @@ from smg_mesh.state.workers.worker_keys import (
     IDENTITY,
     LISTINGS,
     PATCH,
+    SHARED,
     Listing,
     Source,
     own_key,
@@ -35,6 +38,9 @@ from smg_mesh.state.workers.worker_keys import (
 )
 from smg_mesh.state.workers.worker_record import Part, Parts, WorkerRecord
 from smg_mesh.state.workers.worker_spec import (
+    INSTANCE_CHARACTERS_MAX,
+    READY,
+    STATES,
     SourceEntry,
     WorkerSpec,
     encode_drain,
@@ -44,7 +50,7 @@ from smg_mesh.state.workers.worker_spec import (
     spec_of,
 )
 
-__all__ = ["Listed", "Listing", "Source", "WorkerRecord", "WorkerRegistry", "WorkerSpec"]
+__all__ = ["Found", "Listed", "Listing", "Source", "WorkerRecord", "WorkerRegistry", "WorkerSpec"]
 
 ORPHAN_AGE_MS: Final = 60_000
 """A patch or drain of a worker without sources belongs to none if nothing has come of it for so long."""
@@ -62,6 +68,25 @@ class Listed:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     held_back: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Entry of a shared source about a worker.
+
+    `counts`: it is a reason why the worker exists; otherwise an operator removed the worker, and it only remembers
+    what was there. `exists`: the worker does, by whichever word.
+    """
+
+    worker_id: str
+    name: str
+    spec: WorkerSpec
+    state: str
+    instance: str
+    counts: bool
+    exists: bool
+    by: str
+    version: int
 
 
 class WorkerRegistry:
@@ -89,6 +114,22 @@ class WorkerRegistry:
         """Return all workers, sorted by id."""
         return self._index.records()
 
+    def shared(self) -> Sequence[str]:
+        """Return the ids of workers about which shared sources say something, in no order."""
+        return self._index.shared()
+
+    def found(self, worker_id: str, source: Source) -> Found | None:
+        """Return what a shared source says of a worker; None if it says nothing, or nothing that can be read."""
+        assert source in SHARED
+        parts = self._index.parts(worker_id)
+        part = parts.live.get(source)
+        said = None if part is None else part.said
+        if part is None or said is None or said.spec is None:
+            return None
+        told = (said.name, said.spec, said.state, said.instance)
+        exists = parts.record is not None
+        return Found(worker_id, *told, parts.is_up(part), exists, said.by, part.held.version)
+
     def watch(self, heard: Heard) -> None:
         """Tell `heard` the ids of workers that came, changed or went. It may read and must not write."""
         self._index.watch(heard)
@@ -109,17 +150,45 @@ class WorkerRegistry:
 
     def add(self, worker_id: str, source: Source, spec: WorkerSpec) -> WorkerRecord:
         """Say that a worker exists, later than any removal of it; ValueError for what cannot be."""
-        part = part_of(source, self._me)
-        key = own_key(worker_id, part)
+        return self._add(worker_id, source, fields_of(spec))
+
+    def _add(
+        self,
+        worker_id: str,
+        source: Source,
+        fields: Mapping[str, object],
+        name: str = "",
+        state: str = READY,
+        instance: str = "",
+    ) -> WorkerRecord:
+        key = own_key(worker_id, part_of(source, self._me))
         parts = self._index.parts(worker_id)
         orphans = parts.orphans
-        held = self._say(key, fields_of(spec), parts)
+        said = SourceEntry(fields, self._me, name=name, state=state, instance=instance)
+        held = self._say(key, said, parts)
         # What was changed a moment ago belongs to a source that is still on its way.
         orphaned_ms = hlc_ms(held.version) - ORPHAN_AGE_MS
         for orphan in orphans:
             if hlc_ms(orphan.held.version) < orphaned_ms:
                 self._remove(str(orphan.key))
         return self._known(worker_id)
+
+    def find(
+        self,
+        worker_id: str,
+        source: Source,
+        spec: WorkerSpec,
+        *,
+        name: str,
+        state: str = READY,
+        instance: str = "",
+    ) -> WorkerRecord:
+        """Say that the shared source `name` shows a worker, later than any removal of it; ValueError as in `add`."""
+        assert source in SHARED
+        assert name, "an operator's removal is remembered for the source of that name"
+        if state not in STATES or len(instance) > INSTANCE_CHARACTERS_MAX:
+            raise ValueError(f"{state[:32]!r} of {instance[:64]!r} cannot be said of a worker")
+        return self._add(worker_id, source, fields_of(spec), name, state, instance)
 
     def drop(self, worker_id: str, source: Source) -> bool:
         """Say that a source does not know the worker any more; return whether it did."""
@@ -176,7 +245,7 @@ class WorkerRegistry:
         patch = parts.live.get(PATCH)
         if patch is not None and patch.said and parts.counts(patch):
             said = {**patch.said.fields, **said}
-        self._say(own_key(worker_id, PATCH), said, parts)
+        self._say(own_key(worker_id, PATCH), SourceEntry(said, self._me), parts)
         return self._known(worker_id)
 
     def drain(self, worker_id: str, *, on: bool) -> WorkerRecord:
@@ -242,10 +311,10 @@ class WorkerRegistry:
 
     # ── Inside ───────────────────────────────────────────────────────────────
 
-    def _say(self, key: str, fields: Mapping[str, object], parts: Parts) -> Held:
+    def _say(self, key: str, said: SourceEntry, parts: Parts) -> Held:
         """Write a source or a patch; what is unknown here in the entry it replaces stays in it."""
         onto = _kept(parts, key.partition("/")[2])
-        held = self._namespace.put(key, encode_source(SourceEntry(fields, self._me), onto=onto))
+        held = self._namespace.put(key, encode_source(said, onto=onto))
         self._index.look_at([key])
         return held
 

@@ -1,7 +1,8 @@
 """Worker spec: how a worker is reached and used, as sources and operators say it, and its bytes.
 
 A source's value is a map {spec, by, withheld}, a patch is {spec, by}, a drain {on, by}; `spec` has only the
-fields that were said. What a newer version added to any of these maps stays in it.
+fields that were said. A source that all nodes share adds {name, state, instance}: which of its kind it is, what it
+says of the endpoint, and which engine is there now. What a newer version added to any of these maps stays in it.
 """
 
 import math
@@ -31,7 +32,11 @@ class WorkerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _FIELDS: Final = WorkerSpec.__struct_fields__
 _KNOWN: Final = frozenset(_FIELDS)
-_ENVELOPE: Final = frozenset({"spec", "by", "withheld", "on"})
+_ENVELOPE: Final = frozenset({"spec", "by", "withheld", "on", "name", "state", "instance"})
+READY, UNREADY, LEAVING = "ready", "unready", "leaving"
+STATES: Final = (READY, UNREADY, LEAVING)
+"""What a source may say of an endpoint; of any other word nothing is known but that it is not ready."""
+INSTANCE_CHARACTERS_MAX: Final = 128
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -48,6 +53,12 @@ class SourceEntry:
     strange: tuple[str, ...] = ()
     spec: WorkerSpec | None = None
     """These fields and no others, as they were read."""
+    name: str = ""
+    """Which source of its kind says so; empty where there is one of a kind."""
+    state: str = READY
+    """Whether it takes new work: one of `STATES`."""
+    instance: str = ""
+    """What tells the engine there from another one at the same address; empty: it cannot be told."""
 
     @property
     def sealed_key(self) -> bytes:
@@ -88,7 +99,11 @@ def encode_source(said: SourceEntry, *, onto: bytes = b"") -> bytes:
     old = value.get("spec")
     strange = {} if not isinstance(old, dict) else {n: old[n] for n in old if n not in _FIELDS}
     value |= {"spec": strange | dict(said.fields), "by": said.by}
-    value.pop("withheld", None)
+    told = {"name": said.name, "state": said.state, "instance": said.instance}
+    usual = {"name": "", "state": READY, "instance": ""}
+    for name in ("withheld", *told):
+        value.pop(name, None)
+    value |= {name: text for name, text in told.items() if text != usual[name]}
     if said.withheld:
         value["withheld"] = True
     return _encoder.encode(value)
@@ -129,10 +144,19 @@ def _read(decoded: dict[str, object]) -> SourceEntry:
     )
     if not isinstance(fields, dict) or not isinstance(by, str) or not isinstance(withheld, bool):
         raise ValueError("not what a source says")
+    name, state, instance = (
+        decoded.get("name", ""),
+        decoded.get("state", READY),
+        decoded.get("instance", ""),
+    )
+    if not (isinstance(name, str) and isinstance(state, str) and isinstance(instance, str)):
+        raise ValueError("not what a source says of an endpoint")
+    # A word of a newer version says at least that this is not an endpoint like any other.
+    state = state if state in STATES else UNREADY
     strange = _strange(decoded, _ENVELOPE) + _strange(fields, _KNOWN)
     known = {name: value for name, value in fields.items() if name in _KNOWN}
     spec = _checked(known if "url" in known else {"url": "-"} | known)
-    return SourceEntry(known, by, withheld, strange, spec)
+    return SourceEntry(known, by, withheld, strange, spec, name, state, instance)
 
 
 def _strange(found: dict[str, object], known: frozenset[str]) -> tuple[str, ...]:

@@ -28,10 +28,6 @@ _ENDS_MAX_S: Final = 1 << 50
 _SHOWN_ROLES: Final = 8
 _SUBJECT_MAX: Final = 1024
 ANY_TOKEN: Final = "*"
-_BEST: Final[tuple[Role, ...]] = ("admin", "operator")
-_LEAST: Final[Role] = "user"
-_OPERATORS: Final[frozenset[Role]] = frozenset({"operator", "admin"})
-"""Roles that need no tenant."""
 
 
 class IssuerRules:
@@ -117,7 +113,7 @@ class IssuerRules:
         if self._any is not None:
             worth.append(self._any)
         if worth:
-            return _best(worth)
+            return self.issuer.known_roles.best(worth)
         raise self._no_role(claims, found, names)
 
     def _no_role(
@@ -143,7 +139,7 @@ class IssuerRules:
             return self.issuer.tenant_fixed
         found = pointed(claims, self._tenant) if self._tenant else MISSING
         if isinstance(found, Missing | None):
-            if role in _OPERATORS:
+            if not self.issuer.known_roles.needs_tenant(role):
                 return ""
             raise self._no_tenant("is not there")
         if isinstance(found, bool) or not isinstance(found, str | int):
@@ -178,14 +174,6 @@ def key_id_of(issuer: str, subject: str) -> str:
     text = f"{issuer}\0{subject}".encode("utf-8", "surrogatepass")
     digest = blake2b(text, digest_size=16).digest()
     return _KEY_ID_PREFIX + b32encode(digest).decode("ascii").lower()[:_KEY_ID_CHARACTERS]
-
-
-def _best(roles: Sequence[Role]) -> Role:
-    """Return the best of some roles, which are in the order of the map: of own roles, the first one."""
-    for role in _BEST:
-        if role in roles:
-            return role
-    return next((role for role in roles if role != _LEAST), _LEAST)
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:

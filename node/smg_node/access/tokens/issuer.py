@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from smg_node.access.identity import Role
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
 
 LEEWAY_S: Final = 30.0
@@ -57,3 +58,5 @@ class Issuer:
     keys_max_age_s: float = KEYS_MAX_AGE_S
     """So long its last keys stay good while it cannot be reached."""
     introspection: Introspection | None = None
+    known_roles: Roles = BUILT_IN_ROLES
+    """What the roles of `role_map` may."""

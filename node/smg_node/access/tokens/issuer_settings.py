@@ -1,24 +1,25 @@
 """Issuer settings: the issuers of a node as values, from its configuration."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.access.tokens.issuer import Introspection, Issuer
 
 if TYPE_CHECKING:
-    from smg_node.access.identity import Role
     from smg_node.config.sections.auth import Auth
     from smg_node.config.sections.auth_issuers import TokenIntrospection
 
 
 def issuers_of(auth: "Auth") -> tuple[Issuer, ...]:
     """Return the configured issuers, in their order."""
+    known = Roles(auth.roles) if auth.roles else BUILT_IN_ROLES
     return tuple(
         Issuer(
             alias=alias,
             issuer=one.issuer,
             audiences=one.audiences,
             roles=one.roles,
-            role_map=tuple((name, cast("Role", role)) for name, role in one.role_map.items()),
+            role_map=tuple(one.role_map.items()),
             tenant=one.tenant,
             tenant_fixed=one.tenant_fixed,
             tenant_prefix=one.tenant_prefix,
@@ -30,6 +31,7 @@ def issuers_of(auth: "Auth") -> tuple[Issuer, ...]:
             token_file=str(one.token_file or ""),
             keys_max_age_s=one.keys_max_age_s,
             introspection=_introspection(one.introspection),
+            known_roles=known,
         )
         for alias, one in auth.issuers.items()
     )

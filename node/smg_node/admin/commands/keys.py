@@ -1,4 +1,4 @@
-"""Key commands, `smg-admin keys`: API keys of the whole cluster, made, listed and revoked."""
+"""Key commands, `smg-admin keys`: API keys of the whole cluster, made, imported, listed and revoked."""
 
 import os
 import re
@@ -10,34 +10,41 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminError
+from smg_node.admin.commands.key_import import import_keys
 from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import format_time
 
 keys_app = typer.Typer(
     cls=CommandGroup,
-    help="Make, list and revoke the API keys of the cluster.",
+    help="Make, import, list and revoke the API keys of the cluster.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+keys_app.command("import")(import_keys)
 
 _KEYS: Final = ("v1", "cluster", "keys")
 _UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _COLUMNS: Final = ("ID", "TENANT", "ROLE", "NAME", "STATE", "CREATED", "EXPIRES", "FINGERPRINT")
+_LISTS: Final = ("models", "networks", "routes")
 
 
 @keys_app.command("create")
 def create(
     context: typer.Context,
     tenant: Annotated[
-        str, typer.Option(metavar="NAME", help="Whose key it is; one of role user needs it.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Whose key it is; one of role user or tenant_admin needs it."
+        ),
     ] = "",
     role: Annotated[
         str,
         typer.Option(
             metavar="ROLE",
-            help="user: the data API; operator: may look at everything; admin: may change it.",
+            help="user: the data API; tenant_admin: besides, keys and limits of its tenant; operator: may look at"
+            " everything; admin: may change it; or a role of auth.roles.",
         ),
     ] = "user",
     name: Annotated[
@@ -49,6 +56,22 @@ def create(
             metavar="WHEN", help="After 90d, 12h, 30m or 60s, or on 2027-01-31 (UTC); else never."
         ),
     ] = "",
+    models: Annotated[
+        str, typer.Option(metavar="A,B", help="Only these models; `*` stands for any characters.")
+    ] = "",
+    networks: Annotated[
+        str, typer.Option(metavar="CIDR,…", help="Only from these networks, such as 10.0.0.0/8.")
+    ] = "",
+    routes: Annotated[
+        str,
+        typer.Option(metavar="API,…", help="Only for these APIs: chat, responses, messages, …"),
+    ] = "",
+    max_priority: Annotated[
+        str,
+        typer.Option(
+            metavar="CLASS", help="At most so urgent: system, interactive, default, bulk."
+        ),
+    ] = "",
 ) -> None:
     """Make a key, and print it: it is shown this once and can never be read again.
 
@@ -57,6 +80,7 @@ def create(
     \b
     smg-admin keys create --tenant acme --name checkout --expires 90d
     smg-admin keys create --role admin > admin.key
+    smg-admin keys create --tenant acme --models 'llama-*' --networks 10.0.0.0/8 --routes chat
     """
     options = options_of(context)
     body: dict[str, Any] = {"role": role, "name": name}
@@ -64,12 +88,20 @@ def create(
         body["tenant"] = tenant
     if expires:
         body["expires_in_s"] = _seconds(expires)
+    only = {"models": models, "networks": networks, "routes": routes}
+    body |= {field: _words(said) for field, said in only.items() if said}
+    if max_priority:
+        body["max_priority"] = max_priority
     made = options.client.ask("POST", *_KEYS, body=body)
     if options.as_json:
         print_json(made)
         return
     print(made["key"])
     tell(f"key {made['id']}: keep it now, it is not shown again")
+    if made.get("unknown_on"):
+        tell(
+            f"members of an older version do not know such a key and answer it 401: {', '.join(made['unknown_on'])}"
+        )
     if made["closes"]:
         tell(
             "this is the first admin key: from now on every request needs a key (--key, SMG_KEY or"
@@ -91,12 +123,42 @@ def list_keys(
     if options.as_json:
         print_json(answer)
         return
-    print_table(_COLUMNS, map(_row, answer["keys"]), empty="There are no keys.")
+    keys = answer["keys"]
+    if any(map(_only, keys)):
+        rows = [(*_row(key), _only(key)) for key in keys]
+        print_table((*_COLUMNS, "ONLY"), rows, empty="")
+    else:
+        print_table(_COLUMNS, map(_row, keys), empty="There are no keys.")
     if not answer["closed"]:
         tell(
             "no admin key exists: data is open unless auth.data says otherwise, the admin API answers"
             " loopback only"
         )
+
+
+@keys_app.command("show")
+def show(
+    context: typer.Context,
+    key_id: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="As `keys list` shows it.", show_default=False),
+    ],
+) -> None:
+    """Show one key: whose it is, what it may, what it is restricted to; never the key itself."""
+    options = options_of(context)
+    wanted = _id_of(key_id)
+    rows = options.client.ask("GET", *_KEYS, query={"all": "true"})["keys"]
+    found = next((row for row in rows if row["id"] == wanted), None)
+    if found is None:
+        raise AdminError(f"no key has the id {wanted[:64]!r}")
+    if options.as_json:
+        print_json(found)
+        return
+    shown = dict(zip(_COLUMNS, _row(found), strict=True))
+    only = {name.upper(): ", ".join(found.get(name, ())) for name in _LISTS}
+    priority = {"MAX PRIORITY": found.get("max_priority", "")}
+    rows = [(name, value) for name, value in {**shown, **only, **priority}.items() if value]
+    print_table(("KEY", "VALUE"), rows, empty="")
 
 
 @keys_app.command("revoke")
@@ -177,6 +239,18 @@ def _seconds(said: str) -> int:
     if left_s <= 0:
         raise AdminError(f"--expires: {said} is over")
     return left_s
+
+
+def _words(said: str) -> list[str]:
+    return [word for part in said.split(",") if (word := part.strip())]
+
+
+def _only(key: Mapping[str, Any]) -> str:
+    """Return what a key is restricted to, in one cell; "" for nothing. Nodes of earlier versions do not say."""
+    said = [f"{name}={','.join(key[name])}" for name in _LISTS if key.get(name)]
+    if key.get("max_priority"):
+        said.append(f"priority<={key['max_priority']}")
+    return " ".join(said)
 
 
 def _row(key: Mapping[str, Any]) -> Sequence[object]:

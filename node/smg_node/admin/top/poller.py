@@ -61,7 +61,10 @@ class Poller:
 
     def _answered(self, url: str, snapshot: Snapshot) -> None:
         self.url = url
-        scheme = url.partition("://")[0]
+        scheme, named, _ = url.partition("://")
+        if not named:
+            # It was asked by its socket: whose credential that is says nothing to the others.
+            return
         self._seen = [
             f"{scheme}://{node.http}"
             for node in snapshot.nodes.values()

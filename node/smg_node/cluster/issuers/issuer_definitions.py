@@ -6,12 +6,11 @@ whole is not followed, and none of its tokens is taken: what is not known of it 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
 from smg_mesh.shared import IssuerDefinition
-from smg_node.access.identity import ROLES, Role
 from smg_node.access.tokens.issuer import (
     KEYS_MAX_AGE_S,
     LEEWAY_S,
@@ -19,6 +18,7 @@ from smg_node.access.tokens.issuer import (
     Issuer,
 )
 from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
+from smg_node.core.access.permissions import is_role_name
 from smg_node.core.errors import invalid
 
 ISSUERS_MAX: Final = 64
@@ -85,7 +85,8 @@ def read_definition(alias: str, value: object) -> Issuer:
         said = msgspec.convert(value, _Fields)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
-    strange = sorted({role for role in said.role_map.values() if role not in ROLES})
+    # A role that is not known here opens nothing, as with keys.
+    strange = sorted({role for role in said.role_map.values() if not is_role_name(role)})
     if strange:
         raise ValueError(f"role_map names {strange[0][:64]!r}, which is no role here")
     asked = said.introspection
@@ -94,7 +95,7 @@ def read_definition(alias: str, value: object) -> Issuer:
         issuer=said.issuer,
         audiences=said.audiences,
         roles=said.roles,
-        role_map=tuple((name, cast("Role", role)) for name, role in said.role_map.items()),
+        role_map=tuple(said.role_map.items()),
         tenant=said.tenant,
         tenant_fixed=said.tenant_fixed,
         tenant_prefix=said.tenant_prefix,

@@ -5,7 +5,7 @@ every living node; a node that does not answer is named, and then no sum is call
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -13,6 +13,7 @@ import msgspec
 
 from smg_mesh.shared import LimitError, LimitRule, LimitsView, Report, Row, RuleValue, StateError
 from smg_node.cluster.limits.limit_totals import Asked, add_up, inexact_reasons
+from smg_node.cluster.limits.lower_limits import check_lower
 from smg_node.cluster.membership.member_query import MemberQueries, query_member
 from smg_node.config.schema.problems import printable
 from smg_node.core.errors import ErrorKind, SmgError, invalid
@@ -104,6 +105,19 @@ class ClusterLimits:
     def limits(self) -> Sequence[LimitView]:
         """Return every rule in force, sorted by scope."""
         return [_view(rule.scope, rule) for rule in self._store.rules()]
+
+    def limits_of(self, owns: Callable[[Mapping[str, str]], bool]) -> Sequence[LimitView]:
+        """Return the rules in force that are somebody's; see `LimitService`."""
+        return [
+            _view(value.scope, value) for value in self._store.rules() if owns(_names(value.rule))
+        ]
+
+    def names(self, scope: str) -> Mapping[str, str]:
+        """Return whom a scope is for; see `LimitService`."""
+        try:
+            return self._store.names(scope)
+        except LimitError as error:
+            raise _invalid_scope(error) from error
 
     def unreadable(self) -> Sequence[str]:
         """Return the scopes whose rule this version cannot read."""
@@ -237,11 +251,22 @@ class ClusterLimits:
 
     def change(self, scope: str, body: Mapping[str, Any], *, version: int | None) -> LimitChange:
         """Set it on all nodes; see `LimitService`."""
+        return self._changed(scope, body, version=version, only_lower=False)
+
+    def lower(self, scope: str, body: Mapping[str, Any], *, version: int | None) -> LimitChange:
+        """Set it on all nodes if it allows no more than before; see `LimitService`."""
+        return self._changed(scope, body, version=version, only_lower=True)
+
+    def _changed(
+        self, scope: str, body: Mapping[str, Any], *, version: int | None, only_lower: bool
+    ) -> LimitChange:
         scope = self._scope(scope)
         try:
             rule = self._store.read(scope, body, durable=self._durable)
         except LimitError as error:
             raise invalid(f"{error.field} {error.message}", error.field, "invalid_limit") from error
+        if only_lower:
+            check_lower(self._store.counting(scope), rule)
         before = self._store.rule(scope)
         try:
             written = self._store.put(rule, version=version)
@@ -273,9 +298,7 @@ class ClusterLimits:
         try:
             return self._store.scope(text)
         except LimitError as error:
-            raise invalid(
-                f"{error.field}: {error.message}", error.field, "invalid_scope"
-            ) from error
+            raise _invalid_scope(error) from error
 
     def _refused(self, scope: str, error: StateError) -> SmgError:
         if error.reason == "stale":
@@ -283,6 +306,21 @@ class ClusterLimits:
         if error.reason == "too_large":
             return invalid(str(error), "amounts", "limit_too_large")
         return SmgError(ErrorKind.OVERLOADED, str(error), code=f"state_{error.reason}")
+
+
+def _invalid_scope(error: LimitError) -> SmgError:
+    return invalid(f"{error.field}: {error.message}", error.field, "invalid_scope")
+
+
+def _names(rule: LimitRule) -> Mapping[str, str]:
+    names = {
+        "tenant": rule.tenant,
+        "key": rule.key,
+        "model": rule.model,
+        "provider": rule.provider,
+        "tool": rule.tool,
+    }
+    return {field: name for field, name in names.items() if name}
 
 
 def _fullness(one: Report | LimitUse) -> float:

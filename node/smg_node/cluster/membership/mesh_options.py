@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from smg_mesh.config import PROFILES, MeshOptions, StateOptions, SwimOptions, TlsFiles
 from smg_node.config.frozen_settings import Settings
+from smg_node.http.ports.keys import KEYS_FORM, KEYS_META
 
 if TYPE_CHECKING:
     from smg_node.config.sections.mesh import MeshSection, MeshTls
@@ -32,7 +33,7 @@ def mesh_options(settings: Settings, *, version: str) -> MeshOptions:
         insecure=mesh.insecure,
         tls=_tls_files(mesh.tls),
         data_dir=settings.data_dir / "mesh" / settings.name,
-        meta={"version": version},
+        meta={"version": version, KEYS_META: KEYS_FORM},
         join_grace_s=mesh.join_grace_s,
         expect=mesh.expect,
         state=state_options(settings),

@@ -30,7 +30,13 @@ class WorkersPort(Protocol):
         """Register a worker."""
         ...
 
-    def list_own(self, source: Literal["static"], specs: "Mapping[str, WorkerSpec]") -> "Listed":
+    def list_own(
+        self,
+        source: Literal["static", "file"],
+        specs: "Mapping[str, WorkerSpec]",
+        *,
+        same_key: Callable[[bytes, bytes], bool],
+    ) -> "Listed":
         """Publish exactly these as the workers that this node lists itself."""
         ...
 

@@ -11,16 +11,16 @@ are one.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from smg_node.cluster.workers.shared_port import LoadPort, SharedPort
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
-from smg_node.config.worker_url import WorkerUrl, parse_worker_url
+from smg_node.cluster.workers.worker_specs import fields_of, ids_at, refusals, spec_of
+from smg_node.config.worker_url import WorkerUrl, identity_of, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
 from smg_node.engines.transport.api_key_transport import API_KEY_MAX_CHARACTERS, fits_header
@@ -28,9 +28,10 @@ from smg_node.fleet.fleet import Fleet
 from smg_node.fleet.workers.worker_spec import DeclaredWorker, former_id_of, ids_named, worker_id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from smg_mesh.shared import WorkerRecord
 
-    from smg_mesh.shared import WorkerRecord, WorkerSpec
+Listing: TypeAlias = Literal["static", "file"]
+"""What each node says for itself."""
 
 WORKERS_MAX: Final = 16_384
 """Each is a connection and a task on every node; more is refused where it is registered."""
@@ -41,6 +42,8 @@ SWEEP_S: Final = 5.0
 SLICE: Final = 50
 """So many workers are taken up in one turn of the loop, about 5 ms: there may be ten thousand of them."""
 PATIENCE_S: Final = 15.0
+_FOUND: Final = ("kubernetes", "dns")
+"""Sources that know a worker by its address."""
 
 _log = logging.getLogger("smg_node.cluster")
 
@@ -69,10 +72,13 @@ class ClusterRegistry:
         self._patience_s = patience_s
         self._pulse_s = pulse_s
         self._load = shared.load if load is None else load
-        self._listed: Mapping[str, WorkerUrl] = {}
-        self._listing: Mapping[str, WorkerUrl] | None = None
+        self._listed: dict[Listing, Mapping[str, WorkerUrl]] = {}
+        self._listed_key = ""
+        self._listing: dict[Listing, Mapping[str, WorkerUrl]] = {}
         """What is still to be written down of what this node lists."""
         self._troubled: set[str] = set()
+        self.tidying: list[Callable[[], Awaitable[None]]] = []
+        """Called again and again while there are workers."""
         self._wake = asyncio.Event()
         # Dicts as ordered sets: what changed since `run` looked last.
         self._changed: dict[str, None] = {}
@@ -101,9 +107,25 @@ class ClusterRegistry:
 
     # ── What operators want ──────────────────────────────────────────────────
 
-    def list_static(self, urls: Sequence[WorkerUrl]) -> None:
-        """Register exactly these for this node, as soon as the cluster's state is here."""
-        self._listed = {url.identity: url for url in urls}
+    def list_static(self, urls: Iterable[WorkerUrl], api_key: str = "") -> None:
+        """Register exactly these for this node, with that key if any, as soon as the cluster's state is here."""
+        self._listed["static"] = {url.identity: url for url in urls}
+        self._listed_key = api_key
+        self._list_again()
+
+    def list_file(self, urls: Sequence[WorkerUrl]) -> Mapping[str, str]:
+        """Register exactly these as what this node's file lists; return what stays away, by endpoint, and why.
+
+        OVERLOADED or INVALID_REQUEST where the state cannot take them.
+        """
+        self._listed["file"] = listing = {url.identity: url for url in urls}
+        held_back = self._list("file", listing)
+        why = "an operator removed it; it stays away until it is added again"
+        return dict.fromkeys(held_back, why)
+
+    def list_no_file(self) -> None:
+        """Say that this node lists no file: what an earlier life listed goes, as soon as the cluster's state is here."""
+        self._listed["file"] = {}
         self._list_again()
 
     def add(self, url: WorkerUrl, *, api_key: str | None = None) -> WorkerId:
@@ -118,14 +140,14 @@ class ClusterRegistry:
         found = workers.get(worker_id)
         if found is None and len(workers) >= WORKERS_MAX:
             raise SmgError(ErrorKind.OVERLOADED, f"there are {WORKERS_MAX} workers already")
-        with _refusals():
+        with refusals():
             if found is not None and (api_key is None or self._has_key(found, api_key)):
                 sealed = found.spec.sealed_key
             else:
                 sealed = self._sealed(api_key) if api_key else b""
             # Written also where it changes nothing: a removal that this node has not received yet may be
             # on its way, and what was accepted here must not go with it.
-            workers.add(worker_id, "api", _spec_of(url, sealed))
+            workers.add(worker_id, "api", spec_of(url, sealed))
         self._apply([worker_id])
         return worker_id
 
@@ -136,13 +158,13 @@ class ClusterRegistry:
         worker_id = self.resolve(worker_id)
         found = self._shared.workers.get(worker_id)
         assert found is not None
-        wanted, now = _fields_of(url), _fields_of(self._declared(found).url)
+        wanted, now = fields_of(url), fields_of(self._declared(found).url)
         fields: dict[str, Any] = {
             name: wanted[name] for name in wanted if wanted[name] != now[name]
         }
         if api_key is not None and not self._has_key(found, api_key):
             fields["sealed_key"] = self._sealed(api_key) if api_key else b""
-        with _refusals():
+        with refusals():
             if fields:
                 self._shared.workers.change(worker_id, **fields)
             if draining is not None and draining != found.draining:
@@ -152,7 +174,7 @@ class ClusterRegistry:
     def drain(self, worker_id: str, *, on: bool) -> None:
         """Stop or resume placing new work there, on all nodes; what runs goes on."""
         worker_id = self.resolve(worker_id)
-        with _refusals():
+        with refusals():
             self._shared.workers.drain(worker_id, on=on)
         self._apply([worker_id])
 
@@ -162,7 +184,7 @@ class ClusterRegistry:
         Returns when this node's have ended; `force` cuts these.
         """
         worker_id = self.resolve(worker_id)
-        with _refusals():
+        with refusals():
             self._shared.workers.remove(worker_id)
         self._apply([worker_id])
         await self._fleet.gone(WorkerId(worker_id), force=force)
@@ -173,15 +195,37 @@ class ClusterRegistry:
         for worker_id in (name, *ids_named(name)):
             if workers.get(worker_id) is not None:
                 return worker_id
+        found = self._at_address(name)
+        if found is not None:
+            return found
         raise SmgError(
             ErrorKind.NOT_FOUND, f"no worker is called {name!r}", code="worker_not_found"
         )
 
+    def _at_address(self, name: str) -> str | None:
+        """Return the id of the worker that has the address in a URL, under another scheme than one expects."""
+        try:
+            ids = ids_at(parse_worker_url(name))
+        except SmgError:
+            return None
+        for worker_id in ids:
+            record = self._shared.workers.get(worker_id)
+            if record is not None and identity_of(record.spec.url) == identity_of(name):
+                return worker_id
+        return None
+
     def _id_of(self, url: WorkerUrl) -> WorkerId:
         """Return the worker's id: the one it has already, where the release before this one registered it."""
         workers, worker_id, former = self._shared.workers, worker_id_of(url), former_id_of(url)
-        if former != worker_id and workers.get(worker_id) is None and workers.get(former):
+        if workers.get(worker_id) is not None:
+            return worker_id
+        if former != worker_id and workers.get(former):
             return former
+        # One that was found by its address alone, or under another scheme, is the same engine.
+        for other in ids_at(url):
+            record = workers.get(other)
+            if record is not None and all(source in _FOUND for source in record.sources):
+                return other
         return worker_id
 
     def others_load(self, worker_id: str) -> tuple[int, int]:
@@ -197,21 +241,21 @@ class ClusterRegistry:
         while True:
             self._wake.clear()
             now_s = self._monotonic_s()
-            if self._listing is not None and (
-                self._shared.held or now_s >= began_s + self._patience_s
-            ):
-                self._list_now(self._listing)
+            if self._listing and (self._shared.held or now_s >= began_s + self._patience_s):
+                self._list_now()
             if now_s >= swept_s + SWEEP_S:
                 swept_s = now_s
                 self._said.update(dict.fromkeys(worker.id for worker in self._fleet.workers()))
                 self._changed.update(dict.fromkeys(sorted(self._troubled)))
+                for tidy in self.tidying:
+                    await tidy()
             await _in_slices(self._changed, self._apply)
             await self.outlook.catch_up()
             await _in_slices(self._said, self._fleet.hear)
             self._hear_loads(_taken(self._loads))
             loads = self._own_loads()
             self._load.publish(loads)
-            await self._rest(self._pulse_s if loads or self._listing is not None else None)
+            await self._rest(self._pulse_s if loads or self._listing else None)
 
     async def _rest(self, most_s: float | None) -> None:
         """Wait for work; a node without open requests and without workers sleeps."""
@@ -225,28 +269,35 @@ class ClusterRegistry:
             return
 
     def _list_again(self) -> None:
-        self._listing = self._listed
+        self._listing = dict(self._listed)
         self._wake.set()
 
-    def _list_now(self, listing: Mapping[str, WorkerUrl]) -> None:
-        listing = {self._id_of(url): url for url in listing.values()}
-        specs = {worker_id: _spec_of(url) for worker_id, url in listing.items()}
-        try:
-            with _refusals():
-                listed = self._shared.workers.list_own("static", specs)
-        except SmgError as error:
-            _log.warning("this node's workers cannot be registered yet: %s", error.message)
-            return
-        self._listing = None
-        if listed.held_back:
-            shown = ", ".join(listing[one].endpoint for one in listed.held_back[:8])
-            _log.warning(
-                "%d listed workers were removed by an operator and stay away until they are added"
-                " again: %s",
-                len(listed.held_back),
-                shown,
-            )
+    def _list_now(self) -> None:
+        for source, listing in list(self._listing.items()):
+            try:
+                held_back = self._list(source, listing)
+            except SmgError as error:
+                _log.warning("this node's workers cannot be registered yet: %s", error.message)
+                return
+            if held_back:
+                _log.warning(
+                    "%d listed workers were removed by an operator and stay away until they are added"
+                    " again: %s",
+                    len(held_back),
+                    ", ".join(held_back[:8]),
+                )
+
+    def _list(self, source: Listing, listing: Mapping[str, WorkerUrl]) -> Sequence[str]:
+        """Write down what this node lists, and return the endpoints that stay away."""
+        by_id: dict[str, WorkerUrl] = {self._id_of(url): url for url in listing.values()}
+        with refusals():
+            sealed = self._sealed(self._listed_key) if self._listed_key else b""
+            specs = {worker_id: spec_of(url, sealed) for worker_id, url in by_id.items()}
+            listed = self._shared.workers.list_own(source, specs, same_key=self._same_key)
+        self._listing.pop(source, None)
         self._changed.update(dict.fromkeys([*listed.added, *listed.removed]))
+        self._wake.set()
+        return [by_id[one].endpoint for one in listed.held_back]
 
     def _apply(self, worker_ids: Sequence[str]) -> None:
         """Apply the shared state of these workers to the fleet."""
@@ -306,11 +357,20 @@ class ClusterRegistry:
             sources=tuple(record.sources),
             registered_by=record.registered_by,
             version=record.version,
+            state=record.state,
+            instance=record.instance,
         )
 
     def _has_key(self, record: "WorkerRecord", api_key: str) -> bool:
         sealed = record.spec.sealed_key
         return (self._shared.open_secret(sealed) or "") == api_key if sealed else not api_key
+
+    def _same_key(self, sealed: bytes, other: bytes) -> bool:
+        """Whether two sealed keys are the same one: sealing gives other bytes each time."""
+        return sealed == other or (
+            bool(sealed and other)
+            and self._shared.open_secret(sealed) == self._shared.open_secret(other) is not None
+        )
 
     def _sealed(self, api_key: str) -> bytes:
         if not fits_header(api_key):
@@ -320,23 +380,6 @@ class ClusterRegistry:
                 "api_key",
             )
         return self._shared.seal(api_key)
-
-
-def _spec_of(url: WorkerUrl, sealed_key: bytes = b"") -> "WorkerSpec":
-    from smg_mesh.shared import WorkerSpec
-
-    return WorkerSpec(url=url.endpoint, sealed_key=sealed_key, **_fields_of(url))
-
-
-def _fields_of(url: WorkerUrl) -> dict[str, Any]:
-    return {
-        "contract": url.contract,
-        "role": url.role,
-        "model": url.model,
-        "labels": dict(url.labels),
-        "priority": url.priority,
-        "cost": url.cost,
-    }
 
 
 def _taken(noted: dict[str, None], most: int | None = None) -> list[str]:
@@ -353,19 +396,3 @@ async def _in_slices(noted: dict[str, None], take: Callable[[Sequence[str]], Non
         take(_taken(noted, SLICE))
         if noted:
             await asyncio.sleep(0)
-
-
-@contextmanager
-def _refusals() -> "Iterator[None]":
-    """Translate the shared state's refusal of a write into the node's error."""
-    from smg_mesh.shared import StateError
-
-    try:
-        yield
-    except LookupError as error:
-        raise SmgError(ErrorKind.NOT_FOUND, str(error), code="worker_not_found") from error
-    except StateError as error:
-        kind = ErrorKind.INVALID_REQUEST if error.reason == "too_large" else ErrorKind.OVERLOADED
-        raise SmgError(kind, str(error), code=f"state_{error.reason}") from error
-    except ValueError as error:
-        raise invalid(str(error)) from error

@@ -77,7 +77,7 @@ def worker_view(worker: Worker, sights: Sequence[Sight], *, now_s: float) -> Wor
         contract=_contract(worker),
         role=worker.role,
         status=worker.shown_status.value,
-        reason=worker.reason,
+        reason=worker.shown_reason,
         inflight=worker.inflight,
         labels=dict(worker.labels),
         details=details,
@@ -180,7 +180,7 @@ def cluster_view(worker: Worker, outlook: PeerVerdicts) -> ClusterWorkerView:
         registered_by=declared.registered_by,
         version=str(declared.version),
         status=worker.shown_status.value,
-        reason=worker.reason,
+        reason=worker.shown_reason,
         probers=tuple(outlook.probers(worker.id)),
         sights={
             sight.node: WorkerSight(sight.up, "" if sight.up else sight.reason, sight.age_ms)

@@ -1,10 +1,10 @@
 """Effective configuration as YAML that could be given back, with the origin of each value."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from smg_node.config.frozen_settings import is_section
+from smg_node.config.masking import MASK, masked
 from smg_node.config.schema.problems import printable
 
 if TYPE_CHECKING:
@@ -13,31 +13,36 @@ if TYPE_CHECKING:
     from smg_node.config.schema.knob import KnobPath
 
 _HEAD: Final = "# The effective configuration. A comment says where a value comes from; the others are defaults."
-_USER_INFO: Final = re.compile(r"//[^/@\s]*@")
-_SECRET_QUERY: Final = re.compile(
-    r"([?&][^=&\s]*(?:pass|pwd|secret|token|key|credential|auth)[^=&\s]*=)[^&\s]+", re.IGNORECASE
-)
-_MASK: Final = "**********"
 
 
-def render_settings(settings: "BaseModel", origins: "Mapping[KnobPath, str]") -> str:
+def render_settings(
+    settings: "BaseModel",
+    origins: "Mapping[KnobPath, str]",
+    files: "Mapping[KnobPath, str] | None" = None,
+) -> str:
     """Return all knobs with their values; a comment names the origin of each that was given.
 
     Reading it back gives equal settings, except for what is masked: secrets, and user names,
-    passwords and the like in URLs. Unset knobs are left out.
+    passwords and the like in URLs. Unset knobs are left out. `files` are those that values were read from: they are
+    named in place of what is in them.
     """
-    return "\n".join([_HEAD, *_lines(dict(settings), (), origins)]) + "\n"
+    return "\n".join([_HEAD, *_lines(dict(settings), (), origins, files or {})]) + "\n"
 
 
 def _lines(
-    values: Mapping[str, object], path: "KnobPath", origins: "Mapping[KnobPath, str]"
+    values: Mapping[str, object],
+    path: "KnobPath",
+    origins: "Mapping[KnobPath, str]",
+    files: "Mapping[KnobPath, str]",
 ) -> Iterator[str]:
     indent = "  " * len(path)
     for name, value in values.items():
         here = (*path, name)
-        key = _yaml(name)
+        if here in files:
+            here, value = (*path, f"{name}_file"), files[here]
+        key = _yaml(here[-1])
         if isinstance(value, Mapping) or is_section(value):
-            below = list(_lines(dict(value), here, origins))
+            below = list(_lines(dict(value), here, origins, files))
             yield f"{indent}{key}:" if below else f"{indent}{key}: {{}}"
             yield from below
         elif value is not None:
@@ -55,9 +60,9 @@ def _plain(value: object) -> object:
         case tuple():
             return [_plain(entry) for entry in value]
         case _ if hasattr(value, "get_secret_value"):
-            return _MASK
+            return MASK
         case _:
-            return _SECRET_QUERY.sub(rf"\1{_MASK}", _USER_INFO.sub(f"//{_MASK}@", str(value)))
+            return masked(str(value))
 
 
 def _yaml(value: object) -> str:

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from smg_node.config.schema.knob import Group, Knob, Schema
+from smg_node.config.schema.knob import LIST_KINDS, Group, Knob, Schema
 from smg_node.config.sources.command_line import ACTIONS, CONFIG_FLAG
 
 _WIDTH_MIN = 60  # narrower, and every second word is alone on its line
@@ -28,7 +28,6 @@ _EXAMPLES: Final = (
         "smg-node --mesh-key mesh.key --join 10.0.0.1 10.0.0.2 --worker grpc://10.0.0.7:50051",
     ),
     ("From a file; a flag outweighs it", "smg-node --config smg.yaml --log-level debug"),
-    ("What would run, and why", "smg-node --config smg.yaml --print-config"),
 )
 
 _ORDER: Final = (
@@ -52,7 +51,7 @@ def render_help(schema: Schema, *, version: str, width: int) -> str:
     page.heading("Ask and leave")
     for action, says in ACTIONS.items():
         page.entry(action, says)
-    page.heading("Names known from other gateways")
+    page.heading("Names known from other gateways; all of them in --help-all")
     page.text(", ".join(_aliases(schema)), indent=2)
     page.heading("Sections")
     page.text(
@@ -143,8 +142,15 @@ def _essential(schema: Schema) -> list[Knob]:
 
 
 def _aliases(schema: Schema) -> Iterator[str]:
+    """Return the names that others know; of a section below another one only the first, for all are in --help-all."""
+    begun: set[tuple[str, ...]] = set()
     for knob in schema.knobs:
-        yield from (flag for flag in knob.flags if flag not in (knob.short, knob.long_flag))
+        section = knob.path[:-1]
+        known = [flag for flag in knob.flags if flag not in (knob.short, knob.long_flag)]
+        if known and len(section) > 1:
+            known = [] if section in begun else [*known[:-1], f"{known[-1]} …"]
+            begun.add(section)
+        yield from known
 
 
 def _sections(schema: Schema) -> Iterator[tuple[Group, Sequence[Knob]]]:
@@ -156,7 +162,7 @@ def _sections(schema: Schema) -> Iterator[tuple[Group, Sequence[Knob]]]:
 
 
 def _metavar(knob: Knob) -> str:
-    return f"{knob.metavar} …" if knob.kind == "words" else knob.metavar
+    return f"{knob.metavar} …" if knob.kind in LIST_KINDS else knob.metavar
 
 
 def _says(knob: Knob) -> str:

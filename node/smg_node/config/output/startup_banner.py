@@ -55,7 +55,7 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
 def _say_access(auth: Auth) -> str:
     """Return in words who may use the data API, as far as the configuration says."""
     others = _others(auth)
-    if auth.data == "auto" and (others or auth.admin_key_file is not None):
+    if auth.data == "auto" and (others or _has_keys(auth)):
         return _DATA_FILE + others
     return _DATA[auth.data] + (others if auth.data == "closed" else "")
 
@@ -63,7 +63,11 @@ def _say_access(auth: Auth) -> str:
 def _say_admin(auth: Auth) -> str:
     """Return in words who may use the admin API, as far as the configuration says."""
     others = _others(auth)
-    return _ADMIN if auth.admin_key_file is None and not others else _ADMIN_FILE + others
+    return _ADMIN_FILE + others if others or _has_keys(auth) else _ADMIN
+
+
+def _has_keys(auth: Auth) -> bool:
+    return auth.gives_keys or auth.admin_key_file is not None
 
 
 def _others(auth: Auth) -> str:

@@ -48,9 +48,10 @@ def number(
     return Field(default, ge=low, le=high, description=says, json_schema_extra=extra)
 
 
-def switch(default: object, says: str, *, short: str = "") -> Any:
+def switch(default: object, says: str, *, short: str = "", aliases: tuple[str, ...] = ()) -> Any:
     """Declare something that is on or off."""
-    return Field(default, description=says, json_schema_extra={"short": short})
+    extra: dict[str, Any] = {"short": short, "aliases": aliases}
+    return Field(default, description=says, json_schema_extra=extra)
 
 
 def choice(default: str, says: str, *, aliases: tuple[str, ...] = ()) -> Any:
@@ -68,10 +69,19 @@ def text(
     aliases: tuple[str, ...] = (),
     metavar: str = "TEXT",
     shown: str = "",
+    digits: bool = False,
+    in_file: bool = False,
 ) -> Any:
-    """Declare free text of at most `most` characters; `shown` stands for a default that varies."""
+    """Declare free text of at most `most` characters; `shown` stands for a default that varies.
+
+    `digits`: a whole number in a file is such a text as well. `in_file`: it may hold a password, and so has a twin
+    whose name ends in `_file`. Every secret (`SecretStr`) has one.
+    """
     extra: dict[str, Any] = {"short": short, "aliases": aliases, "metavar": metavar, "shown": shown}
-    return Field(default, max_length=most, description=says, json_schema_extra=extra)
+    extra |= {"digits": digits, "in_file": in_file}
+    return Field(
+        default, max_length=most, description=says, repr=not in_file, json_schema_extra=extra
+    )
 
 
 def words(
@@ -87,6 +97,19 @@ def words(
     extra: dict[str, Any] = {"short": short, "aliases": aliases, "metavar": metavar}
     # YAML and tests bring lists: the outer shape is lax, the entries stay strict.
     return Field(default, max_length=most, description=says, strict=False, json_schema_extra=extra)
+
+
+def words_by_name(says: str, *, most: int, metavar: str) -> Any:
+    """Declare a list of texts under each of at most `most` names, none by default."""
+    extra: dict[str, Any] = {"metavar": metavar, "shown": "none"}
+    # As with `words`, files bring lists.
+    return Field(
+        default_factory=dict,
+        max_length=most,
+        description=says,
+        strict=False,
+        json_schema_extra=extra,
+    )
 
 
 def mapping(says: str, *, most: int, metavar: str) -> Any:

@@ -18,13 +18,18 @@ from smg_node.config.schema.suggestions import nearest
 
 KnobPath: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal[
-    "switch", "integer", "number", "text", "choice", "words", "mapping", "address", "path", "secret"
-]
+    "switch", "integer", "number", "text", "choice", "words", "mapping", "address", "path", "secret", "secrets"
+]  # fmt: skip
 
 # Stands for any name in the path of a knob below a mapping: ("models", "NAME", "context").
 ANY_NAME: Final = "NAME"
 
 _OUTER: Final[Mapping[object, Kind]] = {tuple: "words", dict: "mapping"}
+SECRET_KINDS: Final[tuple[Kind, ...]] = ("secret", "secrets")
+"""Kinds whose values are shown nowhere, and which may come from a file."""
+LIST_KINDS: Final[tuple[Kind, ...]] = ("words", "secrets")
+_TWIN: Final = "_file"
+
 _KINDS: Final[Mapping[object, Kind]] = {
     bool: "switch",
     int: "integer",
@@ -56,6 +61,15 @@ class Knob:
     """What stands for the value in a help text; empty where there need be none."""
     halves: Mapping[str, Literal["host", "port"]]
     """Flags that set one half of an address."""
+    digits: bool = False
+    """Whether a whole number in a file is such a text."""
+    content_of: KnobPath = ()
+    """The knob whose value is the content of this file; empty for one that is no such file."""
+
+    @property
+    def secret(self) -> bool:
+        """Whether its value is shown nowhere."""
+        return self.kind in SECRET_KINDS
 
     @property
     def dotted(self) -> str:
@@ -98,6 +112,7 @@ _KIND_WORDS: Final[Mapping[Kind, str]] = {
     "address": "host:port",
     "path": "path",
     "secret": "secret text",
+    "secrets": "list of secret texts",
 }
 
 
@@ -106,6 +121,7 @@ _METAVARS: Final[Mapping[Kind, str]] = {
     "number": "N",
     "address": "HOST:PORT",
     "secret": "TEXT",
+    "secrets": "TEXT",
 }
 
 _HALVES: Final[tuple[Literal["host", "port"], ...]] = ("host", "port")
@@ -199,10 +215,17 @@ def _walk(model: type[BaseModel], path: KnobPath) -> Iterator[Knob | Group]:
             yield from _walk(annotation, here)
         elif get_origin(annotation) is dict and get_args(annotation)[1] is not str:
             element = get_args(annotation)[1]
+            if not isinstance(element, type):
+                # A value under each name, and no section.
+                yield Group(here, field.description or "")
+                yield _knob((*here, ANY_NAME), field, element)
+                continue
             yield Group(here, f"{(element.__doc__ or '').strip().splitlines()[0]}")
             yield from _walk(element, (*here, ANY_NAME))
         else:
-            yield _knob(here, field, annotation)
+            yield (knob := _knob(here, field, annotation))
+            if knob.secret or field_extra(field).get("in_file"):
+                yield _twin(knob)
 
 
 def _without_none(annotation: Any) -> Any:
@@ -211,11 +234,39 @@ def _without_none(annotation: Any) -> Any:
     return annotation
 
 
-def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
+def field_extra(field: FieldInfo) -> Mapping[str, Any]:
+    """Return what the declaration of a knob says beside its type and bounds."""
     extra: Any = field.json_schema_extra
+    return extra if isinstance(extra, Mapping) else {}
+
+
+def _twin(knob: Knob) -> Knob:
+    """Return the knob that names a file for the value of another one."""
+    many = ", one a line" if knob.kind in LIST_KINDS else ""
+    return Knob(
+        path=(*knob.path[:-1], knob.path[-1] + _TWIN),
+        kind="path",
+        says=f"File that {knob.dotted} is read from at start{many}; at most 64 KiB, and for its owner only.",
+        why="",
+        default="none",
+        low=None,
+        high=None,
+        choices=(),
+        short="",
+        aliases=(),
+        metavar="FILE",
+        halves={},
+        content_of=knob.path,
+    )
+
+
+def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
+    extra = field_extra(field)
     choices = get_args(annotation) if get_origin(annotation) is Literal else ()
     outer = _OUTER.get(get_origin(annotation))
-    kind = outer or ("choice" if choices else _KINDS[annotation])
+    kind: Kind = outer or ("choice" if choices else _KINDS[annotation])
+    if kind == "words" and SecretStr in get_args(annotation):
+        kind = "secrets"
     return Knob(
         path=path,
         kind=kind,
@@ -229,6 +280,7 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
         aliases=tuple(extra.get("aliases", ())),
         metavar=extra.get("metavar") or "|".join(choices) or _METAVARS.get(kind, ""),
         halves={extra[half]: half for half in _HALVES if half in extra},
+        digits=bool(extra.get("digits")),
     )
 
 

@@ -46,9 +46,22 @@ def read_value(knob: Knob, raw: object) -> object:
     """
     if raw is None:
         raise ValueError("it has no value (null)")
+    if knob.secret:
+        return _secret(knob, raw)
     if isinstance(raw, str):
         return _from_text(knob, raw.strip() if knob.kind != "text" else raw)
     return _from_yaml(knob, raw)
+
+
+def _secret(knob: Knob, raw: object) -> object:
+    """Return a secret, or several, as text; what is refused is not in the refusal."""
+    texts = raw if isinstance(raw, list) else [raw]
+    wanted = "a list of texts" if knob.kind == "secrets" else "text"
+    if isinstance(raw, list) is not (knob.kind == "secrets"):
+        raise ValueError(f"it must be {wanted}")
+    if not all(isinstance(one, str) for one in texts):
+        raise ValueError(f"it must be {wanted}; put quotes around what looks like a number")
+    return tuple(texts) if knob.kind == "secrets" else texts[0]
 
 
 def _from_text(knob: Knob, text: str) -> object:
@@ -85,6 +98,8 @@ def _from_yaml(knob: Knob, raw: object) -> object:
             return int(raw)
         case ("integer", int()) | ("number", int() | float()) if not isinstance(raw, bool):
             return raw
+        case "text", int() if knob.digits and not isinstance(raw, bool):
+            return str(raw)
         case "words", list():
             return tuple(_word(entry) for entry in raw)
         case "mapping", dict():

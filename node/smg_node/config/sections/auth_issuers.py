@@ -16,7 +16,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _ANY = "*"
 _AUDIENCES_MAX = 32
 _ROLES_MAX = 256
-_OPERATORS = frozenset({"operator", "admin"})
+_OF_TENANTS = frozenset({"user", "tenant_admin"})
 """Roles that need no tenant."""
 
 
@@ -184,7 +184,7 @@ class TokenIssuer(Section):
         for name in (self.tenant_fixed, self.tenant_prefix):
             if name and not _TENANT.fullmatch(name):
                 raise ValueError(f"{name!r} is nothing that tenants can be called")
-        if not _OPERATORS.issuperset(self.role_map.values()) and not (
+        if not _OF_TENANTS.isdisjoint(self.role_map.values()) and not (
             self.tenant or self.tenant_fixed
         ):
             raise ValueError(

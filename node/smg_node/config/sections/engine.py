@@ -5,21 +5,43 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from smg_node.config.schema.declaration import Section, choice, number, place
+from smg_node.config.schema.declaration import Section, choice, number, place, words
 
 
 class EngineTls(Section):
-    """Whom to trust behind `grpcs://`, and what to show to engines that ask who calls."""
+    """Whom to trust behind `grpcs://` and `https://`, and what to show to engines that ask who calls."""
 
     authority: Path | None = place(
         None,
         "File of the authorities whose word engines are believed on; without it those this machine trusts.",
         metavar="FILE",
     )
-    certificate: Path | None = place(
-        None, "File of the certificate that engines are shown.", metavar="FILE"
+    authorities: tuple[str, ...] = words(
+        (),
+        "Further files of such authorities.",
+        most=64,
+        metavar="FILE",
+        aliases=("--ca-cert-paths",),
     )
-    key: Path | None = place(None, "File of the certificate's private key.", metavar="FILE")
+    certificate: Path | None = place(
+        None,
+        "File of the certificate that engines are shown.",
+        metavar="FILE",
+        aliases=("--client-cert-path",),
+    )
+    key: Path | None = place(
+        None,
+        "File of the certificate's private key.",
+        metavar="FILE",
+        aliases=("--client-key-path",),
+    )
+
+    @field_validator("authorities")
+    @classmethod
+    def _expand_all(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        if not all(paths):
+            raise ValueError("a file of authorities has a name")
+        return tuple(str(Path(path).expanduser()) for path in paths)
 
     @field_validator("authority", "certificate", "key")
     @classmethod

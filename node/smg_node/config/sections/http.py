@@ -1,11 +1,13 @@
 """HTTP knobs: listener, sizes, time-outs and connection limits of the public surface."""
 
 import re
+from ipaddress import ip_network
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from smg_node.config.address import parse_address
 from smg_node.config.schema.declaration import (
     ListenAddress,
     Section,
@@ -13,6 +15,7 @@ from smg_node.config.schema.declaration import (
     choice,
     number,
     switch,
+    text,
     words,
 )
 from smg_node.config.sections.http_tls import HttpTls
@@ -20,6 +23,8 @@ from smg_node.config.sections.http_tls import HttpTls
 _HEADER_NAME = re.compile(
     r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", re.ASCII
 )  # RFC 9110 5.6.2, and a length
+_UNIX = "unix:"
+_SOCKET_PATH_BYTES_MAX = 107  # `sun_path` of Linux, without its closing zero
 
 
 class Http(Section):
@@ -34,10 +39,17 @@ class Http(Section):
     )
     metrics_listen: ListenAddress = address(
         "0.0.0.0:29000",
-        "Address of the Prometheus metrics. `[::]:PORT` is IPv6 and IPv4. Port 0 takes any free port.",
+        "Address of Prometheus metrics, as http.listen.",
         short="--metrics",
         host="--prometheus-host",
         port="--prometheus-port",
+    )
+    admin_listen: str = text(
+        "",
+        "Address of the admin API, HOST:PORT or unix:/PATH: then operators' and administrators' routes are here and not at"
+        " the public address. A UNIX socket takes whoever this process runs as, and root, for an administrator.",
+        most=255,
+        metavar="ADDRESS",
     )
     server: Literal["direct", "aiohttp"] = choice(
         "direct",
@@ -132,6 +144,17 @@ class Http(Section):
     metrics_tls: bool = switch(
         False, "Whether the metrics are served over TLS as well, with the same certificates."
     )
+    admin_tls: bool = switch(
+        False,
+        "Whether http.admin_listen speaks TLS as well, with the same certificates.",
+    )
+    trusted_proxies: tuple[str, ...] = words(
+        (),
+        "Networks of proxies whose word on a client's address, certificate and tenant is believed, as in 10.0.0.0/8:"
+        " x-forwarded-for, x-forwarded-client-cert, x-smg-tenant-id.",
+        most=256,
+        metavar="CIDR",
+    )
 
     @field_validator("request_id_headers")
     @classmethod
@@ -151,8 +174,40 @@ class Http(Section):
                 )
         return origins
 
+    @field_validator("admin_listen")
+    @classmethod
+    def _admin_address(cls, where: str) -> str:
+        if where.startswith(_UNIX):
+            path = where.removeprefix(_UNIX)
+            if not path.startswith("/") or "\0" in path:
+                raise ValueError(
+                    f"{where[:120]!r} names no socket: it is unix: and an absolute path"
+                )
+            if len(path.encode("utf-8", "surrogateescape")) > _SOCKET_PATH_BYTES_MAX:
+                raise ValueError(
+                    f"a socket's path has at most {_SOCKET_PATH_BYTES_MAX} bytes, as the system has it"
+                )
+            return where
+        return str(parse_address(where)) if where else where
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for network in networks:
+            try:
+                ip_network(network)
+            except ValueError:
+                raise ValueError(
+                    f"{network[:80]!r} is no network such as 10.0.0.0/8 or 2001:db8::/32"
+                ) from None
+        return networks
+
     @model_validator(mode="after")
     def _has_certificates(self) -> "Http":
+        if self.admin_tls and (not self.admin_listen or self.admin_listen.startswith(_UNIX)):
+            raise ValueError("http.admin_tls needs http.admin_listen with a host and a port")
+        if self.admin_tls and self.tls.certificate is None:
+            raise ValueError("http.admin_tls needs http.tls.certificate and http.tls.key")
         if self.metrics_tls and self.tls.certificate is None:
             raise ValueError("http.metrics_tls needs http.tls.certificate and http.tls.key")
         return self
@@ -166,6 +221,11 @@ class Http(Section):
     def metrics_scheme(self) -> str:
         """Scheme of the metrics' URL."""
         return self.scheme if self.metrics_tls else "http"
+
+    @property
+    def admin_scheme(self) -> str:
+        """Scheme of the admin listener's URL."""
+        return self.scheme if self.admin_tls else "http"
 
 
 def _is_origin(text: str) -> bool:

@@ -81,6 +81,14 @@ class HttpTls(Section):
         why="each takes memory and a file descriptor before anybody knows who it is",
     )
 
+    hsts_s: int = number(
+        0,
+        "Seconds for which browsers are told to come by https only (strict-transport-security); 0 tells them nothing.",
+        low=0,
+        high=63_072_000,
+        why="two years is what lists of such hosts ask for at most",
+    )
+
     @field_validator("certificate", "key", "client_authority", "client_revoked")
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:

@@ -40,6 +40,7 @@ class Mcp(Section):
         " itself which addresses clients' URLs may lead to.",
         most=2048,
         metavar="URL",
+        in_file=True,
     )
     connect_s: float = number(
         10,

@@ -31,7 +31,7 @@ _IN_SECONDS: Final = (
     *("probe_interval", "probe_timeout", "gossip_interval", "exchange_interval", "forget_after"),
 )
 _COUNTED: Final = ("suspicion_mult", "retransmit_mult", "gossip_nodes", "relays")
-_MAKE_KEY: Final = "`smg-admin cluster keyring generate` makes a key"
+_MAKE_KEY: Final = "`smg-admin cluster keyring generate` makes one"
 
 
 class MeshTls(Section):
@@ -95,8 +95,8 @@ class MeshSection(Section):
     )
     key_file: Path | None = place(
         None,
-        "Keyring that gossip and streams are encrypted with: one key of 32 bytes in base64 a line, the"
-        f" first one encrypts; {_MAKE_KEY}.",
+        "Keyring of gossip and streams: keys of 32 bytes in base64, one a line, the first one encrypts;"
+        f" {_MAKE_KEY}.",
         short="--mesh-key",
         metavar="FILE",
     )

@@ -4,12 +4,14 @@ away.
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from smg_node.config.plugins import installed
-from smg_node.config.schema.declaration import Section, choice, number, text, words
+from smg_node.config.schema.declaration import Section, choice, number, place, text, words
+from smg_node.config.store_tls import secured
 from smg_storage.url import StoreUrlError, parse_store_url
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}", re.ASCII)
@@ -65,6 +67,33 @@ class TableMapping(Section):
             kind, _, default = said.partition(":")
             found[name] = {"type": kind, "default": default}
         return found
+
+
+class StorageTls(Section):
+    """Whom to trust behind postgresql:// and rediss://, and what to show to servers that ask who calls."""
+
+    authority: Path | None = place(
+        None,
+        "File of the authorities whose word the server is believed on, for the host in the URL.",
+        metavar="FILE",
+    )
+    certificate: Path | None = place(
+        None, "File of the certificate that the server is shown.", metavar="FILE"
+    )
+    key: Path | None = place(None, "File of the certificate's private key.", metavar="FILE")
+
+    @field_validator("authority", "certificate", "key")
+    @classmethod
+    def _expand(cls, path: Path | None) -> Path | None:
+        return path.expanduser() if path is not None else None
+
+    @model_validator(mode="after")
+    def _whole(self) -> "StorageTls":
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("storage.tls.certificate and storage.tls.key are needed together")
+        if self.certificate is not None and self.authority is None:
+            raise ValueError("storage.tls.certificate needs storage.tls.authority")
+        return self
 
 
 class StoragePool(Section):
@@ -191,6 +220,7 @@ class Storage(Section):
         most=4_096,
         short="--store",
         metavar="URL",
+        in_file=True,
     )
     durability: Literal["spool", "strict"] = choice(
         "spool",
@@ -234,6 +264,7 @@ class Storage(Section):
     memory: StorageMemory = Field(default_factory=StorageMemory)
     spool: StorageSpool = Field(default_factory=StorageSpool)
     quota: StorageQuota = Field(default_factory=StorageQuota)
+    tls: StorageTls = Field(default_factory=StorageTls)
     tables: dict[str, TableMapping] = Field(default_factory=dict, max_length=_TABLES_MAX)
 
     @field_validator("url")
@@ -276,6 +307,17 @@ class Storage(Section):
             if name in ("authorization", "cookie", "x-api-key", "proxy-authorization"):
                 raise ValueError(f"{name} holds a secret, which is shown to nobody")
         return lowered
+
+    @model_validator(mode="after")
+    def _can_be_secured(self) -> "Storage":
+        if self.tls.authority is not None:
+            plugged_in = tuple(name for name, _ in installed("smg.stores"))
+            try:
+                url = parse_store_url(self.url, plugged_in=plugged_in)
+                secured(url, authority=str(self.tls.authority))
+            except StoreUrlError as error:
+                raise ValueError(str(error)) from None
+        return self
 
     @property
     def kind(self) -> str:

@@ -31,6 +31,7 @@ class Telemetry(Section):
         most=2048,
         metavar="URL",
         aliases=("--otlp-traces-endpoint",),
+        in_file=True,
     )
 
     @field_validator("otlp_endpoint")

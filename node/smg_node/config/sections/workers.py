@@ -1,12 +1,15 @@
 """Workers knobs: the engines behind this node, and how their health is probed."""
 
+import re
 from ipaddress import ip_network
 
-from pydantic import field_validator, model_validator
+from pydantic import SecretStr, field_validator, model_validator
 
-from smg_node.config.schema.declaration import Section, number, words
+from smg_node.config.schema.declaration import Section, number, text, words
 from smg_node.config.worker_url import parse_worker_url, prefill_urls, with_role
 from smg_node.core.errors import SmgError
+
+_KEY = re.compile(r"[!-~]+", re.ASCII)
 
 
 class Workers(Section):
@@ -14,10 +17,9 @@ class Workers(Section):
 
     urls: tuple[str, ...] = words(
         (),
-        "Engines to route to, as grpc://host:port, http://host:port (a server with the OpenAI API) or host:port"
-        " (found out), where needed followed by ?role= regular, prefill, decode"
-        " or encode, &model=NAME, &contract= vllm, sglang, trtllm or mlx, &priority=50, &cost=1,"
-        " &label.KEY=VALUE (label.weight: how many hashed keys it gets beside others).",
+        "Engines, as grpc://host:port, http://host:port (with the OpenAI API) or host:port (found out), where"
+        " needed followed by ?role= regular, prefill, decode or encode, &model=NAME, &contract= vllm, sglang,"
+        " trtllm or mlx, &priority=50, &cost=1, &label.KEY=VALUE (label.weight: its share of hashed keys).",
         most=4096,
         short="--worker",
         metavar="URL",
@@ -43,6 +45,12 @@ class Workers(Section):
         most=4096,
         metavar="URL",
         aliases=("--encode",),
+    )
+    api_key: SecretStr | None = text(
+        None,
+        "Key that the engines listed here are sent, as `Authorization: Bearer`.",
+        most=4096,
+        metavar="KEY",
     )
     probe_interval_s: float = number(
         2,
@@ -100,6 +108,11 @@ class Workers(Section):
     )
 
     @property
+    def sent_key(self) -> str:
+        """The key that these engines are sent, "" for none."""
+        return "" if self.api_key is None else self.api_key.get_secret_value()
+
+    @property
     def listed(self) -> tuple[str, ...]:
         """All of them, each with its role in its URL."""
         return (
@@ -108,6 +121,13 @@ class Workers(Section):
             *_as_role("decode", self.decode_urls),
             *_as_role("encode", self.encode_urls),
         )
+
+    @field_validator("api_key")
+    @classmethod
+    def _travels(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and not _KEY.fullmatch(key.get_secret_value()):
+            raise ValueError("a key is of printable ASCII characters without blanks")
+        return key
 
     @field_validator("urls")
     @classmethod

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from smg_node.config.schema.knob import ANY_NAME, Knob, KnobPath, Schema
+from smg_node.config.schema.knob import ANY_NAME, LIST_KINDS, Knob, KnobPath, Schema
 from smg_node.config.schema.problems import Problem, shown
 from smg_node.config.schema.suggestions import nearest
 from smg_node.config.schema.value_parser import SWITCH_WORDS, Entry
@@ -67,6 +67,9 @@ class _Parser:
     def __init__(self, schema: Schema, argv: Sequence[str]) -> None:
         self._schema = schema
         self._flags = all_flags(schema)
+        self._mappings = [
+            group.path[:-1] for group in schema.groups if group.path[-1:] == (ANY_NAME,)
+        ]
         self._left = list(reversed(argv))
         self._words: dict[KnobPath, list[str]] = {}
         self._asked = CommandLine()
@@ -109,13 +112,17 @@ class _Parser:
         if knob is not None and ANY_NAME not in knob.path:
             return knob, knob.path
         # `--models.NAME.context`: the name may hold dots and slashes, and is kept as it is.
-        head, _, rest = spelled.removeprefix("--").partition(".")
-        for levels in (1, 2):
-            name, *leaves = rest.rsplit(".", levels)
-            path = (head, name, *(leaf.replace("-", "_") for leaf in leaves))
-            named = self._schema.at(path) if name and len(leaves) == levels else None
-            if isinstance(named, Knob) and ANY_NAME in named.path:
-                return named, path
+        for mapping in self._mappings:
+            head = f"{'.'.join(mapping)}."
+            if not spelled.removeprefix("--").startswith(head):
+                continue
+            rest = spelled.removeprefix("--").removeprefix(head)
+            for levels in (1, 2):
+                name, *leaves = rest.rsplit(".", levels)
+                path = (*mapping, name, *(leaf.replace("-", "_") for leaf in leaves))
+                named = self._schema.at(path) if name and len(leaves) == levels else None
+                if isinstance(named, Knob) and ANY_NAME in named.path:
+                    return named, path
         return None
 
     def _find_off(self, spelled: str) -> Knob | None:
@@ -131,7 +138,7 @@ class _Parser:
             if value is None and self._left and self._left[-1].lower() in SWITCH_WORDS:
                 value = self._left.pop()
             self._say(path, "true" if value is None else value, place)
-        elif knob.kind == "words":
+        elif knob.kind in LIST_KINDS:
             said = [value] if value is not None else self._many(spelled)
             self._words.setdefault(path, []).extend(said)
             self._say(path, list(self._words[path]), place)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.config.schema.knob import ANY_NAME, Group, Knob, KnobPath, Schema
+from smg_node.config.schema.knob import ANY_NAME, LIST_KINDS, Group, Knob, KnobPath, Schema
 from smg_node.config.schema.problems import Problem, shown
 from smg_node.config.schema.suggestions import did_you_mean
 from smg_node.config.schema.value_parser import Entry
@@ -19,7 +19,17 @@ CONFIG_FILE: Final = "SMG_CONFIG"
 
 # Read by other commands of this distribution.
 _OTHERS: Final = frozenset(
-    {CONFIG_FILE, "SMG_ADMIN_URL", "SMG_ADMIN_KEY", "SMG_KEY", "SMG_KEY_FILE"}
+    {
+        *(
+            CONFIG_FILE,
+            "SMG_ADMIN_URL",
+            "SMG_ADMIN_KEY",
+            "SMG_KEY",
+            "SMG_KEY_FILE",
+            "SMG_TOKEN_COMMAND",
+        ),
+        *("SMG_CA_FILE", "SMG_SERVER_NAME", "SMG_CERT_FILE", "SMG_CERT_KEY_FILE"),
+    }
 )
 
 # Where the tests of this distribution find servers; nodes that they start see it too.
@@ -66,18 +76,18 @@ def read_environment(
 
 
 def _raw(knob: Knob, text: str) -> object:
-    if knob.kind != "words":
+    if knob.kind not in LIST_KINDS:
         return text
     if text.lstrip().startswith("["):
-        return _json(text)
+        return _json(text, secret=knob.secret)
     return [word for word in re.split(r"[,\s]+", text) if word]
 
 
-def _json(text: str) -> object:
+def _json(text: str, *, secret: bool = False) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"it is not JSON: {shown(text)}") from None
+        raise ValueError("it is not JSON" if secret else f"it is not JSON: {shown(text)}") from None
 
 
 def _mapping(
@@ -89,6 +99,9 @@ def _mapping(
         raise ValueError('it must be a JSON object, as in {"my-model": {"context": 8192}}')
     entries = []
     for name, fields in things.items():
+        if isinstance(schema.at((*path, name)), Knob):
+            entries.append(Entry((*path, name), fields, place))
+            continue
         if not isinstance(fields, dict):
             problems.append(Problem(".".join((*path, name)), "it must be a JSON object", place))
             continue

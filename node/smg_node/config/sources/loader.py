@@ -7,7 +7,7 @@ of the wrong shape, values out of bounds.
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,22 @@ from smg_node.config.schema.value_parser import Entry, read_value
 from smg_node.config.settings import Settings
 from smg_node.config.sources.command_line import CONFIG_FLAG, CommandLine, Half
 from smg_node.config.sources.environment import CONFIG_FILE, read_environment
+from smg_node.config.sources.secret_values import take_secrets
 from smg_node.config.sources.yaml_file import read_file
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings, and the origin of each given value."""
+    """Settings, and the origin of each given value.
+
+    `files` are those that values were read from; `warnings` what an operator should know of secrets.
+    """
 
     settings: Settings
     origins: Mapping[KnobPath, str]
     file: Path | None
+    files: Mapping[KnobPath, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 def load_settings(asked: CommandLine, environ: Mapping[str, str], schema: Schema) -> Loaded:
@@ -51,10 +57,12 @@ def load_settings(asked: CommandLine, environ: Mapping[str, str], schema: Schema
     said = {entry.path: entry for entry in [*layers, *entries]}
     _lay_halves(said, asked, schema, problems)
     said |= {entry.path: entry for entry in asked.entries}
+    origins = {path: entry.place for path, entry in said.items()}
+    secrets = take_secrets(said, schema, problems)
     settings = _settle(said, schema, problems)
     if settings is None:
         raise ConfigurationError(problems)
-    return Loaded(settings, {path: entry.place for path, entry in said.items()}, file)
+    return Loaded(settings, origins, file, secrets.files, tuple(secrets.warnings))
 
 
 def _config_file(asked: CommandLine, environ: Mapping[str, str]) -> tuple[Path | None, str]:
@@ -156,4 +164,8 @@ def _message(detail: ErrorDetails, knob: Knob | None) -> str:
         context = detail["ctx"]
         things = "entries" if kind == "too_long" else "characters"
         return f"it has more than {context['max_length']} {things}"
-    return f"{detail['msg']}, got {shown(value)}"
+    return (
+        detail["msg"]
+        if knob is not None and knob.secret
+        else f"{detail['msg']}, got {shown(value)}"
+    )

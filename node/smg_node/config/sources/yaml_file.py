@@ -73,6 +73,9 @@ def _syntax(path: Path, error: "MarkedYAMLError", source: str) -> Problem:
         reason = "a tab cannot indent YAML; use blanks"
     elif text.partition(":")[2].strip().startswith("["):
         reason = f"this is not YAML: {error.problem}; an address with brackets needs quotes"
+    elif "alias" in str(error.problem):
+        # The library repeats what follows the star, which may be half a password.
+        reason = "this is not YAML: an alias of nothing; text that begins with * needs quotes"
     else:
         reason = f"this is not YAML: {error.problem}"
     return Problem("", reason, f"file {path}, line {line}")
@@ -132,7 +135,8 @@ class _Reader:
             try:
                 self.entries.append(Entry(path, self._plain(value, 0), self._place(key)))
             except ValueError as error:
-                self._refuse(value, path, str(error))
+                why = "YAML takes it for no text; put quotes around it" if place.secret else error
+                self._refuse(value, path, str(why))
 
     def _unknown(self, path: KnobPath) -> str:
         *_, leaf = path

@@ -47,6 +47,8 @@ from smg_node.engines.transport.transport import StatusCode, TransportError
 
 KEPT_S: Final = 4.0
 """The servers that most engines run on close an idle connection after 5 s."""
+_TRUSTED_S: Final = 1.0
+"""So long certificates are not looked at again."""
 _NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 _ADDED: Final = frozenset({"accept", "accept-encoding", "user-agent", "content-type"})
 
@@ -64,7 +66,8 @@ class AiohttpTransport:
     `trust` is called in a thread, and may return the same for all. Idle connections are let go after `kept_s`. `proxy`
     is the URL of what calls go through, "" for nothing. `allowed` says of the IP address that a connection is about to
     be made to whether it may be, None for all; of calls through a proxy it is not asked. `parts`: calls may have statuses
-    that part.
+    that part. `renewed`: what `trust` returns may change, and is asked for once a second. `tls_name` is the name that the
+    worker's certificate must be for, "" for its host.
     """
 
     def __init__(
@@ -77,6 +80,8 @@ class AiohttpTransport:
         proxy: str = "",
         allowed: Callable[[str], bool] | None = None,
         parts: bool = False,
+        renewed: bool = False,
+        tls_name: str = "",
     ) -> None:
         scheme, _, self.target = base.partition("://")
         self._secure = scheme == "https"
@@ -88,14 +93,17 @@ class AiohttpTransport:
         self._allowed = None if proxy else allowed
         self._refused = False
         self._parts = parts
+        self._renewed = renewed
+        self._tls_name = tls_name or None
         self._trusted: ssl.SSLContext | None = None
+        self._trusted_s = 0.0
         self._session: ClientSession | None = None
         self._closed = False
 
     async def send(self, call: HttpCall) -> HttpAnswer:
         """See `HttpTransport`."""
-        if self._secure and self._trusted is None:
-            self._trusted = await asyncio.to_thread(self._trust)
+        if self._secure and (self._trusted is None or self._renewed):
+            await self._look_at_trust()
         if self._closed:
             raise TransportError(StatusCode.UNAVAILABLE, "the connections are closed")
         try:
@@ -106,6 +114,9 @@ class AiohttpTransport:
                 headers=dict(call.headers),
                 allow_redirects=False,
                 proxy=self._proxy,
+                # Where it may change, a connection that was made by another one is not taken for this call.
+                ssl=self._trusted if self._renewed and self._trusted is not None else True,
+                server_hostname=self._tls_name,
             )
         except (ClientConnectorError, ConnectionTimeoutError) as error:
             raise TransportError(
@@ -124,6 +135,18 @@ class AiohttpTransport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    async def _look_at_trust(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        if self._trusted is None or now_s - self._trusted_s >= _TRUSTED_S:
+            self._trusted_s = now_s
+            try:
+                self._trusted = await asyncio.to_thread(self._trust)
+            except OSError as error:
+                why = f"certificates cannot be used: {error}"
+                raise TransportError(
+                    StatusCode.UNAVAILABLE, f"{FAILED_TO_CONNECT}: {why}"
+                ) from error
 
     def _socket(self, address: tuple[Any, ...]) -> socket.socket:
         """Return a socket for an address that was just resolved, or stood in the URL; OSError where it may not be used."""

@@ -211,9 +211,11 @@ class GrpcioStream:
 
 
 def _channel(target: str, options: TransportOptions) -> grpc.aio.Channel:
-    arguments = channel_arguments(options)
+    arguments: list[tuple[str, int | str]] = [*channel_arguments(options)]
     if options.trust is None:
         return grpc.aio.insecure_channel(target, options=arguments)
+    if options.tls_name:
+        arguments.append(("grpc.ssl_target_name_override", options.tls_name))
     credentials = grpc.ssl_channel_credentials(*options.trust.files())
     return grpc.aio.secure_channel(target, credentials, options=arguments)
 

@@ -67,6 +67,8 @@ class TransportOptions:
     pieces_max_bytes: int = PIECES_MAX_BYTES
     connections: int = 1
     trust: Trust | None = None
+    tls_name: str = ""
+    """The name that the engine's certificate must be for; "" for the host that it is called at."""
 
 
 def check_size(request: Body, options: TransportOptions) -> None:

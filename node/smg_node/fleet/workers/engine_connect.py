@@ -5,6 +5,7 @@ not answer to that and answers to HTTP is a worker that speaks HTTP.
 """
 
 import asyncio
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,7 @@ from smg_node.fleet.workers.lifecycle_context import OpenEngine
 from smg_node.process_memory import keep
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from ssl import SSLContext
 
     from smg_node.engines.http.http_engine import HttpEngine
@@ -47,13 +49,7 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
         return trusting()
 
     def open_http(url: WorkerUrl, api_key: str | None) -> "HttpEngine":
-        # With the first worker that speaks it, as above.
-        from smg_node.engines.http.aiohttp_client import AiohttpTransport
-        from smg_node.engines.http.http_engine import HttpEngine
-
-        base = f"{url.scheme or 'http'}://{url.address}"
-        transport = AiohttpTransport(base, connect_s=options.connect_s, trust=trust)
-        return HttpEngine(transport, options, model=url.model, api_key=api_key, on_event=observe)
+        return _http_engine(url, api_key, options, observe, trust)
 
     async def open_grpc(url: WorkerUrl, api_key: str | None) -> Engine:
         contract = Contract(url.contract) if url.contract is not None else None
@@ -63,7 +59,7 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
 
         return await open_engine(
             url.address,
-            options,
+            replace(options, tls_name=url.tls_name) if url.tls_name else options,
             contract=contract,
             api_key=api_key,
             secure=secure,
@@ -85,6 +81,29 @@ def engine_opener(options: EngineOptions, networks: Networks, observe: Observe) 
         return await found_out(url, api_key)
 
     return open_worker
+
+
+def _http_engine(
+    url: WorkerUrl,
+    api_key: str | None,
+    options: EngineOptions,
+    observe: Observe,
+    machines: "Callable[[], SSLContext]",
+) -> "HttpEngine":
+    """Return the engine of an HTTP worker; `machines` returns what this machine trusts, where engine.tls names nobody."""
+    # With the first worker that speaks it.
+    from smg_node.engines.http.aiohttp_client import AiohttpTransport
+    from smg_node.engines.http.http_engine import HttpEngine
+
+    named = options.trust.named
+    transport = AiohttpTransport(
+        f"{url.scheme or 'http'}://{url.address}",
+        connect_s=options.connect_s,
+        trust=options.trust.http_context if named else machines,
+        renewed=named,
+        tls_name=url.tls_name,
+    )
+    return HttpEngine(transport, options, model=url.model, api_key=api_key, on_event=observe)
 
 
 async def _secured(url: WorkerUrl, trust: Trust) -> bool:

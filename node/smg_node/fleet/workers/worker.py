@@ -29,7 +29,7 @@ from smg_node.fleet.workers.worker_roles import (
     pairing_of,
     role_of,
 )
-from smg_node.fleet.workers.worker_spec import DeclaredWorker
+from smg_node.fleet.workers.worker_spec import LEAVING, READY, DeclaredWorker
 
 
 class Status(Enum):
@@ -193,12 +193,31 @@ class Worker:
     @property
     def routable(self) -> bool:
         """Whether new work may be placed here now."""
-        return self.status is Status.READY and not self.draining
+        declared = self.declared
+        ready = self.status is Status.READY and not declared.draining
+        return ready and declared.state == READY
+
+    @property
+    def sources_ready(self) -> bool:
+        """Whether some source says that it may get new work, or says nothing about that."""
+        return self.declared.state == READY
 
     @property
     def shown_status(self) -> Status:
         """The status that an operator is shown."""
-        return Status.DRAINING if self.draining else self.status
+        if self.draining or self.declared.state == LEAVING:
+            return Status.DRAINING
+        if self.status is Status.READY and not self.sources_ready:
+            return Status.NOT_READY
+        return self.status
+
+    @property
+    def shown_reason(self) -> str:
+        """The reason that an operator is shown, where it gets no new work."""
+        if self.status is Status.READY and not self.sources_ready and not self.draining:
+            said = ", ".join(self.declared.sources)
+            return f"{said} says that it is {self.declared.state}"
+        return self.reason
 
     def model_name(self) -> str:
         """Return the model this worker serves, as declared or as learned; "" if neither."""

@@ -9,6 +9,8 @@ from smg_node.config.worker_url import PAIRING_LABELS, WorkerUrl, parse_worker_u
 from smg_node.core.errors import SmgError
 from smg_node.core.ids import WorkerId
 
+READY: Final = "ready"
+LEAVING: Final = "leaving"
 WEIGHT_LABEL: Final = "weight"
 CHOOSE_LABEL: Final = "choose"
 """Label of a route's target: the way in which the route chooses among them."""
@@ -45,6 +47,10 @@ class DeclaredWorker:
     sources: tuple[str, ...] = ()
     registered_by: str = ""
     version: int = 0
+    state: str = READY
+    """What its sources say of it: ready, unready or leaving; only a ready one gets new work."""
+    instance: str = ""
+    """What tells the engine there from another one at the same address; empty: nobody says."""
 
     @property
     def id(self) -> WorkerId:
@@ -67,7 +73,12 @@ class DeclaredWorker:
         return weight if WEIGHT_MIN <= weight <= WEIGHT_MAX else 1.0
 
     def same_engine(self, other: "DeclaredWorker") -> bool:
-        """Whether what `other` says changes nothing about how the engine is called and what it serves."""
+        """Whether what `other` says changes nothing about how the engine is called and what it serves.
+
+        Another instance is another engine; where one of both does not say which, it is taken for the same.
+        """
+        if self.instance and other.instance and self.instance != other.instance:
+            return False
 
         def of(one: DeclaredWorker) -> tuple[object, ...]:
             sharing = {key: one.labels[key] for key in PAIRING_LABELS if key in one.labels}

@@ -1,5 +1,6 @@
 """Opening of the history store from settings: URL, timeouts, pool sizes, table and column names."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from smg_storage.store import HistoryStore
     from smg_storage.url import StoreUrl
 
+_log = logging.getLogger("smg_node.history")
 _MIGRATE: Final[Mapping[str, bool | None]] = {"auto": None, "on": True, "off": False}
 
 
@@ -18,9 +20,17 @@ def open_history(settings: Settings, now_us: Callable[[], int]) -> "HistoryStore
 
     StoreUrlError or NamingError, both ValueErrors, if there is no such store.
     """
+    from smg_node.config.store_tls import shows_password
     from smg_storage.open import open_store
 
-    return open_store(store_url(settings), options=store_options(settings), now_us=now_us)
+    url = store_url(settings)
+    if shows_password(url):
+        _log.warning(
+            "the password of the store at %s crosses the network in plain text: %s speaks TLS",
+            url.redacted(),
+            "rediss://" if url.kind == "redis" else "?sslmode=verify-full or storage.tls",
+        )
+    return open_store(url, options=store_options(settings), now_us=now_us)
 
 
 def store_url(settings: Settings) -> "StoreUrl":
@@ -31,6 +41,12 @@ def store_url(settings: Settings) -> "StoreUrl":
     from smg_storage.url import parse_store_url
 
     url = parse_store_url(settings.storage.url, plugged_in=known_stores().kinds)
+    tls = settings.storage.tls
+    if tls.authority is not None:
+        from smg_node.config.store_tls import secured
+
+        shown = (str(tls.certificate or ""), str(tls.key or ""))
+        return secured(url, authority=str(tls.authority), certificate=shown[0], key=shown[1])
     if url.kind != "sqlite" or url.path.startswith(("/", "~")):
         return url
     return replace(url, path=str(settings.data_dir.absolute() / url.path))

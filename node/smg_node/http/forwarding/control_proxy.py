@@ -11,7 +11,7 @@ Such requests are rare and may be slow: there is a connection for each.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
 
@@ -22,7 +22,7 @@ from smg_node.http.message.reply import Reply
 from smg_node.http.message.request_head import ClientLine, FramingError
 from smg_node.http.message.response_writer import reset
 from smg_node.http.middleware.middleware import Action
-from smg_node.http.route_table import ROUTES, Router
+from smg_node.http.route_table import ROUTES, Route, Router
 from smg_node.http.server.connections import Dispatcher
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ PEER: Final = "x-smg-peer"
 CERTIFICATE: Final = "x-smg-peer-certificate"
 """When a client's certificate expires, in Unix milliseconds, and its name, percent-encoded."""
 """Says to the control process whose request it is; never taken from a client."""
+TENANT: Final = "x-smg-peer-tenant"
+"""The tenant that a believed proxy named, percent-encoded; never taken from a client."""
 _OWN: Final = frozenset(
-    {PEER, CERTIFICATE, "connection", "keep-alive", "proxy-connection", "transfer-encoding"}
+    {PEER, CERTIFICATE, TENANT, "connection", "keep-alive", "proxy-connection", "transfer-encoding"}
 )
 """Headers that end here: what is said of one connection, and what only we say."""
 _STEP_BYTES: Final = 65_536
@@ -46,12 +48,15 @@ class Forwarding:
     `linked` says whether there is one: a socket may exist without a process behind it.
     """
 
-    def __init__(self, path: str, linked: Callable[[], bool]) -> None:
+    def __init__(
+        self, path: str, linked: Callable[[], bool], routes: Sequence[Route] = ROUTES
+    ) -> None:
+        """Take `routes`, those at the public address: no others are passed on."""
         self._path: Final = path
         self._linked: Final = linked
-        self._router: Final = Router(ROUTES)
+        self._router: Final = Router(routes)
         self._here: Final = frozenset(
-            (route.method, route.path) for route in ROUTES if route.by == "data"
+            (route.method, route.path) for route in routes if route.by == "data"
         )
         self._open: dict[asyncio.Task[Any], None] = {}
         self.changed = _nothing
@@ -186,6 +191,8 @@ class TrustingDoor:
         """Answer one request."""
         incoming.line.peer = incoming.headers.get(PEER, "")
         incoming.line.certificate = _certificate_in(incoming.headers.get(CERTIFICATE, ""))
+        if tenant := incoming.headers.get(TENANT, ""):
+            incoming.line = _line_of(incoming.line, unquote(tenant))
         return self._door.serve(incoming)
 
     def unparsed(self, line: ClientLine, error: SmgError) -> None:
@@ -239,9 +246,20 @@ def _head_of(incoming: HttpRequest) -> bytes:
     if certificate is not None:
         said = f"{CERTIFICATE}: {certificate.expires_ms} {quote(certificate.name, safe='')}"
         lines.append(said.encode("latin-1"))
+    # Only the line of a request from a believed proxy has one.
+    if tenant := getattr(incoming.line, "tenant", ""):
+        lines.append(
+            f"{TENANT}: {quote(tenant, safe='', errors='surrogateescape')}".encode("latin-1")
+        )
     # One request a connection: its end is then the end of the answer, however that is framed.
     lines.append(b"connection: close")
     return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def _line_of(line: ClientLine, tenant: str) -> ClientLine:
+    from smg_node.http.middleware.proxied_line import ProxiedLine
+
+    return ProxiedLine(line, line.peer, line.certificate, tenant)
 
 
 def _certificate_in(said: str) -> "ClientCertificate | None":

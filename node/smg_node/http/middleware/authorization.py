@@ -11,34 +11,34 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.access.api_key import read_key_text
+from smg_node.access.foreign_key import foreign_digest, foreign_id, sha256_of
 from smg_node.access.identity import (
     ANYBODY,
     LOCAL,
-    RANK,
     AccessError,
     Authenticator,
     Identity,
     KeysWantedError,
-    Role,
     missing_key,
 )
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
+from smg_node.core.access.permissions import ACCESS, Needed, Permission, may_any
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.http.http_options import DataAccess
+from smg_node.http.http_options import DataAccess, HttpOptions
 from smg_node.http.message.http_request import Headers, HttpRequest
-from smg_node.http.route_table import Access
 
 if TYPE_CHECKING:
     from smg_node.access.certificates import CertificateRules, ClientCertificate
+    from smg_node.http.http_parts import HttpParts
 
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _MAPPED: Final = "::ffff:"
 _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})
 _GOOGLES: Final = frozenset({"gemini", "interactions"})
-_NEEDED: Final[Mapping[Access, Role]] = {"data": "user", "view": "operator", "admin": "admin"}
 _JOINING_RETRY_S: Final = 1.0
 _WHAT: Final = {
     "": "the key sent",
@@ -48,40 +48,103 @@ _WHAT: Final = {
 """What a caller came with, by the kind of its subject."""
 
 
+class Authorizing(Protocol):
+    """Interface that admits requests."""
+
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
+        """Return the caller; an SmgError for one who may not ask."""
+        ...
+
+
+class UsualGuard:
+    """Guard by whatever knows credentials now: that is another one from the first issuer of tokens on."""
+
+    def __init__(self, parts: "HttpParts") -> None:
+        self._parts = parts
+        self._authenticator = parts.authenticator
+        self._guard = _guard_of(parts)
+
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
+        """Return the caller; see `Guard`."""
+        if self._parts.authenticator is not self._authenticator:
+            self._authenticator, self._guard = self._parts.authenticator, _guard_of(self._parts)
+        return self._guard.admit(request, needed, data, own)
+
+
+def usual_guard(parts: "HttpParts") -> Authorizing:
+    """Return what admits requests by their keys, tokens and certificates."""
+    return UsualGuard(parts)
+
+
+def _guard_of(parts: "HttpParts") -> "Guard":
+    options = parts.options
+    return Guard(parts.authenticator, _certificate_rules(options), options.roles)
+
+
+def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":
+    if not options.certificates:
+        return None
+    from smg_node.access.certificates import CertificateRules
+
+    return CertificateRules(options.certificates)
+
+
 class Guard:
     """Authorizes requests and identifies their callers."""
 
     def __init__(
-        self, authenticator: Authenticator, certificates: "CertificateRules | None" = None
+        self,
+        authenticator: Authenticator,
+        certificates: "CertificateRules | None" = None,
+        roles: Roles = BUILT_IN_ROLES,
     ) -> None:
         """Take `certificates`, the rules of clients' certificates; None while there are none. Rules close
         what the first admin key closes.
         """
         self._authenticator = authenticator
         self._certificates = certificates
+        self._roles = roles
 
-    def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
         """Return the caller; INVALID_REQUEST, UNAUTHENTICATED, FORBIDDEN, or OVERLOADED while keys
         are not known yet.
 
-        `data` says which callers may use the data routes.
+        `needed` is the permission that the route needs, and `own` one that does as well; `data` says which callers
+        may use the data routes.
         """
-        if access == "public":
+        if needed == "public":
             return ANYBODY
         given = self._counting(credentials(request.headers, key_in_query(request)))
         shown = self._shown(request, given)
-        if access == "data":
-            return shown or self._tenant(given, data)
+        if ACCESS[needed] == "data":
+            return self._permitted(request, shown or self._tenant(given, data), needed, own)
         if not self._authenticator.closed and self._certificates is None:
             require_operator(request)
             return LOCAL
-        identity = shown or self._known(given)
-        if RANK[identity.role] < RANK[_NEEDED[access]]:
+        return self._permitted(request, shown or self._known(given), needed, own)
+
+    def _permitted(
+        self, request: HttpRequest, identity: Identity, needed: Permission, own: Permission | None
+    ) -> Identity:
+        """Return the caller that may do this, by its role and from where it asks; FORBIDDEN."""
+        if not may_any(self._roles.of(identity.role), needed, own):
+            known = "" if identity.role in self._roles.names else ", which is not known here"
             error = _forbidden(
-                f"this needs the role {_NEEDED[access]}; {_WHAT[_kind(identity)]} has role {identity.role}"
+                f"this needs the permission {needed}; {_WHAT[_kind(identity)]} has role {identity.role}{known}"
             )
             error.challenge = 'error="insufficient_scope"'
             raise error
+        if identity.restrictions is not None:
+            # Most nodes have no such credential.
+            from smg_node.http.middleware.restricted_requests import check_request
+
+            check_request(request, identity.restrictions)
         return identity
 
     def _shown(self, request: HttpRequest, given: str | None) -> Identity | None:
@@ -205,10 +268,10 @@ def _digest(text: str) -> str:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-def _id_of(key: str) -> str | None:
-    """Return the id in the text of a key; None for what is none."""
+def _id_of(key: str) -> str:
+    """Return the id of a key, as its text has it or as that of another gateway's."""
     found = read_key_text(key)
-    return None if found is None else found[0]
+    return foreign_id(foreign_digest(sha256_of(key))) if found is None else found[0]
 
 
 def require_operator(request: HttpRequest) -> None:

@@ -30,12 +30,17 @@ def head_hints(request: HttpRequest, options: HttpOptions) -> HeadHints:
     if _READ_TIMEOUT in headers or _TIMEOUT in headers or _SERVER_TIMEOUT in headers:
         stream_s = min(options.request_s, *_hints(headers, streamed=True))
         whole_s = min(options.request_s, *_hints(headers, streamed=False))
+    priority = priority_of(headers, options.claim_max)
+    if identity.restrictions is not None:
+        from smg_node.http.middleware.restricted_requests import bounded_priority
+
+        priority = bounded_priority(identity.restrictions, priority)
     return HeadHints(
         stream_s=stream_s,
         whole_s=whole_s,
         target_worker=headers.get("x-smg-target-worker", "")[:_HINT_MAX_CHARACTERS] or None,
         caller=caller_digest(request),
-        priority=priority_of(headers, options.claim_max),
+        priority=priority,
         tenant=identity.tenant,
         key_id=identity.key_id,
         upstream={} if request.trace.sampled else request.trace.headers(),

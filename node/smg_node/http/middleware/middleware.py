@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from smg_node.access.identity import KeysWantedError
 from smg_node.admission.header_values import GROUPS
+from smg_node.core.access.permissions import Access
 from smg_node.core.errors import SmgError
-from smg_node.http.http_options import HttpOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
 from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
@@ -24,17 +24,16 @@ from smg_node.http.message.reply import HeadWriter, Reply, Streamed
 from smg_node.http.message.request_head import ClientLine, Head, Headers
 from smg_node.http.message.response_writer import Wire
 from smg_node.http.middleware.access_lines import PATH_LOGGED_MAX, access_lines
-from smg_node.http.middleware.authorization import Guard, cors_headers
+from smg_node.http.middleware.authorization import Authorizing, cors_headers, usual_guard
 from smg_node.http.middleware.drain_phases import Drain
 from smg_node.http.middleware.error_replies import error_reply, internal
 from smg_node.http.middleware.inflight import Inflight, draining
-from smg_node.http.route_table import Access, Found, Route, Router, WrongMethodError
+from smg_node.http.route_table import Found, Route, Router, WrongMethodError
 from smg_node.telemetry.metrics.cells import LATE_MAX, Spread, Tally
 from smg_node.telemetry.traces import request_scope as scope
 from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
 
 if TYPE_CHECKING:
-    from smg_node.access.certificates import CertificateRules
     from smg_node.http.middleware.issuer_waiting import IssuerWaiting
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
@@ -48,6 +47,8 @@ _CLIENT_GONE: Final = 499
 _FOR_PAGES: Final[frozenset[Access]] = frozenset({"public", "data"})
 """Routes that pages of allowed origins may use; never those of operators."""
 _NOT_ADMITTED: Final = (401, 403)
+_PRIVATE: Final[Mapping[str, str]] = {"cache-control": "no-store"}
+"""Of answers to operators: nobody in between keeps them."""
 _PREFLIGHT: Final[Mapping[str, str]] = {
     "access-control-allow-methods": "GET, POST, DELETE, OPTIONS",
     "access-control-max-age": "600",
@@ -77,15 +78,20 @@ class Middleware:
         actions: Mapping[str, Action],
         drain: Drain,
         inflight: Inflight,
+        guard: "Authorizing | None" = None,
+        *,
+        hsts_s: int = 0,
     ) -> None:
+        """Take `guard`, which admits requests in place of the usual one, and for how long browsers are to come by
+        https only.
+        """
         self._parts = parts
         self._router = router
         self._actions = actions
         self._drain = drain
         self._inflight = inflight
-        self._guard = Guard(parts.authenticator, _certificate_rules(parts.options))
-        self._guarded_by = parts.authenticator
-        self._heads = HeadWriter(parts.clock)
+        self._guard = usual_guard(parts) if guard is None else guard
+        self._heads = HeadWriter(parts.clock, hsts_s)
         self._monotonic_s = parts.clock.monotonic_s
         self._now_ms = parts.clock.now_ms
         self._token = parts.ids.token
@@ -216,13 +222,13 @@ class Middleware:
         options = self._parts.options
         if options.cors_allowed_origins and route.access in _FOR_PAGES:
             standing.reply_headers = self._allow_origin(request)
-        if route.access != "public":
+        if route.access not in _FOR_PAGES:
+            standing.reply_headers = _PRIVATE
+        if route.permission != "public":
             self._refuse_late(request, route)
-            if keys is not self._guarded_by:
-                # The first issuer of tokens came while this node serves.
-                self._guard = Guard(keys, _certificate_rules(options))
-                self._guarded_by = keys
-            standing.identity = who = self._guard.admit(request, route.access, options.data_access)
+            standing.identity = who = self._guard.admit(
+                request, route.permission, options.data_access, route.own
+            )
             standing.until_ms = who.expires_ms or NEVER_MS
         action = self._actions[route.action]
         # Operators are few, and what they may hangs on where they ask from.
@@ -298,6 +304,10 @@ class Middleware:
         return allowed
 
     def _error(self, request: HttpRequest, error: SmgError) -> Reply:
+        if request.identity.restrictions is not None:
+            from smg_node.http.middleware.restricted_requests import concealed
+
+            error = concealed(error, request.model)
         request.error_code = error.code
         route = request.route
         # Who may not ask at all leaves no traces that would push out others'.
@@ -368,11 +378,3 @@ def _given_id(headers: Headers, names: Sequence[str]) -> str:
         if name in headers:
             return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
     return ""
-
-
-def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":
-    if not options.certificates:
-        return None
-    from smg_node.access.certificates import CertificateRules
-
-    return CertificateRules(options.certificates)

@@ -29,3 +29,9 @@ def priority_of(headers: Headers, most: Priority) -> Priority:
         raise invalid(f"{HEADER} is one of {', '.join(PRIORITIES)}; got {claimed[:40]!r}", HEADER)
     level = max(PRIORITIES.index(claimed), PRIORITIES.index(most))
     return PRIORITIES[level]
+
+
+def claimed_priority(headers: Headers) -> Priority | None:
+    """Return the class that a client claims in so many words; None if it claims none, or none that there is."""
+    claimed = headers.get(HEADER, "").strip().lower()
+    return next((one for one in PRIORITIES if one == claimed), None)

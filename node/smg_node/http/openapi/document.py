@@ -9,12 +9,7 @@ from smg_node.http.openapi.requests.queries import QUERY_SCHEMAS, SPLIT_BY_COMMA
 from smg_node.http.openapi.schemas import SCHEMAS
 from smg_node.http.route_table import Route
 
-_ACCESS: Final = {
-    "public": "Open to anyone.",
-    "data": "For tenants.",
-    "view": "For operators and administrators.",
-    "admin": "For administrators.",
-}
+_PUBLIC: Final = "Open to anyone."
 _SEGMENT: Final = {"type": "string", "minLength": 1}
 _NAME: Final = r"([A-Za-z0-9._/:@+~-]{1,120}|\*)"
 _NAMES: Final = (
@@ -88,8 +83,9 @@ def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _operation_id(route),
         "summary": route.summary,
-        "description": _ACCESS[route.access],
-        "security": [] if route.access == "public" else [{}, {"key": []}],
+        "description": _described(route),
+        "security": [] if route.permission == "public" else [{}, {"key": []}],
+        **_permissions(route),
         "responses": _responses(route),
     }
     parameters = list(_parameters(route))
@@ -101,6 +97,19 @@ def _operation(route: Route) -> dict[str, Any]:
             "content": {"application/json": _content(route.body)},
         }
     return operation
+
+
+def _described(route: Route) -> str:
+    if route.permission == "public":
+        return _PUBLIC
+    own = "" if route.own is None else f", or `{route.own}` for what is of the caller's own tenant"
+    return f"Needs the permission `{route.permission}`{own}."
+
+
+def _permissions(route: Route) -> dict[str, str]:
+    """Return what a caller needs, for machines; nothing where nothing is needed."""
+    needed = {} if route.permission == "public" else {"x-smg-permission": route.permission}
+    return {**needed, **({} if route.own is None else {"x-smg-own-permission": route.own})}
 
 
 def _responses(route: Route) -> dict[str, Any]:
@@ -155,8 +164,10 @@ def _parameters(route: Route) -> Iterator[dict[str, Any]]:
 
 
 def _operation_id(route: Route) -> str:
-    words = route.path.replace("+}", "}").replace("{", "").replace("}", "").replace(".", "_")
-    return f"{route.method.lower()}{words.replace('/', '_').rstrip('_') or '_root'}"
+    words = route.path.replace("+}", "}").replace("{", "").replace("}", "")
+    for mark in "./-":
+        words = words.replace(mark, "_")
+    return f"{route.method.lower()}{words.replace('__', '_').rstrip('_') or '_root'}"
 
 
 def _reference(name: str) -> dict[str, str]:

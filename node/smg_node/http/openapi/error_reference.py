@@ -35,7 +35,7 @@ _TOLD: Final[dict[ErrorKind, tuple[str, str]]] = {
     ),
     ErrorKind.FORBIDDEN: (
         "the key is valid and may not do this, or the store refuses to keep it",
-        "use a key of the role that the table of routes names; the message says what was refused",
+        "use a key with the permission that the table of routes names; the message says what was refused",
     ),
     ErrorKind.NOT_FOUND: (
         "no such model, response, conversation, worker or route",

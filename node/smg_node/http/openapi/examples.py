@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.openapi.cluster_metrics import NUMBERS_EXAMPLES
+from smg_node.http.openapi.discovery import DISCOVERY_EXAMPLES
 from smg_node.http.openapi.drain import DRAIN_EXAMPLES
 from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from smg_node.http.openapi.history import HISTORY_EXAMPLES
@@ -155,6 +156,7 @@ _SESSION: Final = {
 EXAMPLES: Final[Mapping[str, Any]] = {
     **HISTORY_EXAMPLES,
     **DRAIN_EXAMPLES,
+    **DISCOVERY_EXAMPLES,
     **KEY_EXAMPLES,
     **ACCESS_EXAMPLES,
     **LIMIT_EXAMPLES,

@@ -3,14 +3,40 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.access.restrictions import APIS, ENTRIES_MAX, MODEL_CHARACTERS_MAX
+from smg_node.core.access.permissions import BUILT_IN
+from smg_node.core.request_context import PRIORITIES
 from smg_node.http.ports.access import FOR_MAX_S, SUBJECT_MAX
-from smg_node.http.ports.keys import EXPIRES_IN_MAX_S
+from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, IMPORT_MAX
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _COUNT: Final[Mapping[str, Any]] = {"type": "integer", "minimum": 0}
 _SWITCH: Final[Mapping[str, Any]] = {"type": "boolean"}
 _MOMENT: Final[Mapping[str, Any]] = {"type": ["integer", "null"]}
-_ROLE: Final[Mapping[str, Any]] = {"enum": ["user", "operator", "admin"]}
+_ROLE: Final[Mapping[str, Any]] = {
+    "type": "string",
+    "description": f"{', '.join(BUILT_IN)}, or a role of auth.roles.",
+}
+_TEXTS: Final[Mapping[str, Any]] = {"type": "array", "items": _TEXT}
+_TENANT: Final[Mapping[str, Any]] = {
+    "type": ["string", "null"],
+    "pattern": "^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$",
+}
+_SAID_ROLE: Final[Mapping[str, Any]] = {
+    **_ROLE,
+    "type": ["string", "null"],
+    "pattern": "^[a-z][a-z0-9_.-]{0,31}$",
+}
+_NAME: Final[Mapping[str, Any]] = {
+    "type": ["string", "null"],
+    "maxLength": 64,
+    "pattern": "^[ -~]*$",
+}
+_OWNED: Final = [
+    {"required": ["tenant"], "properties": {"tenant": _TEXT}},
+    {"required": ["role"], "properties": {"role": {"enum": ["operator", "admin"]}}},
+]
+"""A key of a user belongs to a tenant."""
 _KEY: Final[Mapping[str, Any]] = {
     "id": _TEXT,
     "tenant": _TEXT,
@@ -22,7 +48,16 @@ _KEY: Final[Mapping[str, Any]] = {
     "created_ms": _MOMENT,
     "expires_ms": _MOMENT,
     "revoked_ms": _MOMENT,
+    "models": _TEXTS,
+    "networks": _TEXTS,
+    "routes": _TEXTS,
+    "max_priority": {"enum": ["", *PRIORITIES]},
+    "foreign": {"type": "boolean"},
 }
+
+
+def _some(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": ["array", "null"], "maxItems": ENTRIES_MAX, "items": dict(item)}
 
 
 def _object(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -69,21 +104,34 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "KeyRequest": {
         "type": "object",
         "properties": {
-            "tenant": {"type": ["string", "null"], "pattern": "^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$"},
-            "role": {"enum": ["user", "operator", "admin", None]},
-            "name": {"type": ["string", "null"], "maxLength": 64, "pattern": "^[ -~]*$"},
+            "tenant": _TENANT,
+            "role": _SAID_ROLE,
+            "name": _NAME,
             "expires_in_s": {
                 "type": ["integer", "null"],
                 "minimum": 1,
                 "maximum": EXPIRES_IN_MAX_S,
             },
+            "models": _some(
+                {
+                    "type": "string",
+                    "maxLength": MODEL_CHARACTERS_MAX,
+                    "pattern": "^[!-~]+$",
+                    "description": "`*` stands for any characters.",
+                }
+            ),
+            "networks": _some(
+                {
+                    "type": "string",
+                    "maxLength": 64,
+                    "description": "An address, or a network such as 10.0.0.0/8 or 2001:db8::/32.",
+                }
+            ),
+            "routes": _some({"enum": list(APIS)}),
+            "max_priority": {"enum": [*PRIORITIES, None]},
         },
         "additionalProperties": False,
-        # A key of a user belongs to a tenant.
-        "anyOf": [
-            {"required": ["tenant"], "properties": {"tenant": _TEXT}},
-            {"required": ["role"], "properties": {"role": {"enum": ["operator", "admin"]}}},
-        ],
+        "anyOf": _OWNED,
     },
     "ApiKey": _object(_KEY, *_KEY),
     "KeyList": _object(
@@ -94,7 +142,60 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "closed",
         "keys",
     ),
-    "NewKey": _object({**_KEY, "key": _TEXT, "closes": {"type": "boolean"}}, *_KEY, "key"),
+    "NewKey": _object(
+        {**_KEY, "key": _TEXT, "closes": {"type": "boolean"}, "unknown_on": _TEXTS}, *_KEY, "key"
+    ),
+    "KeyImportRequest": {
+        "type": "object",
+        "properties": {
+            "keys": {
+                "type": "array",
+                "minItems": 1,
+                "maxItems": IMPORT_MAX,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "sha256": {"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"},
+                        "tenant": _TENANT,
+                        "role": _SAID_ROLE,
+                        "name": _NAME,
+                        "expires_ms": {
+                            "type": ["integer", "null"],
+                            "minimum": 1,
+                            "maximum": (1 << 53) - 1,
+                        },
+                    },
+                    "required": ["sha256"],
+                    "additionalProperties": False,
+                    "anyOf": _OWNED,
+                },
+            },
+            "dry_run": {"type": ["boolean", "null"]},
+        },
+        "required": ["keys"],
+        "additionalProperties": False,
+    },
+    "KeyImport": _object(
+        {
+            "created": {"type": "array", "items": {"$ref": "#/components/schemas/ApiKey"}},
+            "unchanged": {"type": "integer"},
+            "refused": {
+                "type": "array",
+                "items": _object(
+                    {
+                        "index": {"type": "integer"},
+                        "id": _TEXT,
+                        "code": {"enum": ["key_differs", "key_revoked", "key_expired"]},
+                        "message": _TEXT,
+                    },
+                    *("index", "id", "code", "message"),
+                ),
+            },
+            "closes": {"type": "boolean"},
+            "dry_run": {"type": "boolean"},
+        },
+        *("created", "unchanged", "refused", "closes", "dry_run"),
+    ),
     "RevokedKey": _object({**_KEY, "opens": {"type": "boolean"}}, *_KEY, "opens"),
 }
 ACCESS_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -151,6 +252,11 @@ _ONE: Final = {
     "created_ms": _MS,
     "expires_ms": _MS + 2_592_000_000,
     "revoked_ms": None,
+    "models": ["llama-*"],
+    "networks": ["10.0.0.0/8"],
+    "routes": ["chat", "responses"],
+    "max_priority": "default",
+    "foreign": False,
 }
 KEY_EXAMPLES: Final[Mapping[str, Any]] = {
     "KeyRequest": {
@@ -158,9 +264,32 @@ KEY_EXAMPLES: Final[Mapping[str, Any]] = {
         "role": "user",
         "name": "checkout service",
         "expires_in_s": 2_592_000,
+        "models": ["llama-*"],
+        "networks": ["10.0.0.0/8"],
+        "routes": ["chat", "responses"],
+        "max_priority": "default",
     },
     "KeyList": {"closed": True, "keys": [_ONE]},
     "NewKey": {**_ONE, "key": "smg-k3x9q0a7m2bd-SECRET", "closes": False},
+    "KeyImportRequest": {
+        "keys": [
+            {
+                "sha256": "6ca13d52ca70c883e0f0bb101e425a89e8624de51db2d2392593af6a84118090",
+                "tenant": "acme",
+                "role": "user",
+                "name": "checkout service",
+                "expires_ms": _MS + 2_592_000_000,
+            }
+        ],
+        "dry_run": False,
+    },
+    "KeyImport": {
+        "created": [{**_ONE, "id": "f3x9q0a7m2bdk4zt", "foreign": True}],
+        "unchanged": 0,
+        "refused": [],
+        "closes": False,
+        "dry_run": False,
+    },
     "RevokedKey": {
         **_ONE,
         "fingerprint": "",

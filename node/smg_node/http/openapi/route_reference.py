@@ -16,8 +16,10 @@ _HEAD: Final = """\
 Generated from `smg_node/http/route_table.py` by `make reference`; do not edit. `/openapi.json` of a running
 node says the same to machines.
 
-Access: `public` is everyone, `data` holders of a data key, `view` operators and administrators, `admin`
-administrators. As long as no admin key exists, `data` is open, and `view` and `admin` answer loopback only.
+Permission: `public` is everyone. Role `user` has generate, history, models, tools.use and usage.own; `tenant_admin` has
+keys.own and limits.own besides, for what is of its own tenant; `operator` has what `user` has, and `look`; `admin` has
+all. Own roles are in `auth.roles`. As long as no admin key exists, the routes of a user's permissions are open, and the
+others answer loopback only.
 
 `PUT` and `DELETE` of a setting of the cluster need `If-Match` with the `version` that the writer has seen, as
 its `GET` shows it (in the body and as `ETag`): `0` where the setting must not be set yet, `*` to write over whatever
@@ -33,7 +35,7 @@ the key is named in `x-smg-ignored-params`; without the store it is 503, because
 ## Main port
 
 """
-_TABLE_HEAD: Final = "| Method | Path | Query | Access | Meaning |\n|---|---|---|---|---|\n"
+_TABLE_HEAD: Final = "| Method | Path | Query | Permission | Meaning |\n|---|---|---|---|---|\n"
 
 
 def render_routes_reference() -> str:
@@ -49,7 +51,8 @@ def _table(routes: Iterable[Route]) -> str:
 def _row(route: Route) -> str:
     query = " ".join(f"`{name}`" for name in route.query)
     path = route.path.replace("+}", "}")
-    return f"| {route.method} | `{path}` | {query} | {route.access} | {route.summary} |\n"
+    needed = route.permission if route.own is None else f"{route.permission}, {route.own}"
+    return f"| {route.method} | `{path}` | {query} | {needed} | {route.summary} |\n"
 
 
 if __name__ == "__main__":

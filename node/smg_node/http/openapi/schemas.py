@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.openapi.cluster_metrics import NUMBERS_SCHEMAS
+from smg_node.http.openapi.discovery import DISCOVERY_SCHEMAS
 from smg_node.http.openapi.drain import DRAIN_SCHEMAS
 from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
@@ -190,6 +191,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **USAGE_SCHEMAS,
     **NUMBERS_SCHEMAS,
     **WORKER_SCHEMAS,
+    **DISCOVERY_SCHEMAS,
     **BODY_SCHEMAS,
     **GEMINI_SCHEMAS,
     "Error": _object(
@@ -363,6 +365,12 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         )
     ),
     "Version": _object("name version commit", name=_TEXT, version=_TEXT, commit=_TEXT, wire={}),
+    "ProtectedResource": _object(
+        "resource authorization_servers bearer_methods_supported",
+        resource=_TEXT,
+        authorization_servers=_list(_TEXT),
+        bearer_methods_supported=_list(_TEXT),
+    ),
     "Document": _object("openapi info paths", openapi=_TEXT, info=_ANY, paths=_ANY),
     "Probe": _object(
         "status", status=_TEXT, healthy_workers=_NUMBER, total_workers=_NUMBER, reasons=_list(_TEXT)

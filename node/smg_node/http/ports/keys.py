@@ -1,20 +1,31 @@
 """Key port: API keys of the cluster, as the HTTP surface manages them."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 import msgspec
 
 from smg_node.access.identity import Role
 
+if TYPE_CHECKING:
+    from smg_node.access.restrictions import Restrictions
+
 EXPIRES_IN_MAX_S: Final = 3_650 * 86_400
 """Ten years."""
+IMPORT_MAX: Final = 200
+"""Keys that are taken over at once: more would keep the loop of a node for too long."""
+
+KEYS_META: Final = "keys"
+"""Under which name members say which form of keys they read."""
+KEYS_FORM: Final = 2
+"""The form with any role and with restrictions; before it there were three roles."""
 
 
 class KeyView(msgspec.Struct, frozen=True):
     """One key, without anything secret. Times are Unix milliseconds.
 
-    `source` is where it comes from: `cluster`, or `file` for one that this node was started with.
+    `source` is where it comes from: `cluster`, or `file` for one that this node was started with. The last four are
+    what it is restricted to, empty for anything.
     """
 
     id: str
@@ -27,6 +38,12 @@ class KeyView(msgspec.Struct, frozen=True):
     created_ms: int | None
     expires_ms: int | None
     revoked_ms: int | None
+    models: tuple[str, ...] = ()
+    networks: tuple[str, ...] = ()
+    routes: tuple[str, ...] = ()
+    max_priority: str = ""
+    foreign: bool = False
+    """Whether another gateway made it."""
 
 
 class KeyRequest(msgspec.Struct, frozen=True):
@@ -36,14 +53,18 @@ class KeyRequest(msgspec.Struct, frozen=True):
     role: Role
     name: str = ""
     expires_in_s: int | None = None
+    restrictions: "Restrictions | None" = None
 
 
 class NewKey(msgspec.Struct, frozen=True):
-    """A created key, and its text: the only time it is shown. `closes`: it is the first admin key."""
+    """A created key, and its text: the only time it is shown. `closes`: it is the first admin key. `form` is the one
+    that a node must read to know it.
+    """
 
     view: KeyView
     text: str
     closes: bool
+    form: int = 1
 
     def __repr__(self) -> str:
         return f"NewKey({self.view.id})"
@@ -55,6 +76,40 @@ class RevokedKey(msgspec.Struct, frozen=True):
     before: KeyView
     now: KeyView
     opens: bool
+
+
+class ForeignKey(msgspec.Struct, frozen=True):
+    """A key of another gateway that is to be good here; `sha256` is of the whole key.
+
+    `expires_ms` is None for one that does not expire.
+    """
+
+    sha256: bytes
+    tenant: str
+    role: Role
+    name: str = ""
+    expires_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"ForeignKey({self.tenant}, {self.role})"
+
+
+class RefusedKey(msgspec.Struct, frozen=True):
+    """A key that was not taken over: which one of the list, the id it has here, and why."""
+
+    index: int
+    id: str
+    code: Literal["key_differs", "key_revoked", "key_expired"]
+    message: str
+
+
+class KeyImport(msgspec.Struct, frozen=True):
+    """Keys that were taken over, how many were there already, and those that were not; `closes` as of `NewKey`."""
+
+    created: Sequence[KeyView]
+    unchanged: int
+    refused: Sequence[RefusedKey]
+    closes: bool
 
 
 class KeyService(Protocol):
@@ -69,8 +124,21 @@ class KeyService(Protocol):
         """Return all keys, with `revoked` those too, sorted by tenant and id."""
         ...
 
+    def key(self, key_id: str) -> KeyView | None:
+        """Return a key, also one that is revoked; None if there is none."""
+        ...
+
     def create(self, wish: KeyRequest) -> NewKey:
-        """Create a key that is valid on all nodes; CONFLICT if there is no room."""
+        """Create a key that is valid on all nodes; CONFLICT if there is no room, and `first_admin_key_restricted` for a
+        restricted admin key before there is another one.
+        """
+        ...
+
+    def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
+        """Make keys of another gateway good on all nodes; with `dry_run` say only what would come of it.
+
+        A key that is there already stays as it is. CONFLICT if there is no room for all of them.
+        """
         ...
 
     def revoke(self, key_id: str, *, force: bool) -> RevokedKey:

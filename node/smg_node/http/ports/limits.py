@@ -1,6 +1,6 @@
 """Limit port: limits of the cluster and their use, as the HTTP surface reads and changes them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -162,6 +162,20 @@ class StaleLimitError(SmgError):
 
 class LimitService(Protocol):
     """The limits of the whole cluster."""
+
+    def names(self, scope: str) -> Mapping[str, str]:
+        """Return whom a scope is for, by `tenant`, `key`, `model`, `provider` and `tool`; INVALID_REQUEST."""
+        ...
+
+    def limits_of(self, owns: Callable[[Mapping[str, str]], bool]) -> Sequence[LimitView]:
+        """Return the rules in force whose names are somebody's, sorted by scope."""
+        ...
+
+    def lower(self, scope: str, body: Mapping[str, Any], *, version: int | None) -> LimitChange:
+        """Set it everywhere, as `change` does, if that allows less or the same than what is in force for the scope;
+        FORBIDDEN `limit_not_lower`.
+        """
+        ...
 
     @property
     def fields(self) -> Collection[str]:

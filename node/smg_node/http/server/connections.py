@@ -30,6 +30,7 @@ _FULL_BODY: Final = (
 )
 FULL: Final = (
     b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\nretry-after: 1\r\n"
+    b"x-content-type-options: nosniff\r\n"
     b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
 ) % (len(_FULL_BODY), _FULL_BODY)
 """What a client is told that is turned away."""

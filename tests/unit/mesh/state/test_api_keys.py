@@ -1,6 +1,7 @@
 """API keys: good on all nodes, worthless everywhere once revoked, and never open by accident."""
 
 from collections.abc import Callable
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.state.api_keys import KEYS_MAX, REVOKED_KEEP_MS, Keys
-from smg_mesh.state.key_record import KeyRecord, Role, encode_key
+from smg_mesh.state.key_record import FOREIGN, KeyRecord, Role, encode_key
 from support.state.fake_namespace import EPOCH_MS, Cell, FakeNamespaces
 
 DIGEST = bytes(range(32))
@@ -17,10 +18,17 @@ NOW = EPOCH_MS
 
 
 def record(
-    key_id: str, role: Role = "user", *, tenant: str = "acme", expires: int = 0
+    key_id: str, role: Role = "user", *, tenant: str = "acme", expires: int = 0, **only: Any
 ) -> KeyRecord:
     return KeyRecord(
-        key_id, tenant, role, name="a name", digest=DIGEST, created_ms=NOW, expires_ms=expires
+        key_id,
+        tenant,
+        role,
+        name="a name",
+        digest=DIGEST,
+        created_ms=NOW,
+        expires_ms=expires,
+        **only,
     )
 
 
@@ -179,7 +187,11 @@ def test_an_id_is_given_once(views: Views) -> None:
         KeyRecord("k", "acme", "user", digest=DIGEST, revoked_ms=1),
         KeyRecord("k", "x" * 65, "user", digest=DIGEST),
         KeyRecord("k", "acme", "user", name="x" * 65, digest=DIGEST),
-        KeyRecord("k", "acme", "owner", digest=DIGEST),  # type: ignore[arg-type]  # on purpose
+        KeyRecord("k", "acme", "Owner", digest=DIGEST),
+        KeyRecord("k", "acme", "user!", digest=DIGEST),
+        KeyRecord("k", "acme", "", digest=DIGEST),
+        KeyRecord("k", "acme", "user", digest=DIGEST, models=("x" * 129,)),
+        KeyRecord("k", "acme", "user", digest=DIGEST, networks=("10.0.0.0/8",) * 33),
         KeyRecord("k", "acme", "user", digest=DIGEST, created_ms=-1),
         KeyRecord("k", "\ud800", "user", digest=DIGEST),
     ],
@@ -192,7 +204,7 @@ def test_what_no_node_could_use_is_not_written(views: Views, bad: KeyRecord) -> 
 
 def test_what_cannot_be_read_counts_for_nothing_and_is_listed(views: Views) -> None:
     pack = msgspec.msgpack.encode
-    views.world["a"].put("newer", pack({"tenant": "t", "role": "auditor", "digest": DIGEST}))
+    views.world["a"].put("newer", pack({"tenant": "t", "role": "Auditor", "digest": DIGEST}))
     views.world["a"].put("broken", b"\xc1")
     views.world["a"].put("more", pack({"tenant": "t", "role": "user", "colour": "red"}))
     keys = views["b"]
@@ -221,3 +233,109 @@ def test_who_watches_hears_of_keys_that_came_and_went(views: Views) -> None:
     views["a"].revoke("k1", wall_ms=NOW)
     views["a"].open_again()
     assert heard == [("k1", True), ("k1", True), ("k1", False)]
+
+
+# ── Roles of one's own, and restrictions ─────────────────────────────────────
+
+NARROW: dict[str, Any] = {
+    "models": ("llama-*",),
+    "networks": ("10.0.0.0/8",),
+    "routes": ("chat",),
+    "max_priority": "bulk",
+}
+
+
+def test_a_role_of_an_operator_s_own_is_kept_by_its_name(views: Views) -> None:
+    views["a"].add(record("k1", role="on-call"), wall_ms=NOW)
+    found = views["b"].get("k1")
+    assert found is not None
+    assert (found.role, found.restricted) == ("on-call", False)
+    assert not views["b"].closed
+
+
+def test_restrictions_are_the_same_on_every_node_and_stay_with_a_revoked_key(views: Views) -> None:
+    made = record("k1", role="admin", **NARROW)
+    views["a"].add(made, wall_ms=NOW)
+    assert views["b"].get("k1") == made
+    assert made.restricted
+    assert views["b"].closed
+    revoked = views["b"].revoke("k1", wall_ms=NOW)
+    assert (revoked.models, revoked.digest) == (("llama-*",), b"")
+    assert views["a"].get("k1") == revoked
+
+
+class OldWords(msgspec.Struct, frozen=True):
+    """A key as versions read it that knew three roles and no restrictions."""
+
+    tenant: str
+    role: Literal["user", "operator", "admin"]
+
+
+@pytest.mark.parametrize("fields", [{"role": "tenant_admin"}, {"role": "on-call"}, NARROW])
+def test_older_versions_do_not_read_a_key_that_they_would_let_do_more(
+    fields: dict[str, Any],
+) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.msgpack.decode(encode_key(record("k1", **fields)), type=OldWords)
+    plain = msgspec.msgpack.decode(encode_key(record("k1")), type=OldWords)
+    assert plain.role == "user"
+
+
+def test_a_restriction_of_a_later_version_makes_the_key_unknown_here(views: Views) -> None:
+    pack = msgspec.msgpack.encode
+    said = {"tenant": "t", "role": "user!", "digest": DIGEST, "models": ["m"]}
+    views.world["a"].put("known", pack(said))
+    views.world["a"].put("later", pack({**said, "hours": "9-17"}))
+    assert [one.id for one in views["b"].records()] == ["known"]
+    assert [(one.key, one.reason) for one in views["b"].unreadable()] == [("later", "value")]
+
+
+def test_a_key_of_another_gateway_is_counted_as_such_also_when_it_is_revoked(views: Views) -> None:
+    views["a"].add(record("k0"), wall_ms=NOW)
+    assert not views["b"].foreign
+    foreign = msgspec.structs.replace(record("f1"), kind=FOREIGN)
+    views["a"].add(foreign, wall_ms=NOW)
+    assert views["b"].get("f1") == foreign
+    assert (foreign.foreign, foreign.own, views["c"].foreign) == (True, False, True)
+    views["b"].revoke("f1", wall_ms=NOW)
+    assert views["c"].foreign
+
+
+def test_a_release_without_kinds_reads_everything_of_a_foreign_key_but_that_it_is_one() -> None:
+    class Before(msgspec.Struct):
+        """What such a release keeps of a key."""
+
+        tenant: str
+        role: Role
+        digest: bytes = b""
+
+    foreign = msgspec.structs.replace(record("f1", "admin"), kind=FOREIGN)
+    said = msgspec.msgpack.decode(encode_key(foreign), type=Before)
+    # It closes there, and its digest is none of a secret.
+    assert (said.tenant, said.role, said.digest) == ("acme", "admin", DIGEST)
+    assert b"kind" not in encode_key(record("k1"))
+
+
+def test_a_kind_of_a_newer_release_is_neither_own_nor_foreign(views: Views) -> None:
+    newer = msgspec.structs.replace(record("n1", "admin"), kind="newer")
+    views["a"].add(newer, wall_ms=NOW)
+    found = views["b"].get("n1")
+    assert found is not None
+    assert (found.own, found.foreign, views["b"].foreign, views["b"].closed) == (
+        *(False, False, False),
+        True,
+    )
+
+
+def test_room_is_made_for_many_at_a_time(views: Views, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smg_mesh.state.api_keys.KEYS_MAX", 3)
+    keys = views["a"]
+    keys.add(record("k1"), wall_ms=NOW)
+    keys.revoke("k1", wall_ms=NOW)
+    with pytest.raises(StateError, match="2 more fit, and not 3"):
+        keys.make_room(3, wall_ms=NOW)
+    keys.make_room(3, wall_ms=NOW + REVOKED_KEEP_MS + 1)
+    for name in ("k2", "k3", "k4"):
+        keys.put(record(name))
+    with pytest.raises(StateError, match="no more fit"):
+        keys.add(record("k5"), wall_ms=NOW)

@@ -17,11 +17,11 @@ from smg_node.access.identity import (
 )
 from smg_node.access.tokens.token_authenticator import TokenAuthenticator
 from smg_node.access.tokens.verified_tokens import SECRET_BYTES, VerifiedTokens
+from smg_node.core.access.permissions import Needed
 from smg_node.core.errors import SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.middleware.authorization import Guard, caller_digest
-from smg_node.http.route_table import Access
 from support.access.signed_tokens import NOW_MS, StaticKeys, claims, issuer, key_set, signing_key
 
 KEY, NEW = signing_key("ES256"), signing_key("ES256", "new")
@@ -37,6 +37,7 @@ class Source:
     """One key of a user, and no admin key."""
 
     closed = False
+    foreign = False
     version = 5
 
     def __init__(self, *, settled: bool = True) -> None:
@@ -84,14 +85,14 @@ def authenticators(
 
 
 def admitted(
-    *given: str, access: Access = "data", data: DataAccess = "auto", settled: bool = True
+    *given: str, access: Needed = "generate", data: DataAccess = "auto", settled: bool = True
 ) -> Identity:
     guard = Guard(authenticators(settled=settled))
     return guard.admit(cast("HttpRequest", Asked(*given)), access, data)
 
 
 def refused(
-    *given: str, access: Access = "data", data: DataAccess = "auto", settled: bool = True
+    *given: str, access: Needed = "generate", data: DataAccess = "auto", settled: bool = True
 ) -> SmgError:
     with pytest.raises(SmgError) as caught:
         admitted(*given, access=access, data=data, settled=settled)
@@ -113,16 +114,16 @@ def test_an_issuer_closes_the_node_as_an_admin_key_does() -> None:
     assert both.closed
     assert not both.empty
     assert refused().code == "invalid_api_key"
-    assert refused(access="admin").status == 401
+    assert refused(access="keys").status == 401
     assert refused("sk-anything").status == 401
     assert admitted(GOOD).tenant == "acme"
     assert admitted(key_text("one", SECRET)).tenant == "keys"
 
 
 def test_roles_of_tokens_open_routes() -> None:
-    assert admitted(GOOD, access="view").role == "operator"
-    assert admitted(ADMIN, access="admin").role == "admin"
-    error = refused(GOOD, access="admin")
+    assert admitted(GOOD, access="look").role == "operator"
+    assert admitted(ADMIN, access="keys").role == "admin"
+    error = refused(GOOD, access="keys")
     assert (error.status, error.challenge) == (403, 'error="insufficient_scope"')
     assert error.message == "this needs the role admin; the token sent has role operator"
 
@@ -155,10 +156,10 @@ async def test_a_good_key_does_not_wait_for_what_came_beside_it() -> None:
     guard = Guard(authenticators(keys=keys))
     late, key = NEW.token(claims()), key_text("one", SECRET)
     both = cast("HttpRequest", Asked(late, key))
-    assert guard.admit(both, "data", "auto").tenant == "keys"
+    assert guard.admit(both, "generate", "auto").tenant == "keys"
     neither = cast("HttpRequest", Asked(late, "sk-anything"))
     with pytest.raises(KeysWantedError):
-        guard.admit(neither, "data", "auto")
+        guard.admit(neither, "generate", "auto")
 
 
 def test_a_token_of_an_issuer_that_fails_is_nothing_else() -> None:

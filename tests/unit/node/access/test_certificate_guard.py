@@ -9,11 +9,11 @@ from smg_mesh.state.api_keys import KeyRecord
 from smg_node.access.api_key import digest_of, key_text
 from smg_node.access.certificates import CertificateRule, CertificateRules, ClientCertificate
 from smg_node.access.identity import ANYBODY, Identity, KeyAuthenticator
+from smg_node.core.access.permissions import Needed
 from smg_node.core.errors import SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.middleware.authorization import Guard, caller_digest
-from smg_node.http.route_table import Access
 
 SECRET = "s" * 40
 KEY = key_text("user", SECRET)
@@ -24,7 +24,7 @@ USER = KeyRecord("user", "acme", "user", digest=digest_of(SECRET))
 class Source:
     """Keys in memory."""
 
-    settled, version = True, 0
+    settled, version, foreign = True, 0, False
 
     def __init__(self, *records: KeyRecord) -> None:
         self.records = {record.id: record for record in records}
@@ -81,39 +81,39 @@ def test_a_certificate_is_its_holder_s_identity_where_no_key_is_sent(data: DataA
     guard = Guard(KeyAuthenticator(Source(ADMIN, USER)), RULES)
     user, operator = ClientCertificate("web", 9), ClientCertificate("ops@acme", 9)
 
-    def admit(given: str | None, certificate: ClientCertificate | None, access: Access) -> Identity:
+    def admit(given: str | None, certificate: ClientCertificate | None, access: Needed) -> Identity:
         return guard.admit(asked(given, certificate), access, data)
 
-    assert admit(None, user, "data").tenant == "t"
-    assert admit(None, operator, "view").tenant == "acme"
+    assert admit(None, user, "generate").tenant == "t"
+    assert admit(None, operator, "look").tenant == "acme"
     # A header wins over a certificate.
-    assert admit(KEY, operator, "data").key_id == "user"
-    operators: tuple[Access, ...] = ("view", "admin")
+    assert admit(KEY, operator, "generate").key_id == "user"
+    operators: tuple[Needed, ...] = ("look", "workers")
     for access in operators:
         with pytest.raises(SmgError, match="the certificate shown has role user"):
             admit(None, user, access)
     with pytest.raises(SmgError) as nobody:
-        admit(None, ClientCertificate("a/b", 9), "data")
+        admit(None, ClientCertificate("a/b", 9), "generate")
     assert nobody.value.code == "certificate_not_mapped"
     with pytest.raises(SmgError) as wrong:
-        admit("smg-nobody-0000", operator, "view")
+        admit("smg-nobody-0000", operator, "look")
     assert wrong.value.status == 401
 
 
 def test_rules_of_certificates_close_what_the_first_admin_key_closes() -> None:
     guard = Guard(KeyAuthenticator(Source()), RULES)
-    closed: tuple[Access, ...] = ("data", "view", "admin")
+    closed: tuple[Needed, ...] = ("generate", "look", "workers")
     for access in closed:
         with pytest.raises(SmgError) as refused:
             guard.admit(asked(), access, "auto")
         assert refused.value.status == 401
-    assert guard.admit(asked(), "data", "open") == ANYBODY
+    assert guard.admit(asked(), "generate", "open") == ANYBODY
 
 
 def test_without_rules_a_certificate_says_nothing() -> None:
     guard = Guard(KeyAuthenticator(Source(ADMIN, USER)))
     with pytest.raises(SmgError) as refused:
-        guard.admit(asked(certificate=ClientCertificate("web", 9)), "data", "auto")
+        guard.admit(asked(certificate=ClientCertificate("web", 9)), "generate", "auto")
     assert refused.value.status == 401
 
 
@@ -123,14 +123,14 @@ def test_a_certificate_that_expires_on_a_kept_connection_lets_nobody_in_any_more
 ) -> None:
     guard = Guard(KeyAuthenticator(Source(ADMIN, USER)), RULES)
     operator = ClientCertificate("ops@acme", 9)
-    everywhere: tuple[Access, ...] = ("data", "view")
+    everywhere: tuple[Needed, ...] = ("generate", "look")
     for access in everywhere:
         assert guard.admit(asked(None, operator, 8), access, data).tenant == "acme"
         with pytest.raises(SmgError) as expired:
             guard.admit(asked(None, operator, 9), access, data)
         assert (expired.value.status, expired.value.code) == (401, "expired_certificate")
     # A key beside it counts as before.
-    assert guard.admit(asked(KEY, operator, 9), "data", data).key_id == "user"
+    assert guard.admit(asked(KEY, operator, 9), "generate", data).key_id == "user"
 
 
 def test_certificates_with_long_names_are_told_apart_by_their_ends() -> None:
@@ -138,7 +138,7 @@ def test_certificates_with_long_names_are_told_apart_by_their_ends() -> None:
 
     def digest(name: str) -> str:
         request = asked(certificate=ClientCertificate(name, 9))
-        cast("Asked", request).identity = guard.admit(request, "data", "auto")
+        cast("Asked", request).identity = guard.admit(request, "generate", "auto")
         return caller_digest(request)
 
     start = "n" * 400

@@ -19,11 +19,11 @@ from smg_node.access.identity import (
     KeyAuthenticator,
     Role,
 )
+from smg_node.core.access.permissions import Needed
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.middleware.authorization import Guard, caller_digest
-from smg_node.http.route_table import Access
 
 SECRETS = {role: f"{role}-{'s' * 40}" for role in ("user", "operator", "admin")}
 NOW = 1_700_000_000_000
@@ -41,6 +41,10 @@ class Source:
     @property
     def closed(self) -> bool:
         return any(record.role == "admin" for record in self.records.values())
+
+    @property
+    def foreign(self) -> bool:
+        return any(record.foreign for record in self.records.values())
 
     def get(self, key_id: str) -> KeyRecord | None:
         return self.records.get(key_id)
@@ -85,7 +89,7 @@ class Asked:
 def admitted(
     source: Source,
     given: str | None,
-    access: Access = "data",
+    access: Needed = "generate",
     data: DataAccess = "auto",
     peer: str = "10.0.0.1",
 ) -> Identity:
@@ -96,7 +100,7 @@ def admitted(
 def refused(
     source: Source,
     given: str | None,
-    access: Access = "data",
+    access: Needed = "generate",
     data: DataAccess = "auto",
     peer: str = "10.0.0.1",
 ) -> SmgError:
@@ -119,10 +123,10 @@ def test_without_any_key_data_is_open_whatever_is_sent(given: str | None) -> Non
     assert admitted(Source(), given, "public") is ANYBODY
 
 
-@pytest.mark.parametrize("access", ["view", "admin"])
+@pytest.mark.parametrize("access", ["look", "workers"])
 @pytest.mark.parametrize("given", [None, "sk-anything", key("admin")])
 def test_without_an_admin_key_this_machine_alone_administers(
-    access: Access, given: str | None
+    access: Needed, given: str | None
 ) -> None:
     source = Source(record("user"), record("operator"))
     assert admitted(source, given, access, peer="127.0.0.1") is LOCAL
@@ -142,11 +146,15 @@ def test_a_tenants_key_counts_before_there_is_an_admin_key() -> None:
 
 @pytest.mark.parametrize(
     ("role", "allowed"),
-    [("user", {"data"}), ("operator", {"data", "view"}), ("admin", {"data", "view", "admin"})],
+    [
+        ("user", {"generate"}),
+        ("operator", {"generate", "look"}),
+        ("admin", {"generate", "look", "workers"}),
+    ],
 )
 def test_each_role_may_what_the_ones_below_it_may(role: Role, allowed: set[str]) -> None:
     source = Source(*EVERY)
-    accesses: tuple[Access, ...] = ("data", "view", "admin")
+    accesses: tuple[Needed, ...] = ("generate", "look", "workers")
     for access in accesses:
         if access in allowed:
             assert admitted(source, key(role), access).role == role
@@ -155,11 +163,11 @@ def test_each_role_may_what_the_ones_below_it_may(role: Role, allowed: set[str])
             assert (error.status, error.code) == (403, "insufficient_permissions")
 
 
-@pytest.mark.parametrize("access", ["data", "view", "admin"])
+@pytest.mark.parametrize("access", ["generate", "look", "workers"])
 @pytest.mark.parametrize("peer", ["10.0.0.1", "127.0.0.1", ""])
 @pytest.mark.parametrize("given", [None, "", "sk-x", "smg-nobody-" + "s" * 43])
 def test_the_first_admin_key_closes_everything_also_to_this_machine(
-    access: Access, peer: str, given: str | None
+    access: Needed, peer: str, given: str | None
 ) -> None:
     error = refused(Source(record("admin")), given, access, peer=peer)
     assert (error.status, error.code) == (401, "invalid_api_key")
@@ -189,7 +197,7 @@ def test_an_expired_key_is_told_so_only_with_its_secret() -> None:
 def test_a_revoked_key_fits_nothing_and_keeps_the_node_closed() -> None:
     source = Source(record("admin", revoked=True), record("user", revoked=True))
     assert refused(source, key("user")).status == 401
-    assert refused(source, key("admin"), "admin", peer="127.0.0.1").status == 401
+    assert refused(source, key("admin"), "workers", peer="127.0.0.1").status == 401
 
 
 # ── What the configuration says of data ──────────────────────────────────────
@@ -201,13 +209,13 @@ def test_data_may_stay_open_and_then_keys_of_ours_must_still_be_good() -> None:
     assert admitted(source, "sk-none", data="open") is ANYBODY
     assert admitted(source, key("user"), data="open").tenant == "acme"
     assert refused(source, "smg-gone-" + "s" * 43, data="open").status == 401
-    assert refused(source, None, "view", data="open").status == 401
+    assert refused(source, None, "look", data="open").status == 401
 
 
 def test_data_may_be_closed_before_there_is_any_key() -> None:
     assert refused(Source(), None, data="closed").status == 401
     assert refused(Source(), "sk-x", data="closed").status == 401
-    assert admitted(Source(), None, "view", data="closed", peer="127.0.0.1") is LOCAL
+    assert admitted(Source(), None, "look", data="closed", peer="127.0.0.1") is LOCAL
 
 
 # ── A node that does not know its cluster yet ────────────────────────────────
@@ -220,11 +228,11 @@ def test_a_node_that_joins_does_not_take_its_ignorance_for_openness() -> None:
         error = refused(source, given)
         assert (error.status, error.code, error.retry_after_s) == (503, "joining", 1.0)
     assert admitted(source, None, data="open") is ANYBODY
-    assert admitted(source, None, "admin", peer="127.0.0.1") is LOCAL
+    assert admitted(source, None, "workers", peer="127.0.0.1") is LOCAL
     source.records = {"admin": record("admin")}
     assert refused(source, key("user")).code == "joining"
     assert refused(source, None).status == 401
-    assert admitted(source, key("admin"), "admin").role == "admin"
+    assert admitted(source, key("admin"), "workers").role == "admin"
     source.settled = True
     assert refused(source, key("user")).status == 401
 
@@ -262,10 +270,10 @@ def test_of_two_keys_the_one_that_is_a_key_here_counts(
 ) -> None:
     guard = Guard(KeyAuthenticator(Source(*EVERY)))
     if isinstance(expected, str):
-        assert guard.admit(carrying(*given), "data", "auto").key_id == expected
+        assert guard.admit(carrying(*given), "generate", "auto").key_id == expected
         return
     with pytest.raises(SmgError) as caught:
-        guard.admit(carrying(*given), "data", "auto")
+        guard.admit(carrying(*given), "generate", "auto")
     assert caught.value.status == expected
     assert not any(one in caught.value.message for one in given)
 
@@ -274,9 +282,9 @@ def test_a_key_that_expired_is_not_one_of_two() -> None:
     source = Source(record("admin"), record("user", expires_ms=NOW), record("operator"))
     guard = Guard(KeyAuthenticator(source))
     both = carrying(key("user"), key("operator"))
-    assert guard.admit(both, "data", "auto").key_id == "operator"
+    assert guard.admit(both, "generate", "auto").key_id == "operator"
     with pytest.raises(SmgError) as caught:
-        guard.admit(carrying(key("user"), FOREIGN), "data", "auto")
+        guard.admit(carrying(key("user"), FOREIGN), "generate", "auto")
     assert caught.value.code == "expired_api_key"
 
 
@@ -285,9 +293,9 @@ def test_where_no_key_is_needed_foreign_ones_do_no_harm_in_any_number(
     given: tuple[str, ...],
 ) -> None:
     guard = Guard(KeyAuthenticator(Source()))
-    assert guard.admit(carrying(*given), "data", "auto") is ANYBODY
+    assert guard.admit(carrying(*given), "generate", "auto") is ANYBODY
     with_a_key = Guard(KeyAuthenticator(Source(record("operator"))))
-    assert with_a_key.admit(carrying(*given), "data", "auto") is ANYBODY
+    assert with_a_key.admit(carrying(*given), "generate", "auto") is ANYBODY
 
 
 def test_every_key_of_a_request_is_looked_at_whatever_the_others_are(
@@ -305,7 +313,7 @@ def test_every_key_of_a_request_is_looked_at_whatever_the_others_are(
     for given in ((key("user"), wrong), (wrong, key("user")), (wrong, STRANGER)):
         compared.clear()
         with contextlib.suppress(SmgError):
-            guard.admit(carrying(*given), "data", "auto")
+            guard.admit(carrying(*given), "generate", "auto")
         # Each once to find the one that counts, and that one once more to admit it.
         assert len(compared) == 3
 

@@ -10,6 +10,7 @@ from smg_node.cluster.membership.mesh_options import mesh_options, swim_options
 from smg_node.config.address import split_peer
 from smg_node.config.sections.mesh import MeshSection
 from smg_node.config.settings import Settings
+from smg_node.http.ports.keys import KEYS_FORM, KEYS_META
 from support.tools.configuration import load, refusal
 
 
@@ -169,7 +170,7 @@ def test_the_mesh_is_told_what_the_settings_say(tmp_path: Path) -> None:
     assert options.tls is not None
     assert (options.tls.key, options.tls.authority) == (Path("x"), Path("z"))
     assert options.data_dir == tmp_path / "mesh" / "a"
-    assert options.meta == {"version": "1.2.3"}
+    assert options.meta == {"version": "1.2.3", KEYS_META: KEYS_FORM}
 
 
 def test_half_the_certificates_are_no_certificates() -> None:

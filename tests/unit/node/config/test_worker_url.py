@@ -91,9 +91,14 @@ def test_labels_cannot_be_changed_afterwards() -> None:
         ("grpc://h:1?roel=prefill", "did you mean 'role'?"),
         (
             "grpc://h:1?xyz=1",
-            "known: role, model, contract, priority, cost, bootstrap_port, label.NAME",
+            "known: role, model, contract, priority, cost, bootstrap_port, tls_name, label.NAME",
         ),
         ("grpc://h:1?role=encoder", "known: regular, prefill, decode, encode"),
+        ("grpc://h:1?tls_name=a", "tls_name is for workers over TLS: grpcs:// or https://"),
+        ("h:1?tls_name=a", "tls_name is for workers over TLS: grpcs:// or https://"),
+        ("http://h:1?label.tls_name=a", "tls_name is for workers over TLS: grpcs:// or https://"),
+        ("grpcs://h:1?tls_name=a%2Fb", "the tls_name 'a/b' is no host name and no address"),
+        ("grpcs://h:1?tls_name=a&label.tls_name=a", "'tls_name' is given twice"),
         ("grpc://h:1?bootstrap_port=0", "'0' is no port from 1 to 65535"),
         ("grpc://h:1?bootstrap_port=65536", "no port from 1 to 65535"),
         ("grpc://h:1?label.bootstrap_port=8998x", "no port from 1 to 65535"),
@@ -190,6 +195,16 @@ def test_other_addresses_are_other_workers() -> None:
     texts = ("grpc://h:1", "grpcs://h:1", "http://h:1", "https://h:1", "grpc://h:2", "grpc://i:1")
     assert len({worker_id_of(parse_worker_url(text)) for text in texts}) == len(texts)
     assert ids_named("w-0123456789ab") == ()
+
+
+def test_the_name_that_a_certificate_is_for_is_a_label_with_a_shorter_name() -> None:
+    for scheme in ("grpcs", "https"):
+        url = parse_worker_url(f"{scheme}://10.0.0.7:443?tls_name=engine.internal")
+        assert url.tls_name == "engine.internal"
+        assert str(url).endswith("?label.tls_name=engine.internal")
+        assert parse_worker_url(str(url)) == url
+        assert url.identity == parse_worker_url(f"{scheme}://10.0.0.7:443").identity
+    assert parse_worker_url("grpcs://h:1").tls_name == ""
 
 
 def test_a_bootstrap_port_is_a_label_with_a_shorter_name() -> None:

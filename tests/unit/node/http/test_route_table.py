@@ -152,7 +152,11 @@ def test_a_required_header_is_in_the_document() -> None:
 
 def test_only_probes_and_descriptions_are_public() -> None:
     public = {route.path for route in ROUTES if route.access == "public"}
-    assert public == {"/", "/version", "/openapi.json", "/liveness", "/readiness", "/health"}
+    known = "/.well-known/oauth-protected-resource"
+    assert public == {
+        *("/", "/version", "/openapi.json", "/liveness", "/readiness", "/health"),
+        *(known, f"{known}/{{path+}}"),
+    }
 
 
 def test_every_route_is_in_the_document_with_shapes_that_exist() -> None:

@@ -10,7 +10,7 @@ import pytest
 from smg_node.cluster.membership.shutdown import Shutdown
 from smg_node.http.app import Server
 from smg_node.http.ports.drain import OpenWork
-from smg_node.wiring import node_process as serve
+from smg_node.wiring import base
 from smg_node.wiring.base import running
 from support.http.raw_http import until
 
@@ -30,7 +30,7 @@ async def first_line(
     farewell: Shutdown, control: "Controlling | None", caplog: pytest.LogCaptureFixture
 ) -> str:
     with caplog.at_level(logging.INFO):
-        async with running({"farewell": partial(serve._say_what_is_open, farewell, control)}):
+        async with running({"farewell": partial(base.log_open_work, farewell, control)}):
             await until(lambda: bool(caplog.messages))
     return caplog.messages[0]
 
@@ -38,7 +38,7 @@ async def first_line(
 async def test_it_says_what_is_open_and_when_that_is_cut_off(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "SAY_OPEN_S", 0.001)
+    monkeypatch.setattr(base, "OPEN_WORK_LOG_S", 0.001)
     open_here = farewell_with(OpenWork(1, 3, 2, cut_left_s=90.0))
     assert await first_line(open_here, None, caplog) == SAID
 
@@ -46,7 +46,7 @@ async def test_it_says_what_is_open_and_when_that_is_cut_off(
 async def test_what_other_processes_have_open_counts_and_how_far_they_are(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve, "SAY_OPEN_S", 0.001)
+    monkeypatch.setattr(base, "OPEN_WORK_LOG_S", 0.001)
     asked: list[OpenWork] = []
 
     async def of_all(own: OpenWork) -> OpenWork:

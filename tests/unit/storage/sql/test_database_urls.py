@@ -1,6 +1,8 @@
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
+import asyncpg
 import pytest
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -26,6 +28,17 @@ def test_postgresql_is_asked_for_what_the_url_says() -> None:
         "password": "p@ss",
         "database": "history",
     }
+
+
+def test_what_a_url_says_of_tls_is_for_the_driver_to_read_as_postgresqls_own_programs_do() -> None:
+    """It takes `sslmode` in a URL of its own only: as an argument it is refused with every connection."""
+    url = parse_store_url(
+        "postgresql://me@db.example/history?sslmode=verify-full&sslrootcert=/etc/a%20b.pem"
+    )
+    engine = postgresql_engine(url, OPTIONS)
+    assert "sslmode" not in asked(engine)
+    parameters = inspect.signature(asyncpg.connect).parameters
+    assert asked(engine).keys() <= parameters.keys()
 
 
 def test_several_postgresql_servers_may_be_named() -> None:

@@ -299,7 +299,7 @@ class H2Transport:
             return
         context = await asyncio.to_thread(trust.context)
         wire, _ = await self._loop.create_connection(
-            lambda: wired, host, port, ssl=context, server_hostname=host
+            lambda: wired, host, port, ssl=context, server_hostname=self._options.tls_name or host
         )
         if wire.get_extra_info("ssl_object").selected_alpn_protocol() != ALPN:
             raise ConnectionError("it does not speak HTTP/2 over TLS")

@@ -1,11 +1,12 @@
 """Settings routes: show, change, validate and roll back the settings of the whole cluster."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from smg_node.core.errors import invalid
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.http.http_options import HttpOptions
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import (
     expected_version,
@@ -35,6 +36,7 @@ from smg_node.http.routes.cluster.settings_history import (
     undone,
 )
 
+_OF_ACCESS: Final = "auth."
 _KEYS_MAX: Final = 1024
 _ID_MAX: Final = 128
 _ACTION: Final = "setting"
@@ -47,12 +49,18 @@ class SettingsRoutes:
     """Serves the settings of the cluster."""
 
     def __init__(
-        self, node: str, settings: SettingsService, audit: AuditService, bodies: BodyReader
+        self,
+        node: str,
+        settings: SettingsService,
+        audit: AuditService,
+        bodies: BodyReader,
+        options: Callable[[], HttpOptions],
     ) -> None:
         self._node = node
         self._settings = settings
         self._audit = audit
         self._bodies = bodies
+        self._options = options
 
     # ── Seeing ───────────────────────────────────────────────────────────────
 
@@ -89,6 +97,7 @@ class SettingsRoutes:
     async def change(self, request: HttpRequest) -> Reply:
         """Set it on every node, if the version is the one that `If-Match` names."""
         key, version = request.values["key"], expected_version(request)
+        self._check(request, key)
         body = await read_fields(self._bodies, request, ("value",))
         if body.get("value") is None:
             raise invalid(
@@ -101,6 +110,7 @@ class SettingsRoutes:
     async def unset(self, request: HttpRequest) -> Reply:
         """Return every node to its own value, if the version is the one that `If-Match` names."""
         version = expected_version(request)
+        self._check(request, request.values["key"])
         done = self._settings.unset(request.values["key"], version=version)
         self._record(request, UNSET, done)
         return _shown(done.now)
@@ -127,10 +137,22 @@ class SettingsRoutes:
         else:
             assert to is not None
             values = since(self._later(to))
+        for key in values:
+            self._check(request, key)
         done = self._settings.restore(values)
         for one in done:
             self._record(request, RESTORE, one)
         return json_reply({"restored": [one.now for one in done]})
+
+    def _check(self, request: HttpRequest, key: str) -> None:
+        """Return if the caller may set this; FORBIDDEN for what says who may ask, without the permission for that."""
+        role = request.identity.role
+        if key.startswith(_OF_ACCESS) and "access" not in self._options().roles.of(role):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"{key[:64]} needs the permission access as well; the credential sent has role {role}",
+                where="key",
+            )
 
     def _later(self, change_id: str) -> Sequence[Change]:
         change_of(self._audit.row(change_id))

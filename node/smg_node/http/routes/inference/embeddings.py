@@ -17,6 +17,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of
 from smg_node.http.middleware.error_replies import family_of
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.routes.inference.relay_answers import Relaying
 from smg_node.pipeline.relay.relay_request import APIS, Relayable, model_of, relayable
 
@@ -56,6 +57,7 @@ class EmbeddingRoutes:
         asked = await large.read(raw, body, lambda body: read_embeddings(body, parts.reading))
         del body
         request.model = asked.model
+        allow_model(request)
         context = context_of(request, parts.options, streamed=False)
         run = parts.embedder.start(asked.model, asked.prompts, context, dimensions=asked.dimensions)
         try:

@@ -12,6 +12,7 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import JSON, Reply, Streamed, name_list
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.routes.inference.charged_work import charged
 from smg_node.http.routes.inference.generation import GenerationRoutes, StreamForm
 
@@ -56,6 +57,7 @@ class GenerateContentRoutes:
         reading = await large.read(raw, body, lambda body: dialect.read(body, request))
         wish = reading.request
         request.model = wish.model
+        allow_model(request)
         for ignored in wish.ignored:
             parts.meters.ignored_parameter(ignored)
         if wish.ignored:

@@ -35,6 +35,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import internal
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.routes.inference.answer_headers import Answering, uncancel
 from smg_node.http.routes.inference.direct_answer import DirectAnswers
 from smg_node.http.routes.inference.relay_answers import Relaying
@@ -101,6 +102,8 @@ class GenerationRoutes:
         if key:
             wish = replace(wish, routing_key=key)
         request.model = wish.model
+        if standing.identity.restrictions is not None:
+            allow_model(request)
         if request.trace.sampled:
             request.trace.set("gen_ai.request.model", wish.model)
         # Workers that do not speak this API themselves, or do not run our tools, answer as chats. What else comes here

@@ -13,6 +13,7 @@ from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, name_list
 from smg_node.http.middleware.caller_context import context_of
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.routes.inference.charged_work import charged
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -36,6 +37,7 @@ class MessageTokenRoutes:
             raw, body, lambda body: dialect.count_steps(body, request)
         )
         request.model = asked.model
+        allow_model(request)
         for name in asked.ignored:
             parts.meters.ignored_parameter(name)
         if asked.ignored:

@@ -12,6 +12,7 @@ from smg_node.core.errors import invalid
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.error_replies import dialect_of_client
+from smg_node.http.middleware.model_access import allow_model, visible
 from smg_node.http.ports.node import Catalog, ModelView
 
 
@@ -27,7 +28,7 @@ class ModelRoutes:
         if dialect:
             return self._page(dialect, request)
         rows: list[dict[str, Any]] = []
-        for model in self._catalog.models():
+        for model in visible(request, self._catalog.models()):
             rows.append(_row(model, model.id))
             rows.extend(_row(model, alias) for alias in model.aliases)
         return json_reply({"object": "list", "data": rows})
@@ -38,10 +39,10 @@ class ModelRoutes:
         if dialect:
             return self._one(dialect, request)
         name = request.values["id"]
-        model = self._catalog.model(name)
+        served, model = self._named(request, name)
         row = _row(model, name)
         if model.sees:
-            rules = await self._catalog.pictures(model.id)
+            rules = await self._catalog.pictures(served.id)
             row["x_smg"]["pictures"] = [msgspec.to_builtins(each) for each in rules]
         return json_reply(row)
 
@@ -58,21 +59,29 @@ class ModelRoutes:
         from smg_node.http.routes.inference.model_shapes import SHAPES, entries_of
 
         _, page = SHAPES[dialect]
-        return json_reply(page(entries_of(self._catalog.models()), request.query))
+        return json_reply(page(entries_of(visible(request, self._catalog.models())), request.query))
 
     def _one(self, dialect: str, request: HttpRequest) -> Reply:
         from smg_node.http.routes.inference.model_shapes import SHAPES
 
         shown, _ = SHAPES[dialect]
         name = request.values["id"]
-        return json_reply(shown(name, self._catalog.model(name)))
+        return json_reply(shown(name, self._named(request, name)[1]))
+
+    def _named(self, request: HttpRequest, name: str) -> tuple[ModelView, ModelView]:
+        """Return the model of that name, and as much of it as the caller may know."""
+        request.model = name
+        allow_model(request)
+        model = self._catalog.model(name)
+        (shown,) = visible(request, (model,))
+        return model, shown
 
     async def model_card(self, request: HttpRequest) -> Reply:
         """Show the model that `?model=` names, or the only one there is."""
         name = request.query.get("model", "")
         if name:
-            return json_reply(_card(self._catalog.model(name)))
-        models = self._catalog.models()
+            return json_reply(_card(self._named(request, name)[1]))
+        models = visible(request, self._catalog.models())
         if len(models) != 1:
             raise invalid(
                 f"this node serves {len(models)} models; say which with ?model=",

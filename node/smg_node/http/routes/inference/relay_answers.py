@@ -23,6 +23,7 @@ from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import JSON, Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of, routing_key
 from smg_node.http.middleware.error_replies import family_of, internal
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.route_table import is_openais
 from smg_node.http.routes.inference.direct_answer import DirectAnswer, DirectAnswers
 from smg_node.pipeline.relay.relay_call import Head
@@ -133,6 +134,7 @@ class Relaying:
         """
         parts, headers = self._parts, request.headers
         request.model = asked.model
+        allow_model(request)
         request.trace.set("gen_ai.request.model", asked.model)
         relaying = _Relaying(parts, request, asks)
         keepalive = COMMENT if asks is None else parts.dialects[asks.dialect].keepalive

@@ -10,6 +10,7 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, name_list
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.ports.tokens import Tokenized
 from smg_node.http.routes.inference.charged_work import charged
 
@@ -65,6 +66,7 @@ class TokenRoutes:
 
     def _note(self, request: HttpRequest, model: str, ignored: tuple[str, ...]) -> None:
         request.model = model
+        allow_model(request)
         for name in ignored:
             self._parts.meters.ignored_parameter(name)
         if ignored:

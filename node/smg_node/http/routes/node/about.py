@@ -59,6 +59,13 @@ class AboutRoutes:
             page, content_type = await self._parts.scrape(accept)
         return Reply(200, page, content_type)
 
+    async def protected_resource(self, request: HttpRequest) -> Reply:
+        """Show which issuers' tokens are good here; NOT_FOUND `unknown_url` while there is no issuer."""
+        # Not loaded by a node without one.
+        from smg_node.http.routes.node.protected_resource import protected_resource
+
+        return protected_resource(self._parts, request)
+
     async def root(self, request: HttpRequest) -> Reply:
         """Answer an empty 200: some clients check the root first and give up on an error."""
         return Reply(200)

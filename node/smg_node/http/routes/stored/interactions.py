@@ -20,6 +20,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed
 from smg_node.http.middleware.caller_context import context_of, routing_key
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.ports.history import History, MadeResponse, RegisteredResponse
 from smg_node.http.routes.inference.answer_headers import Answering, close_events, note_request
 from smg_node.http.routes.stored.checkpoints import Checkpoints
@@ -191,6 +192,7 @@ class InteractionRoutes:
         large, reader = self._bodies.large, self._interactions.reader(self._parts.reading)
         ask = await large.read(raw, body, lambda given: reader.read(given, request))
         request.model = ask.model
+        allow_model(request)
         request.trace.set("gen_ai.request.model", ask.model)
         return ask
 

@@ -38,6 +38,7 @@ from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.keepalive import KeepaliveTimer
 from smg_node.http.message.reply import Reply, Streamed, name_list
 from smg_node.http.middleware.caller_context import context_of, routing_key
+from smg_node.http.middleware.model_access import allow_model
 from smg_node.http.ports.history import History, MadeResponse
 from smg_node.http.routes.inference.answer_headers import (
     Answering,
@@ -259,6 +260,7 @@ class ResponseRoutes:
         if ask.serving is not None:
             ask = replace(ask, serving=_told_of(ask.serving, request))
         request.model = ask.model
+        allow_model(request)
         request.trace.set("gen_ai.request.model", ask.model)
         return ask
 

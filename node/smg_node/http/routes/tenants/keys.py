@@ -1,82 +1,125 @@
-"""Key routes: create, list and revoke API keys, for administrators."""
+"""Key routes: create, list and revoke API keys: of all tenants, or of the caller's own."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from smg_node.access.identity import ROLES, Role
-from smg_node.core.errors import invalid
+from smg_node.access.key_rights import KeyRights
+from smg_node.core.errors import ErrorKind, SmgError
+from smg_node.http.http_options import HttpOptions
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.field_reader import number_field, query_switch, read_fields, text_field
+from smg_node.http.message.field_reader import number_field, query_switch, read_fields
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.keys import EXPIRES_IN_MAX_S, KeyRequest, KeyService, KeyView
+from smg_node.http.ports.keys import (
+    EXPIRES_IN_MAX_S,
+    KEYS_META,
+    KeyRequest,
+    KeyService,
+    KeyView,
+)
+from smg_node.http.ports.node import Cluster, MemberRow
 from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.routes.tenants.key_body import FIELDS, read_restrictions
+from smg_node.http.routes.tenants.key_import import KeyImportRoutes
+from smg_node.http.routes.tenants.key_owner import read_owner
 
-NAME_CHARACTERS_MAX: Final = 64
-_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}", re.ASCII)
-_FIELDS: Final = ("tenant", "role", "name", "expires_in_s")
+_LIVING: Final = ("alive", "suspect")
+_FIELDS: Final = ("tenant", "role", "name", "expires_in_s", *FIELDS)
 
 
 class KeyRoutes:
     """Serves the API keys."""
 
-    def __init__(self, keys: KeyService, audit: AuditService, bodies: BodyReader) -> None:
+    def __init__(
+        self,
+        keys: KeyService,
+        cluster: Cluster,
+        audit: AuditService,
+        bodies: BodyReader,
+        options: Callable[[], HttpOptions],
+    ) -> None:
         self._keys = keys
+        self._cluster = cluster
         self._audit = audit
         self._bodies = bodies
+        self._options = options
+        self.imports: Final = KeyImportRoutes(keys, audit, bodies, self._rights)
 
     async def keys(self, request: HttpRequest) -> Reply:
         """List the keys, with `?all=true` the revoked ones too; never a key itself."""
+        rights = self._rights(request)
         rows = self._keys.keys(revoked=query_switch(request, "all"))
-        return json_reply({"closed": self._keys.closed, "keys": rows})
+        own = [row for row in rows if rights.sees(row.tenant)]
+        return json_reply({"closed": self._keys.closed, "keys": own})
 
     async def create(self, request: HttpRequest) -> Reply:
         """Create a key; this answer is the only place where its text is shown."""
-        made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS)))
+        rights = self._rights(request)
+        made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS), rights))
         self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
         said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": made.closes}
+        if unknown := self._not_reading(made.form):
+            said["unknown_on"] = unknown
         reply = json_reply(said, 201)
         reply.headers["cache-control"] = "no-store"
         return reply
 
     async def revoke(self, request: HttpRequest) -> Reply:
         """Revoke a key on every node; with `?force=true` also the last admin key."""
-        force = query_switch(request, "force")
-        done = self._keys.revoke(request.values["id"], force=force)
+        key_id, force = request.values["id"], query_switch(request, "force")
+        self._check_revoked(key_id, self._rights(request))
+        done = self._keys.revoke(key_id, force=force)
         after = {**_plain(done.now), "opens": done.opens}
         self._audit.record(
             caller_of(request), "key.revoke", done.now.id, before=done.before, after=after
         )
         return json_reply(after)
 
+    def _not_reading(self, form: int) -> list[str]:
+        """Return the living members of an older version, to whom a key of that form is an unknown one."""
+        if form == 1:
+            return []
+        return [
+            row.name
+            for row in self._cluster.members()
+            if row.state in _LIVING and not row.me and _form_of(row) < form
+        ]
 
-def _wish(body: Mapping[str, Any]) -> KeyRequest:
-    role = _role(body)
-    tenant = text_field(body, "tenant", NAME_CHARACTERS_MAX)
-    if tenant is None and role == "user":
-        raise invalid("a key of role user needs a tenant", "tenant", "missing_required_parameter")
-    if tenant is not None and not _TENANT.fullmatch(tenant):
-        raise invalid(
-            "tenant must begin with a letter or digit, and have only those and . _ @ - in it",
-            "tenant",
-        )
-    name = text_field(body, "name", NAME_CHARACTERS_MAX, empty=True) or ""
-    if not name.isprintable():
-        raise invalid("name must be printable", "name")
+    def _rights(self, request: HttpRequest) -> KeyRights:
+        return KeyRights(request.identity, self._options().roles)
+
+    def _check_revoked(self, key_id: str, rights: KeyRights) -> None:
+        """Return if a key may be revoked; NOT_FOUND for one that the caller may not even see."""
+        found = self._keys.key(key_id)
+        if found is None or rights.everywhere:
+            sees = rights.everywhere
+        else:
+            sees = rights.sees(found.tenant)
+        if not sees:
+            raise SmgError(
+                ErrorKind.NOT_FOUND,
+                f"no key has the id {key_id[:64]!r}",
+                where="id",
+                code="key_not_found",
+            )
+        if found is not None:
+            rights.check_revoked(found.role)
+
+
+def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
+    tenant, role, name = read_owner(body, rights)
     expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
-    return KeyRequest(tenant or "", role, name, None if expires is None else int(expires))
+    only = read_restrictions(body)
+    rights.check_restrictions(only)
+    return KeyRequest(tenant, role, name, None if expires is None else int(expires), only)
 
 
-def _role(body: Mapping[str, Any]) -> Role:
-    said = "user" if body.get("role") is None else body["role"]
-    for role in ROLES:
-        if said == role:
-            return role
-    raise invalid(f"role must be one of {', '.join(ROLES)}", "role")
+def _form_of(member: MemberRow) -> int:
+    said = member.meta.get(KEYS_META)
+    return said if isinstance(said, int) else 1
 
 
 def _plain(view: KeyView) -> Mapping[str, Any]:

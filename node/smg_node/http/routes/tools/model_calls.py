@@ -18,6 +18,7 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.middleware.caller_context import routing_key
+from smg_node.http.middleware.model_access import may_ask, visible
 from smg_node.mcp.serving.incoming import Incoming
 from smg_node.mcp.serving.model_tools import (
     ArgumentError,
@@ -61,14 +62,16 @@ class ModelCalls:
     def tools(self) -> Sequence[ModelTool]:
         """Return those of models that are served now."""
         served = {
-            name for view in self._parts.catalog.models() for name in (view.id, *view.aliases)
+            name
+            for view in visible(self._request, self._parts.catalog.models())
+            for name in (view.id, *view.aliases)
         }
         return [tool for tool in self._tools if tool.model in served]
 
     def find(self, name: str) -> ModelTool | None:
         """Return the tool of that name, None where there is none."""
         found = next((tool for tool in self._tools if tool.name == name), None)
-        if found is None:
+        if found is None or not may_ask(self._request, found.model):
             return None
         try:
             self._parts.catalog.model(found.model)

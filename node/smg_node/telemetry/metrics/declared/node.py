@@ -19,7 +19,7 @@ from smg_node.telemetry.metrics.declared.processes import PROCESS_METRICS
 from smg_node.telemetry.metrics.declared.providers import PROVIDER_METRICS
 from smg_node.telemetry.metrics.declared.resilience import RESILIENCE_METRICS
 from smg_node.telemetry.metrics.declared.rights import RIGHTS_METRICS
-from smg_node.telemetry.metrics.declared.shared_state import STATE_METRICS
+from smg_node.telemetry.metrics.declared.shared_state import DISCOVERY_METRICS, STATE_METRICS
 from smg_node.telemetry.metrics.declared.store import STORE_METRICS
 from smg_node.telemetry.metrics.declared.usage import USAGE_METRICS
 from smg_node.telemetry.metrics.metric import Metric
@@ -283,6 +283,7 @@ METRICS: Final[tuple[Metric, ...]] = (
     *PROVIDER_METRICS,
     *ISSUER_METRICS,
     *MCP_METRICS,
+    *DISCOVERY_METRICS,
     *MEDIA_METRICS,
     *LIMIT_METRICS,
     *USAGE_METRICS,

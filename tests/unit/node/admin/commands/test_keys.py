@@ -186,3 +186,54 @@ def test_a_refused_command_is_told_how_to_give_a_key(run: RunAdmin) -> None:
     assert code == 1
     assert err.startswith("smg-admin: the key is not valid here (--key, SMG_KEY or --key-file")
     assert KEY not in err
+
+
+ONLY: dict[str, Any] = {
+    "models": ["llama-*", "qwen"],
+    "networks": ["10.0.0.0/8"],
+    "routes": ["chat"],
+    "max_priority": "bulk",
+}
+
+
+def test_restrictions_are_sent_as_lists_and_members_that_do_not_know_them_are_named(
+    run: RunAdmin,
+) -> None:
+    def restricted(asked: Asked) -> tuple[int, Any]:
+        return 201, {**ROW, **ONLY, "key": KEY, "closes": False, "unknown_on": ["b", "c"]}
+
+    given = ("--models", "llama-*, qwen", "--networks", "10.0.0.0/8", "--routes", "chat")
+    with admin_api(restricted) as api:
+        code, out, err = run(
+            "--url", api.url, "keys", "create", "--tenant", "acme", *given, "--max-priority", "bulk"
+        )
+    assert (code, out) == (0, f"{KEY}\n")
+    assert "older version do not know such a key and answer it 401: b, c" in err
+    (asked,) = api.asked
+    assert {name: asked.body[name] for name in ONLY} == ONLY
+
+
+def test_restrictions_are_a_column_where_some_key_has_any(run: RunAdmin) -> None:
+    answer = {"closed": True, "keys": [ROW, {**ROW, "id": "only", **ONLY}]}
+    with admin_api(lambda _: (200, answer)) as api:
+        _, out, _ = run("--url", api.url, "keys", "list")
+    head, plain, restricted = out.splitlines()
+    assert head.split()[-1] == "ONLY"
+    assert "models=" not in plain
+    said = "models=llama-*,qwen networks=10.0.0.0/8 routes=chat priority<=bulk"
+    assert restricted.rstrip().endswith(said)
+
+
+def test_one_key_is_shown_with_all_that_it_is_restricted_to(run: RunAdmin) -> None:
+    answer = {"closed": True, "keys": [ROW, {**ROW, "id": "only", **ONLY}]}
+    with admin_api(lambda _: (200, answer)) as api:
+        _, out, _ = run("--url", api.url, "keys", "show", "only")
+        _, as_json, _ = run("--url", api.url, "--json", "keys", "show", "only")
+        code, _, err = run("--url", api.url, "keys", "show", "none")
+    rows = dict(line.split(maxsplit=1) for line in out.splitlines()[1:])
+    assert rows["MODELS"].strip() == "llama-*, qwen"
+    assert rows["ROLE"].strip() == "user"
+    assert rows["MAX"].split() == ["PRIORITY", "bulk"]
+    assert json.loads(as_json)["networks"] == ["10.0.0.0/8"]
+    assert code == 1
+    assert "no key has the id 'none'" in err

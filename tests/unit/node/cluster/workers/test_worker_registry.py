@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smg_mesh.shared import StateError, WorkerSpec
+from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.errors import SmgError
 from smg_node.engines.disaggregation import Pairing
 from smg_node.engines.engine import Contract
@@ -162,6 +163,29 @@ async def test_an_api_key_is_sealed_opened_everywhere_and_shown_nowhere(
         world["n2"].desk.change(view.id, WorkerChange(api_key=""))
         await world.until(lambda node: node.ready("a") and node.engines["a"].api_key is None)
         assert not world["n1"].desk.worker(view.id).has_key
+
+
+async def test_listed_workers_are_sent_the_key_that_the_settings_have_for_them(
+    tmp_path: Path,
+) -> None:
+    async with fleet_world(tmp_path, "n1", "n2") as world:
+        urls = [parse_worker_url("grpc://a:1")]
+        world["n1"].registry.list_static(urls, "sk-of-the-settings")
+        await world.until(lambda node: node.ready("a"))
+        assert [node.engines["a"].api_key for node in world.all()] == ["sk-of-the-settings"] * 2
+        before = world["n2"].worker("a")
+        version = before.declared.version
+        # Sealing gives other bytes each time; the key is the same.
+        world["n1"].registry.list_static(urls, "sk-of-the-settings")
+        await asyncio.sleep(0.2)
+        assert world["n2"].worker("a") is before
+        assert world["n2"].worker("a").declared.version == version
+        world["n1"].registry.list_static(urls, "sk-another")
+        await world.until(
+            lambda node: node.ready("a") and node.engines["a"].api_key == "sk-another"
+        )
+        world["n1"].registry.list_static(urls)
+        await world.until(lambda node: node.ready("a") and node.engines["a"].api_key is None)
 
 
 @pytest.mark.parametrize("bad", ["with blank", "ümlaut", "line\nbreak", "x" * 5000])

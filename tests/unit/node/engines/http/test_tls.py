@@ -9,9 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from smg_node.config.worker_url import parse_worker_url
+from smg_node.core.errors import SmgError
+from smg_node.engines.engine_options import EngineOptions, unobserved
+from smg_node.engines.http import aiohttp_client
 from smg_node.engines.http.aiohttp_client import AiohttpTransport, trusting
 from smg_node.engines.http.transport import HttpCall
+from smg_node.engines.transport.tls_trust import Trust
 from smg_node.engines.transport.transport import StatusCode, TransportError
+from smg_node.fleet.workers.allowed_networks import Networks
+from smg_node.fleet.workers.engine_connect import engine_opener
 from support.http.certificate_authority import Authority
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"
@@ -141,3 +148,50 @@ async def refused(transport: AiohttpTransport) -> TransportError:
     with pytest.raises(TransportError) as caught:
         await transport.send(CALL)
     return caught.value
+
+
+async def test_a_worker_over_https_is_called_with_the_files_for_engines_and_by_another_name(
+    tmp_path: Path,
+) -> None:
+    authority = Authority("mine")
+    (tmp_path / "ca.pem").write_bytes(authority.certificate)
+    options = EngineOptions(trust=Trust(more=(str(tmp_path / "ca.pem"),)))
+    opened = engine_opener(options, Networks(()), unobserved)
+    async with secured(authority, tmp_path, "worker.internal") as base:
+        for asked, well in ((f"{base}?tls_name=worker.internal", True), (base, False)):
+            engine = await opened(parse_worker_url(asked), None)
+            try:
+                if well:
+                    await engine.serving(5)
+                else:
+                    with pytest.raises(SmgError, match="not trusted"):
+                        await engine.serving(5)
+            finally:
+                await engine.close()
+
+
+async def test_certificates_that_change_count_for_connections_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aiohttp_client, "_TRUSTED_S", 0.0)
+    old, new = Authority("old"), Authority("new")
+    known = tmp_path / "ca.pem"
+    known.write_bytes(old.certificate)
+    trust = Trust(known)
+    async with secured(new, tmp_path, "localhost") as base:
+        transport = AiohttpTransport(base, connect_s=5, trust=trust.http_context, renewed=True)
+        assert "not trusted" in str(await refused(transport))
+        known.write_bytes(new.certificate)
+        assert await hear(transport) == b"hi"
+        known.unlink()
+        assert await hear(transport) == b"hi", "the old ones are kept"
+        await transport.close()
+
+
+async def test_files_that_cannot_be_read_are_a_failure_of_the_call(tmp_path: Path) -> None:
+    trust = Trust(tmp_path / "none.pem")
+    transport = AiohttpTransport(
+        "https://127.0.0.1:1", connect_s=5, trust=trust.http_context, renewed=True
+    )
+    assert "certificates cannot be used" in str(await refused(transport))
+    await transport.close()

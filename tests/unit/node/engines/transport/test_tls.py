@@ -148,3 +148,38 @@ async def test_a_secure_server_that_does_not_say_http_2_is_not_called(tmp_path: 
     async with tls_front(1, authority, tmp_path, "localhost") as front:
         with pytest.raises(TransportError, match="does not speak HTTP/2"):
             await echoed("h2", f"localhost:{front.port}", trusting(authority, tmp_path))
+
+
+async def test_files_that_change_count_for_new_connections(kind: str, tmp_path: Path) -> None:
+    old, new = Authority("old"), Authority("new")
+    trust = trusting(old, tmp_path)
+    async with secured(old, tmp_path) as (_, target):
+        assert await echoed(kind, target, trust) == b"x" * 100_000
+    async with secured(new, tmp_path) as (_, target):
+        with pytest.raises(TransportError):
+            await echoed(kind, target, trust)
+        trusting(new, tmp_path)
+        assert await echoed(kind, target, trust) == b"x" * 100_000
+
+
+async def test_a_worker_may_be_asked_for_another_name_than_its_host(
+    kind: str, tmp_path: Path
+) -> None:
+    authority = Authority("mine")
+    trust = trusting(authority, tmp_path)
+    async with secured(authority, tmp_path, "engine.internal") as (server, target):
+        for name, well in (("engine.internal", True), ("other.internal", False), ("", False)):
+            options = TransportOptions(connect_s=5, trust=trust, tls_name=name)
+            async with transport_to(kind, target, options) as transport:
+                call = transport.unary(ECHO, b"x", timeout_s=GENEROUS_S)
+                if well:
+                    assert await call == b"x"
+                    continue
+                with pytest.raises(TransportError) as raised:
+                    await call
+                assert raised.value.status is StatusCode.UNAVAILABLE
+        server.unary["/vllm.grpc.engine.VllmEngine/HealthCheck"] = lambda _: b""
+        opened = engine_opener(EngineOptions(transport=kind, trust=trust), Networks(()), unobserved)
+        url = parse_worker_url(f"grpcs://{target}?tls_name=engine.internal&contract=vllm")
+        engine = await opened(url, None)
+        await engine.close()

@@ -98,6 +98,7 @@ def test_the_date_follows_the_clock() -> None:
 def test_a_head_has_the_lines_of_its_kind_then_its_headers_then_its_size() -> None:
     heads = HeadWriter(ManualClock())
     start = b"date: Thu, 01 Jan 1970 00:00:00 GMT\r\nserver: smg-node\r\n"
+    start += b"x-content-type-options: nosniff\r\n"
     for _ in range(2):
         said = heads.head(404, "connection: close\r\ncontent-type: a/b", {"x": "1", "y": "é"}, 7)
         assert said == (
@@ -105,6 +106,20 @@ def test_a_head_has_the_lines_of_its_kind_then_its_headers_then_its_size() -> No
             b"x: 1\r\ny: \xc3\xa9\r\ncontent-length: 7\r\n\r\n"
         )
         assert heads.head(204, "", {}) == b"HTTP/1.1 204 No Content\r\n" + start + b"\r\n"
+
+
+def test_browsers_are_told_to_come_by_https_where_a_time_is_given() -> None:
+    line = b"strict-transport-security: max-age=31536000\r\n"
+    heads = HeadWriter(ManualClock(), 31_536_000)
+    assert heads.head(200, "", {}).count(line) == 1
+    form = heads.form((("x", None),), ())
+    said = heads.filled(form, ("1",), "connection: close\r\n")
+    assert said.count(line) == 1
+    assert said == heads.head(200, "connection: close", {"x": "1"})
+    plain = HeadWriter(ManualClock())
+    assert b"strict" not in plain.head(200, "", {}) + plain.filled(
+        plain.form((), ()), (), "connection: close\r\n"
+    )
 
 
 Q = "% \r\nd:é\ud800("

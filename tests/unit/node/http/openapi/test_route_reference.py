@@ -13,4 +13,4 @@ def test_the_page_of_routes_is_current() -> None:
 def test_every_route_has_its_row() -> None:
     rows = [line for line in render_routes_reference().splitlines() if line.startswith("| ")]
     assert len(rows) == len(ROUTES) + len(METRICS_ROUTES) + 2
-    assert "| GET | `/v1/models/{id}` |  | data | Show one model |" in rows
+    assert "| GET | `/v1/models/{id}` |  | models | Show one model |" in rows

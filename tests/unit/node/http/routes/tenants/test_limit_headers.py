@@ -94,7 +94,13 @@ async def test_nobody_is_told_to_try_again_for_a_budget_of_a_day() -> None:
 
 
 async def test_each_dialect_has_its_own_names() -> None:
-    made: Any = {"method": "POST", "path": "/v1/x", "access": "data", "summary": "", "action": ""}
+    made: Any = {
+        "method": "POST",
+        "path": "/v1/x",
+        "permission": "generate",
+        "summary": "",
+        "action": "",
+    }
     messages = Route(**made, dialect="messages")
     assert (family_of(messages), family_of(Route(**made, dialect="chat"))) == (
         "anthropic",

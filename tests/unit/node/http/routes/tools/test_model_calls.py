@@ -13,6 +13,7 @@ from smg_node.core.generation.events import Delta, Event, Fail
 from smg_node.core.generation.request import ChatPrompt
 from support.history.fake_runs import FakeRun, Script
 from support.http.http_node import Node, ending, for_ever, hello, node, opening
+from support.http.raw_http import ask as raw_ask
 from support.http.raw_http import connect, until
 from support.mcp.client_calls import events, new, old
 from support.mcp.faulty_server import served
@@ -205,3 +206,21 @@ async def test_a_server_called_models_goes_before_models() -> None:
     assert "m" not in {tool["name"] for tool in one}
     assert "echo" in {tool["name"] for tool in one}
     assert text(called) == "Hello world"
+
+
+async def test_a_model_outside_of_what_a_key_is_for_is_no_tool_for_it() -> None:
+    async with exposing() as at:
+        wish = {"tenant": "acme", "models": ["org/*"]}
+        made = await raw_ask(at.port, "POST", "/v1/cluster/keys", wish)
+        key = {"authorization": f"Bearer {made.json()['key']}"}
+        listed = await new(at.port, "tools/list", headers=key)
+        names = [one["name"] for one in listed.json()["result"]["tools"]]
+        assert names == ["models__org_big-model"]
+        answers = []
+        for name in ("models__m", "models__nothing"):
+            params = {"name": name, "arguments": {"prompt": "x"}}
+            response = await new(at.port, "tools/call", params, headers=key)
+            answers.append((response.status, response.body.replace(name.encode(), b"NAME")))
+        assert len(set(answers)) == 1
+        params = {"name": "models__org_big-model", "arguments": {"prompt": "x"}}
+        assert text(await new(at.port, "tools/call", params, headers=key)) == "Hello world"

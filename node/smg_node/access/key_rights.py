@@ -1,0 +1,99 @@
+"""Key rights: which keys a caller may see, make and revoke: none of another tenant, and none that may more than it.
+
+A caller with the permission `keys` has the keys of all tenants, one with `keys.own` those of its own. Neither
+makes a key that may more than itself, by its role or by what it is restricted to, and neither revokes one:
+whoever could revoke the last admin key could open the cluster. Pure.
+"""
+
+from dataclasses import dataclass
+
+from smg_node.access.identity import Identity
+from smg_node.access.restrictions import Restrictions, is_within
+from smg_node.access.roles import Roles
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRights:
+    """What one caller may do with keys."""
+
+    identity: Identity
+    roles: Roles
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether the keys of all tenants are the caller's to see."""
+        return "keys" in self.roles.of(self.identity.role)
+
+    @property
+    def tenant(self) -> str:
+        """The one tenant whose keys the caller has; "" for all. FORBIDDEN `no_tenant` for a caller that has none."""
+        if self.everywhere:
+            return ""
+        if not self.identity.tenant:
+            raise SmgError(
+                ErrorKind.FORBIDDEN, "the credential sent belongs to no tenant", code="no_tenant"
+            )
+        return self.identity.tenant
+
+    def sees(self, tenant: str) -> bool:
+        """Whether keys of that tenant are the caller's to see."""
+        return self.everywhere or tenant == self.tenant
+
+    def tenant_of(self, asked: str | None) -> str | None:
+        """Return the tenant of a new key: the one asked for, or the caller's own; FORBIDDEN for another's."""
+        own = self.tenant
+        if not own:
+            return asked
+        if asked not in (None, own):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"the credential sent makes keys of its own tenant, {own}, only",
+                where="tenant",
+                code="other_tenant",
+            )
+        return own
+
+    def role_of(self, asked: str) -> str:
+        """Return the role of a new key; INVALID_REQUEST for one that does not exist, FORBIDDEN for one that may more
+        than the caller.
+        """
+        if asked not in self.roles.names:
+            listed = ", ".join(self.given)
+            raise invalid(f"role must be one of {listed}", "role")
+        if asked not in self.given:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"the credential sent has role {self.identity.role}, and a key of role {asked} may more",
+                where="role",
+                code="role_may_more",
+            )
+        return asked
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The roles of keys that the caller may make."""
+        return self.roles.given_by(self.identity.role, beyond_tenant=self.everywhere)
+
+    def check_restrictions(self, asked: Restrictions | None) -> None:
+        """Return if a new key may be restricted to this; FORBIDDEN `key_may_more` if it may be used where the caller's
+        own may not.
+        """
+        if not is_within(asked, self.identity.restrictions):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                "the credential sent is restricted, and a key that it makes must be restricted at least so far",
+                code="key_may_more",
+            )
+
+    def check_revoked(self, role: str) -> None:
+        """Return if a key of that role may be revoked; FORBIDDEN `key_may_more` for one that may more than the
+        caller.
+        """
+        if not self.roles.is_within(role, self.identity.role):
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"the credential sent has role {self.identity.role}, and that key may more",
+                where="id",
+                code="key_may_more",
+            )

@@ -1,0 +1,1 @@
+"""Discovery commands, `smg-admin discovery`."""

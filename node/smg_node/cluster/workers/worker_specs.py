@@ -1,0 +1,58 @@
+"""Worker specs: worker URLs as shared state holds them, the ids an address may have, refused writes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from smg_node.config.worker_url import WorkerUrl
+from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.ids import WorkerId
+from smg_node.fleet.workers.worker_spec import worker_id_of
+
+if TYPE_CHECKING:
+    from smg_mesh.shared import WorkerSpec
+
+_SCHEMES: Final = ("grpc", "http", "grpcs", "https")
+
+
+def ids_at(url: WorkerUrl) -> tuple[WorkerId, ...]:
+    """Return the ids that a worker at this address may have, under its own scheme first."""
+    own = worker_id_of(url)
+    others = [worker_id_of(replace(url, scheme=scheme)) for scheme in _SCHEMES]
+    return (own, *(other for other in others if other != own))
+
+
+def spec_of(url: WorkerUrl, sealed_key: bytes = b"") -> "WorkerSpec":
+    """Return the spec of a worker at this URL, with its sealed key."""
+    from smg_mesh.shared import WorkerSpec
+
+    return WorkerSpec(url=url.endpoint, sealed_key=sealed_key, **fields_of(url))
+
+
+def fields_of(url: WorkerUrl) -> dict[str, Any]:
+    """Return what a URL says beside the address."""
+    return {
+        "contract": url.contract,
+        "role": url.role,
+        "model": url.model,
+        "labels": dict(url.labels),
+        "priority": url.priority,
+        "cost": url.cost,
+    }
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Translate the shared state's refusal of a write into the node's error."""
+    from smg_mesh.shared import StateError
+
+    try:
+        yield
+    except LookupError as error:
+        raise SmgError(ErrorKind.NOT_FOUND, str(error), code="worker_not_found") from error
+    except StateError as error:
+        kind = ErrorKind.INVALID_REQUEST if error.reason == "too_large" else ErrorKind.OVERLOADED
+        raise SmgError(kind, str(error), code=f"state_{error.reason}") from error
+    except ValueError as error:
+        raise invalid(str(error)) from error

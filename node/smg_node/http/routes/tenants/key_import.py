@@ -1,0 +1,101 @@
+"""Key import route: takes keys of other gateways over by their SHA-256, for administrators."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from smg_node.access.key_rights import KeyRights
+from smg_node.core.errors import SmgError, invalid
+from smg_node.http.message.body_reader import BodyReader
+from smg_node.http.message.field_reader import read_fields, switch_field
+from smg_node.http.message.http_request import HttpRequest
+from smg_node.http.message.reply import Reply, json_reply
+from smg_node.http.middleware.audit_caller import caller_of
+from smg_node.http.ports.keys import IMPORT_MAX, ForeignKey, KeyImport, KeyService
+from smg_node.http.ports.shared_state import AuditService
+from smg_node.http.routes.tenants.key_owner import read_owner
+
+_FIELDS: Final = ("keys", "dry_run")
+_KEY_FIELDS: Final = ("sha256", "tenant", "role", "name", "expires_ms")
+_SHA256_CHARACTERS: Final = 64
+_TIME_MAX_MS: Final = (1 << 53) - 1
+
+
+class KeyImportRoutes:
+    """Serves the import of keys."""
+
+    def __init__(
+        self,
+        keys: KeyService,
+        audit: AuditService,
+        bodies: BodyReader,
+        rights: Callable[[HttpRequest], KeyRights],
+    ) -> None:
+        """Take what tells the `rights` of a request's caller."""
+        self._keys = keys
+        self._audit = audit
+        self._bodies = bodies
+        self._rights = rights
+
+    async def take_over(self, request: HttpRequest) -> Reply:
+        """Take keys over, all that can be or, where there is no room, none."""
+        body = await read_fields(self._bodies, request, _FIELDS)
+        rights = self._rights(request)
+        # They are not restricted, so whoever brings them must not be.
+        rights.check_restrictions(None)
+        wishes, dry_run = _wishes(body.get("keys"), rights), switch_field(body, "dry_run")
+        done = self._keys.take_over(wishes, dry_run=dry_run)
+        if done.created and not dry_run:
+            subject = f"{len(done.created)} keys of another gateway"
+            self._audit.record(caller_of(request), "key.import", subject, after=_audited(done))
+        return json_reply({**msgspec.to_builtins(done), "dry_run": dry_run})
+
+
+def _audited(done: KeyImport) -> Mapping[str, Any]:
+    return {
+        "created": [view.id for view in done.created],
+        "tenants": sorted({view.tenant for view in done.created}),
+        "admins": [view.id for view in done.created if view.role == "admin"],
+        "closes": done.closes,
+    }
+
+
+def _wishes(said: object, rights: KeyRights) -> Sequence[ForeignKey]:
+    if not isinstance(said, list) or not 1 <= len(said) <= IMPORT_MAX:
+        raise invalid(f"keys must be a list of 1 to {IMPORT_MAX} objects", "keys")
+    wishes = []
+    for index, entry in enumerate(said):
+        try:
+            wishes.append(_wish(entry, rights))
+        except SmgError as error:
+            where = f"keys[{index}]" + (f".{error.where}" if error.where else "")
+            raise SmgError(error.kind, error.message, where=where, code=error.code) from None
+    return wishes
+
+
+def _wish(entry: object, rights: KeyRights) -> ForeignKey:
+    if not isinstance(entry, dict) or any(name not in _KEY_FIELDS for name in entry):
+        raise invalid(f"a key is an object of {', '.join(_KEY_FIELDS)}", None)
+    tenant, role, name = read_owner(entry, rights)
+    return ForeignKey(_sha256(entry.get("sha256")), tenant, role, name, _expires_ms(entry))
+
+
+def _sha256(said: object) -> bytes:
+    if isinstance(said, str) and len(said) == _SHA256_CHARACTERS and said.isascii():
+        try:
+            found = bytes.fromhex(said)
+        except ValueError:
+            found = b""
+        if 2 * len(found) == _SHA256_CHARACTERS:
+            return found
+    raise invalid("sha256 must be 64 hexadecimal digits: the SHA-256 of a whole key", "sha256")
+
+
+def _expires_ms(entry: Mapping[str, Any]) -> int | None:
+    said = entry.get("expires_ms")
+    if said is None:
+        return None
+    if isinstance(said, bool) or not isinstance(said, int) or not 1 <= said <= _TIME_MAX_MS:
+        raise invalid("expires_ms must be a time in Unix milliseconds", "expires_ms")
+    return said
