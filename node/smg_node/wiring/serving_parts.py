@@ -275,6 +275,7 @@ def _surface(
         state=shared.state,
         explain=explain,
         tool_approvals=base.approvals.service,
+        issuers=base.issuers.urls,
         refusals=pipeline.journal.refusals,
         dialects=Dialects(reading, seals, base.clock.monotonic_s),
         meters=base.meters,

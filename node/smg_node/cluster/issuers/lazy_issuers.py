@@ -220,6 +220,10 @@ class LazyIssuers:
         """Return the issuers by name."""
         return self._issuers
 
+    def urls(self) -> "Sequence[str]":
+        """Return what the issuers call themselves in their tokens; none without any."""
+        return [one.issuer for one in self.issuers().values()]
+
     def want(self, alias: str) -> "asyncio.Future[None] | None":
         """Return what is done once a fetch for an unknown key has ended; None where none may be made now."""
         return None if self._fetches is None else self._fetches.want(alias)
