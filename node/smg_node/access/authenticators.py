@@ -6,16 +6,25 @@ that can be asked about it.
 """
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from smg_node.access.api_key import PREFIX
-from smg_node.access.identity import Authenticator, Identity
+from smg_node.access.identity import Authenticator, Identity, KeyAuthenticator
 from smg_node.access.tokens.token_authenticator import TokenAuthenticator
 from smg_node.access.tokens.token_head import looks_signed
 from smg_node.core.errors import ErrorKind, SmgError
 
 Opaque: TypeAlias = Callable[[str], Identity]
 """Returns the identity behind a credential that cannot be read; UNAUTHENTICATED, KeysWantedError."""
+
+
+class Versioned(Protocol):
+    """Something whose `version` grows with each change."""
+
+    @property
+    def version(self) -> int:
+        """A greater number after each change."""
+        ...
 
 
 class Authenticators:
@@ -28,6 +37,9 @@ class Authenticators:
         self._keys: Final = keys
         self._tokens: Final = tokens
         self._opaque: Final = opaque
+        # Read for every request, so that it is one look at each, as it is at keys alone.
+        self._own: Final[Versioned] = keys.source if isinstance(keys, KeyAuthenticator) else keys
+        self._issued: Final[Versioned] = tokens.source
 
     @property
     def closed(self) -> bool:
@@ -47,7 +59,7 @@ class Authenticators:
     @property
     def version(self) -> int:
         """Another number after every change of keys or of what tokens are worth: both only grow."""
-        return self._keys.version + self._tokens.version
+        return self._own.version + self._issued.version
 
     def expects(self, credential: str) -> bool:
         """Return whether there are keys of this form, or it is a token that names one of the issuers."""

@@ -230,7 +230,7 @@ class KeyAuthenticator:
     """Authenticator of API keys."""
 
     def __init__(self, keys: KeySource) -> None:
-        self._keys = keys
+        self._keys = self.source = keys
         self._dummy = digest_of("nobody")
         # By the id of a key, with the record it was made of: making one costs more than finding it.
         self._identities: dict[str, tuple[KnownKey, Identity]] = {}

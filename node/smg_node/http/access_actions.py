@@ -24,6 +24,8 @@ def access_actions(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]
 
     return {
         "access_issuers": lambda request: access().issuers(request),
+        "define_issuer": lambda request: access().define(request),
+        "remove_issuer": lambda request: access().remove(request),
         "access_denials": lambda request: access().denials(request),
         "deny_access": lambda request: access().deny(request),
         "undo_denial": lambda request: access().undo(request),

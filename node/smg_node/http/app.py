@@ -18,9 +18,10 @@ from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.delta_coalescing import DeltaCoalescer
 from smg_node.http.message.keepalive import KeepaliveTimer
+from smg_node.http.middleware.authorization import Authorizing, usual_guard
 from smg_node.http.middleware.drain_phases import Drain, DrainTimes, Phase, Step
 from smg_node.http.middleware.inflight import DetachedWork, Inflight
-from smg_node.http.middleware.middleware import Action, Authorizing, Middleware, usual_guard
+from smg_node.http.middleware.middleware import Action, Middleware
 from smg_node.http.middleware.readiness_probers import Probers
 from smg_node.http.ports.drain import OpenWork
 from smg_node.http.route_actions import build_actions

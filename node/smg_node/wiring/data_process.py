@@ -108,6 +108,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
         await stack.enter_async_context(running({"uplink": uplink.run}))
         await _first(copy.arrived, farewell.wanted)
         process.desks.live.refresh()
+        base.issuers.refresh()
         stack.callback(process.rights.close)
         stack.push_async_callback(process.server.stop)
         await stack.enter_async_context(running(_loops(process)))

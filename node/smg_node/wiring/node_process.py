@@ -106,6 +106,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
         stack.push_async_callback(cluster.stop)
         await cluster.start()
         node.desks.live.refresh()
+        node.base.issuers.refresh()
         stack.push_async_callback(node.usage.keeper.close)
         stack.push_async_callback(node.history.close)
         stack.push_async_callback(server.stop)

@@ -220,6 +220,7 @@ def build_http_parts(
     seals = ThoughtSeals(vault)
     desks = (desk, cluster, shared, usage)
     parts = _surface(settings, base, desks, admission, pipeline, explain, history, seals, reading)
+    base.issuers.serve(parts)
     base.approvals.connect(cluster.members, mesh, lambda: desk.draining())
     parts.vault, parts.offered_tools = vault, offered
     parts.exposed_models = partial(exposed_models, shared.live)
@@ -265,7 +266,7 @@ def _surface(
         sessions=desk,
         health=desk,
         cluster=cluster,
-        authenticator=base.issuers.authenticator(KeyAuthenticator(shared.keys)),
+        authenticator=KeyAuthenticator(shared.keys),
         keys=shared.keys,
         limits=shared.limits,
         usage=usage.desk,

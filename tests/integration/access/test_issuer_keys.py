@@ -215,3 +215,48 @@ def test_data_processes_take_new_keys_at_once_and_denials_soon(tmp_path: Path) -
             lambda: [nodes.ask("a", token).status for _ in range(8)] == [401] * 8,
             "denied in all processes",
         )
+
+
+LIVE = """
+issuer: {issuer}
+audiences: [smg]
+roles: /{pointer}
+role_map: {{gateway: operator}}
+tenant: /team
+"""
+
+
+def test_an_issuer_is_defined_and_changed_on_all_nodes_while_they_run(tmp_path: Path) -> None:
+    clients = {"web": Client(SECRET, {"team": "acme", "one": "gateway", "two": ["gateway"]})}
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    with (
+        running_provider(tmp_path / "first", clients) as first,
+        running_provider(tmp_path / "second", clients) as second,
+        token_nodes(tmp_path, "", ("a", "b")) as nodes,
+    ):
+        nodes.start("c", "--processes", "2")
+        issuers = {"one": first, "two": second}
+
+        def define(node: str, name: str, pointer: str) -> None:
+            file = tmp_path / f"{name}.yaml"
+            file.write_text(LIVE.format(issuer=issuers[name].issuer, pointer=pointer))
+            said = nodes.command(node, "access", "define", name, "--file", str(file))
+            assert said.code == 0, said.err
+
+        tokens = {name: provider.token("web") for name, provider in issuers.items()}
+        assert statuses(nodes, tokens["one"]) == [401] * 3
+        define("a", "one", "one")
+        define("b", "two", "two")
+        for token in tokens.values():
+            until(lambda token=token: statuses(nodes, token) == [200] * 3, "known on all nodes")  # type: ignore[misc]  # bound now
+        # Another pointer: the token names no role there.
+        define("b", "one", "nowhere")
+        until(lambda: statuses(nodes, tokens["one"]) == [403] * 3, "changed on all nodes")
+        assert statuses(nodes, tokens["two"]) == [200] * 3
+        nodes.stop("a")
+        nodes.start("a")
+        until(lambda: nodes.ask("a", tokens["two"]).status == 200, "known after a restart")
+        assert nodes.command("c", "access", "remove", "two").code == 0
+        until(lambda: statuses(nodes, tokens["two"]) == [401] * 3, "gone on all nodes")
+        assert statuses(nodes, nodes.admin.read_text().strip()) == [200] * 3

@@ -76,6 +76,8 @@ class KeyWorld:
         self.clock = MovedClock()
         self.issuer = FakeIssuer()
         self.issuers = {"corp": CORP}
+        self.own: Sequence[str] = ("corp",)
+        """Those of the settings of the nodes."""
         self.shared = FakeNamespaces(*names, name="access")
         self.answerers: dict[str, Answerer] = {}
         self.silent: set[str] = set()

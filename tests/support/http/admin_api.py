@@ -54,7 +54,7 @@ def admin_api(script: Script) -> Iterator[AdminApi]:
             self.end_headers()
             self.wfile.write(raw)
 
-        do_GET = do_POST = do_DELETE = do_PATCH = answer  # noqa: N815 (the library's names)
+        do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = answer  # noqa: N815 (the library's names)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the library's name)
             """Keep quiet."""

@@ -4,7 +4,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -41,6 +41,8 @@ class OidcProvider:
     issuer: str
     clients: Mapping[str, Client]
     process: Process
+    issued: list[str] = field(default_factory=list)
+    """All tokens it gave."""
 
     @property
     def port(self) -> int:
@@ -62,7 +64,8 @@ class OidcProvider:
             urlencode(form).encode(),
             {"authorization": f"Basic {b64encode(credentials).decode('ascii')}"},
         )
-        return str(_answer(request)["access_token"])
+        self.issued.append(str(_answer(request)["access_token"]))
+        return self.issued[-1]
 
     def rotate(self) -> None:
         """Exchange its keys: what they signed is not good any more."""

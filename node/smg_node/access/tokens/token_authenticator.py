@@ -38,18 +38,16 @@ class TokenAuthenticator:
         now_ms: Callable[[], int],
         denied: Denied = nobody_denied,
     ) -> None:
-        """Take issuers of different names. A change of what `denied` says is another version of `keys`."""
+        """Take issuers of different names. A change of what `denied` says is another version of `keys`, which is
+        `source` from then on: with another version a token may be worth something else than before.
+        """
         self._rules: Final = {issuer.issuer: IssuerRules(issuer) for issuer in issuers}
         assert len(self._rules) == len(issuers)
         self._keys: Final = keys
+        self.source: Final = keys
         self._verified: Final = verified
         self._now_ms: Final = now_ms
         self._denied: Final = denied
-
-    @property
-    def version(self) -> int:
-        """Another number whenever a token may be worth something else than before."""
-        return self._keys.version
 
     def knows(self, token: str) -> bool:
         """Whether a token says that it is of one of the issuers."""

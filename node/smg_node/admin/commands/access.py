@@ -8,13 +8,19 @@ from typing import Annotated, Any, Final
 import typer
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.options import CommandGroup, options_of
+from smg_node.admin.commands.providers.definition_writes import (
+    IfVersion,
+    read_definition,
+    version_of,
+    written,
+)
+from smg_node.admin.options import CommandGroup, Options, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import format_time
 
 access_app = typer.Typer(
     cls=CommandGroup,
-    help="Look at the issuers of tokens, and refuse the tokens of a subject.",
+    help="Look at and define the issuers of tokens, and refuse the tokens of a subject.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -45,6 +51,57 @@ def issuers(context: typer.Context) -> None:
     print_table(_ISSUERS, map(_issuer_row, rows), empty="No issuer is configured (auth.issuers).")
     for line in (line for one in rows for line in _remarks(one)):
         tell(line)
+    for name, why in answer["unreadable"].items():
+        tell(f"{name}: the cluster's definition is not followed by this node: {why}")
+
+
+@access_app.command("define")
+def define(
+    context: typer.Context,
+    name: _Issuer,
+    file: Annotated[
+        str,
+        typer.Option(
+            "--file",
+            "-f",
+            metavar="FILE",
+            help="YAML or JSON with the fields of auth.issuers.NAME; - is the standard input.",
+            show_default=False,
+        ),
+    ],
+    if_version: IfVersion = "",
+) -> None:
+    """Define an issuer on every node, at once; in place of what nodes' own settings say of that name.
+
+    Files that it names are read on each node.
+
+    \b
+    smg-admin access define corp --file corp.yaml
+    """
+    options = options_of(context)
+    body = read_definition(file, "issuers", name)
+    headers = version_of(_shared(options, name), if_version)
+    answer = options.client.look("PUT", *_ACCESS, "issuers", name, body=body, headers=headers)
+    done = written(options.client, f"issuer {name}", answer)
+    if options.as_json:
+        print_json(done)
+        return
+    print(f"issuer {name} ({done['issuer']}) is defined, version {done['version']}")
+
+
+@access_app.command("remove")
+def remove(context: typer.Context, name: _Issuer, if_version: IfVersion = "") -> None:
+    """Take the cluster's definition of an issuer away; nodes go by their own settings again."""
+    options = options_of(context)
+    headers = version_of(_shared(options, name), if_version)
+    answer = options.client.look("DELETE", *_ACCESS, "issuers", name, headers=headers)
+    done = written(options.client, f"issuer {name}", answer)
+    if options.as_json:
+        print_json(done)
+        return
+    print(f"the cluster's definition of issuer {name} is gone")
+    if done["now"] is not None:
+        tell("this node's own settings define it, and count again")
 
 
 @access_app.command("deny")
@@ -109,6 +166,13 @@ def undo(context: typer.Context, issuer: _Issuer, subject: _Subject) -> None:
         print_json(done)
         return
     print(f"tokens of {done['subject']} ({done['issuer']}) are good again")
+
+
+def _shared(options: Options, name: str) -> Mapping[str, Any] | None:
+    """Return what the cluster defines under a name, None if it does not."""
+    rows = options.client.ask("GET", *_ACCESS, "issuers")["issuers"]
+    found = (one for one in rows if one["name"] == name and one["source"] == "cluster")
+    return next(found, None)
 
 
 def _issuer_row(one: Mapping[str, Any]) -> Sequence[object]:

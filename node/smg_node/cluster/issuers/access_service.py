@@ -1,19 +1,22 @@
 """Access service: answers the HTTP surface about issuers of tokens and their keys, and denies subjects."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from smg_mesh.shared import Denial, StateError
+from smg_mesh.shared import Denial, IssuerDefinition, StateError
 from smg_node.access.tokens.issuer import Issuer
+from smg_node.cluster.issuers.issuer_definitions import CODE, ISSUERS_MAX, checked_definition
 from smg_node.cluster.issuers.key_ports import AccessHoldings
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports.access import (
     DenialChange,
     DenialView,
+    IssuerChange,
     IssuerKeyView,
     IssuerView,
     SkippedKeyView,
 )
+from smg_node.http.ports.shared_state import StaleValueError
 
 if TYPE_CHECKING:
     from smg_node.cluster.issuers.introspection import Introspections
@@ -35,27 +38,94 @@ class IssuerParts:
         self.introspections: Final = introspections
 
 
-class ClusterAccess:
-    """Issuers and denials as this node sees and changes them; `parts` is None where no issuer is configured."""
+class IssuersHere(Protocol):
+    """Port to the issuers of this process."""
 
-    def __init__(
-        self,
-        issuers: Callable[[], Mapping[str, Issuer]],
-        state: AccessHoldings,
-        parts: IssuerParts | None,
-        now_ms: Callable[[], int],
-    ) -> None:
-        self._issuers: Final = issuers
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Definitions of the cluster that are not followed here, and why."""
+        ...
+
+    def issuers(self) -> Mapping[str, Issuer]:
+        """Return the issuers by name."""
+        ...
+
+    def parts(self) -> IssuerParts | None:
+        """Return what there is of them; None without any."""
+        ...
+
+
+class ClusterAccess:
+    """Issuers and denials of the cluster, as this node sees and changes them."""
+
+    def __init__(self, here: IssuersHere, state: AccessHoldings, now_ms: Callable[[], int]) -> None:
+        self._here: Final = here
+        self._issuers: Final = here.issuers
         self._state: Final = state
-        self._parts: Final = parts
         self._now_ms: Final = now_ms
 
     def issuers(self) -> Sequence[IssuerView]:
         """Return the configured issuers; see `AccessService`."""
-        parts = self._parts
+        parts = self._here.parts()
         if parts is None:
             return ()
-        return [_issuer_view(one, parts) for _, one in sorted(self._issuers().items())]
+        shared = {one.alias: one for one in self._state.definitions.all()}
+        return [
+            _issuer_view(one, parts, shared.get(alias))
+            for alias, one in sorted(self._issuers().items())
+        ]
+
+    def unreadable(self) -> Mapping[str, str]:
+        """Return why definitions of the cluster are not followed here, by name."""
+        return dict(sorted(self._here.unreadable.items()))
+
+    def check(self, alias: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a definition as it is kept; see `AccessService`. Slow: for a thread."""
+        return checked_definition(alias, body)
+
+    def define(
+        self, alias: str, checked: Mapping[str, Any], *, version: int | None
+    ) -> IssuerChange:
+        """Define an issuer on all nodes; see `AccessService`."""
+        before = self._view_of(alias)
+        others = [one for one in self._issuers().values() if one.alias != alias]
+        if len(others) >= ISSUERS_MAX:
+            raise invalid(f"there are {ISSUERS_MAX} issuers already", "name", CODE)
+        same = next((one.alias for one in others if one.issuer == checked["issuer"]), None)
+        if same is not None:
+            raise invalid(f"it is the same issuer as {same}", "issuer", CODE)
+        self._write(alias, checked, version)
+        return IssuerChange(before, self._view_of(alias))
+
+    def remove(self, alias: str, *, version: int | None) -> IssuerChange:
+        """Take the cluster's definition away; see `AccessService`."""
+        if self._state.definitions.get(alias) is None:
+            raise SmgError(
+                ErrorKind.NOT_FOUND,
+                f"the cluster defines no issuer {alias[:64]!r}; those of a node's own settings are taken out of there",
+                where="name",
+                code="issuer_not_found",
+            )
+        before = self._view_of(alias)
+        self._write(alias, None, version)
+        return IssuerChange(before, self._view_of(alias))
+
+    def _write(self, alias: str, value: object, version: int | None) -> None:
+        try:
+            if value is None:
+                self._state.definitions.remove(alias, version=version)
+            else:
+                self._state.definitions.set(alias, value, version=version)
+        except StateError as error:
+            if error.reason == "stale":
+                held = self._state.definitions.get(alias)
+                now = "0" if held is None else str(held.version)
+                raise StaleValueError(f"issuer {alias}", now, self._view_of(alias)) from error
+            code = f"state_{error.reason}"
+            raise SmgError(ErrorKind.OVERLOADED, str(error), code=code) from error
+
+    def _view_of(self, alias: str) -> IssuerView | None:
+        return next((one for one in self.issuers() if one.name == alias), None)
 
     def denials(self) -> Sequence[DenialView]:
         """Return all denials; see `AccessService`."""
@@ -106,7 +176,7 @@ class ClusterAccess:
         )
 
 
-def _issuer_view(issuer: Issuer, parts: IssuerParts) -> IssuerView:
+def _issuer_view(issuer: Issuer, parts: IssuerParts, shared: IssuerDefinition | None) -> IssuerView:
     shown, fetch = parts.keys.held(issuer.alias), parts.fetches.view(issuer.alias)
     keys = parts.keys.shown(issuer.alias)
     asked = parts.introspections if issuer.introspection is not None else None
@@ -128,4 +198,7 @@ def _issuer_view(issuer: Issuer, parts: IssuerParts) -> IssuerView:
         last_error_ms=fetch.last_error_ms,
         introspection=issuer.introspection is not None,
         introspection_error="" if asked is None else asked.last_error(issuer.alias),
+        source="node" if shared is None else "cluster",
+        version="0" if shared is None else str(shared.version),
+        spec={} if shared is None or not isinstance(shared.value, dict) else shared.value,
     )

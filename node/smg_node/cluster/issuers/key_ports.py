@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from smg_mesh.shared import Denial, IssuerKeySet
+from smg_mesh.shared import Denial, IssuerDefinition, IssuerKeySet
 from smg_node.access.tokens.issuer import Issuer
 
 
@@ -64,8 +64,37 @@ class SharedDenials(Protocol):
         ...
 
 
+class SharedDefinitions(Protocol):
+    """Port to the replicated definitions of issuers; `smg_mesh.shared.AccessState.definitions` fits."""
+
+    def get(self, alias: str) -> IssuerDefinition | None:
+        """Return what counts under a name."""
+        ...
+
+    def all(self) -> Sequence[IssuerDefinition]:
+        """Return all, sorted by name."""
+        ...
+
+    def set(self, alias: str, value: object, *, version: int | None) -> IssuerDefinition:
+        """Define an issuer on all nodes; StateError."""
+        ...
+
+    def remove(self, alias: str, *, version: int | None) -> None:
+        """Take a definition away; StateError."""
+        ...
+
+    def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
+        """Tell `heard` the names whose definition changed."""
+        ...
+
+
 class AccessHoldings(Protocol):
-    """Port to both; `smg_mesh.shared.AccessState` fits."""
+    """Port to all three; `smg_mesh.shared.AccessState` fits."""
+
+    @property
+    def definitions(self) -> SharedDefinitions:
+        """The definitions of issuers."""
+        ...
 
     @property
     def keys(self) -> SharedKeySets:

@@ -1,6 +1,7 @@
-"""Lazy issuers of one process: keys of the issuers whose tokens are taken, made where at least one is configured.
+"""Lazy issuers of one process: keys of the issuers whose tokens are taken, made with the first one.
 
-A node without issuers imports nothing of them and keeps four references here.
+Issuers are those of the node's own settings, and those that operators defined for the cluster while it runs. A node
+without any imports nothing of them.
 """
 
 import asyncio
@@ -8,20 +9,23 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from smg_node.access.identity import Authenticator
 from smg_node.core.ports import Clock, Rng
 
 if TYPE_CHECKING:
     from smg_mesh.shared import IssuerKeySet
+    from smg_node.access.authenticators import Authenticators
+    from smg_node.access.identity import Authenticator
     from smg_node.access.tokens.issuer import Issuer
     from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
     from smg_node.cluster.issuers.introspection import Introspections
     from smg_node.cluster.issuers.issuer_tasks import IssuerTasks
     from smg_node.cluster.issuers.key_fetches import KeyFetches
     from smg_node.cluster.issuers.key_ports import AccessHoldings, FetchedKeys
+    from smg_node.cluster.issuers.live_authenticator import LiveAuthenticator
     from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
     from smg_node.cluster.membership.member_query import MemberQueries
     from smg_node.config.sections.auth import Auth
+    from smg_node.http.http_parts import HttpParts
     from smg_node.telemetry.metrics.meters import Meters
 
 SECRET_BYTES: Final = 32
@@ -35,7 +39,7 @@ class IssuerState(Protocol):
 
     @property
     def access(self) -> "AccessHoldings":
-        """Keys and denials."""
+        """Definitions, keys and denials."""
         ...
 
     @property
@@ -49,7 +53,7 @@ class IssuerState(Protocol):
 
 
 class LazyIssuers:
-    """Issuers of one process of the node called `node`, as its settings `auth` name them."""
+    """Issuers of one process of the node called `node`, whose own settings are `auth`."""
 
     def __init__(self, node: str, auth: "Auth", clock: Clock, rng: Rng, meters: "Meters") -> None:
         self._node: Final = node
@@ -57,24 +61,87 @@ class LazyIssuers:
         self._clock: Final = clock
         self._rng: Final = rng
         self._meters: Final = meters
-        self._issuers: Mapping[str, Issuer] | None = None
+        self._issuers: Mapping[str, Issuer] = {}
+        self.unreadable: Mapping[str, str] = {}
+        """Definitions of the cluster that are not followed here, and why."""
         self._state: IssuerState | None = None
+        self._mesh: MemberQueries | None = None
+        self._make_want: Callable[[Spawn], Want] | None = None
+        self._parts: HttpParts | None = None
+        self._live: LiveAuthenticator | None = None
         self._keys: SharedIssuerKeys | None = None
         self._fetches: KeyFetches | None = None
         self._introspections: Introspections | None = None
         self._tasks: IssuerTasks | None = None
-
-    def __bool__(self) -> bool:
-        """Whether any issuer is configured."""
-        return bool(self._auth.issuers)
+        self._made: Final = asyncio.Event()
 
     # ── Being built ──────────────────────────────────────────────────────────
 
     def connect(self, state: IssuerState, mesh: "MemberQueries | None") -> None:
         """Fetch and share keys, together with other nodes; for the process that writes the shared state."""
+        self._mesh = mesh
+        self._begin(state)
+
+    def follow(self, state: IssuerState, make_want: Callable[[Spawn], Want]) -> None:
+        """Go by what the control process shares; `make_want` returns what lets it fetch."""
+        self._make_want = make_want
+        self._begin(state)
+
+    def serve(self, parts: "HttpParts") -> None:
+        """Let requests be admitted by tokens too, from the first issuer on."""
+        self._parts = parts
+        self._install()
+
+    def _begin(self, state: IssuerState) -> None:
         self._state = state
-        if not self:
+        state.access.definitions.watch(lambda _aliases: self.refresh())
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Go by the issuers that there are now; what was read from the disk came without a word."""
+        assert self._state is not None, "it is connected"
+        shared = self._state.access.definitions.all()
+        if not shared and not self._auth.issuers and self._keys is None:
             return
+        from smg_node.access.tokens.issuer_settings import issuers_of
+        from smg_node.cluster.issuers.issuer_definitions import merged
+
+        now = merged(issuers_of(self._auth), shared)
+        if self._keys is not None and now.issuers == self._issuers:
+            self.unreadable = now.unreadable
+            return
+        self._issuers, self.unreadable = now.issuers, now.unreadable
+        if self._keys is None:
+            self._build(self._state)
+        self._prepare_introspection()
+        self._renew()
+
+    def _build(self, state: IssuerState) -> None:
+        from smg_node.access.tokens.key_set import read_key_set
+        from smg_node.cluster.issuers.issuer_tasks import IssuerTasks
+        from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
+
+        self._tasks = IssuerTasks()
+        want = (
+            self._built_fetches(state) if self._make_want is None else self._make_want(self._spawn)
+        )
+        self._keys = SharedIssuerKeys(
+            self.issuers,
+            state.access.keys,
+            state.access.denials,
+            want,
+            read_key_set,
+            self._clock.now_ms,
+        )
+        if self._fetches is not None:
+            from smg_node.cluster.issuers.issuer_metrics import watch_issuers
+
+            parts = self.parts()
+            assert parts is not None, "they are built"
+            watch_issuers(self._meters, self.issuers, state.access, parts, self._clock.now_ms)
+        self._made.set()
+
+    def _built_fetches(self, state: IssuerState) -> Want:
         from smg_node.cluster.issuers.key_fetches import KeyFetches
 
         self._fetches = KeyFetches(
@@ -86,54 +153,56 @@ class LazyIssuers:
             rng=self._rng,
             living=state.living,
             held=lambda: state.held,
-            mesh=mesh,
+            mesh=self._mesh,
         )
-        self._build(state, self._fetches.want)
-        from smg_node.cluster.issuers.issuer_metrics import watch_issuers
+        return self._fetches.want
 
-        parts = self.parts()
-        assert parts is not None, "they are built"
-        watch_issuers(self._meters, self.issuers, state.access, parts, self._clock.now_ms)
+    def _prepare_introspection(self) -> None:
+        """Make what asks about opaque tokens, with the first issuer that can be asked."""
+        if self._introspections is not None:
+            self._introspections.clear()
+            return
+        if all(one.introspection is None for one in self._issuers.values()):
+            return
+        from smg_node.cluster.issuers.introspection import Introspections
+        from smg_node.cluster.issuers.issuer_metrics import watch_introspections
 
-    def follow(self, state: IssuerState, make_want: Callable[[Spawn], Want]) -> None:
-        """Go by what the control process shares; `make_want` returns what lets it fetch."""
-        self._state = state
-        if self:
-            self._build(state, make_want(self._spawn))
-
-    def _build(self, state: IssuerState, want: Want) -> None:
-        from smg_node.access.tokens.key_set import read_key_set
-        from smg_node.cluster.issuers.issuer_tasks import IssuerTasks
-        from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
-
-        self._tasks = IssuerTasks()
-        self._keys = SharedIssuerKeys(
-            self.issuers,
-            state.access.keys,
-            state.access.denials,
-            want,
-            read_key_set,
-            self._clock.now_ms,
+        self._introspections = Introspections(
+            self._secret(), self._clock.now_ms, self._spawn, _ask_about
         )
-        if any(one.introspection is not None for one in self.issuers().values()):
-            from smg_node.cluster.issuers.introspection import Introspections
-            from smg_node.cluster.issuers.issuer_metrics import watch_introspections
+        watch_introspections(self._meters, self._introspections)
 
-            self._introspections = Introspections(
-                self._secret(), self._clock.now_ms, self._spawn, _ask_about
-            )
-            watch_introspections(self._meters, self._introspections)
+    def _renew(self) -> None:
+        """Let everybody who went by the issuers before go by those there are now."""
+        if self._keys is not None:
+            self._keys.look()
+        if self._fetches is not None:
+            self._fetches.look()
+        if self._live is not None:
+            self._live.refresh()
+        self._install()
 
-    def authenticator(self, keys: Authenticator) -> Authenticator:
-        """Return what knows the tokens of the issuers too; `keys` itself while there are none."""
-        if self._keys is None:
-            return keys
+    def _install(self) -> None:
+        if self._keys is None or self._parts is None or self._live is not None:
+            return
+        from smg_node.cluster.issuers.live_authenticator import LiveAuthenticator
+
+        keys = self._keys
+        self._live = LiveAuthenticator(
+            self._parts.authenticator, self._authenticators, lambda: keys.version
+        )
+        self._parts.authenticator = self._live
+
+    def _authenticators(self, keys: "Authenticator") -> "Authenticators | None":
+        """Return what knows the tokens of the issuers there are now, None while there are none."""
+        if self._keys is None or not self._issuers:
+            return None
         from smg_node.access.authenticators import Authenticators
         from smg_node.access.tokens.opaque_tokens import opaque_of
         from smg_node.access.tokens.token_authenticator import TokenAuthenticator
         from smg_node.access.tokens.verified_tokens import VerifiedTokens
 
-        issuers, denied = self.issuers(), self._keys.denied
+        issuers, denied = self._issuers, self._keys.denied
         tokens = TokenAuthenticator(
             list(issuers.values()),
             self._keys,
@@ -148,11 +217,7 @@ class LazyIssuers:
     # ── Being used ───────────────────────────────────────────────────────────
 
     def issuers(self) -> "Mapping[str, Issuer]":
-        """Return the configured issuers by name."""
-        if self._issuers is None:
-            from smg_node.access.tokens.issuer_settings import issuers_of
-
-            self._issuers = {one.alias: one for one in issuers_of(self._auth)} if self else {}
+        """Return the issuers by name."""
         return self._issuers
 
     def urls(self) -> "Sequence[str]":
@@ -172,7 +237,7 @@ class LazyIssuers:
         from smg_node.cluster.issuers.access_service import ClusterAccess
 
         assert self._state is not None, "the process that answers has the shared state"
-        return ClusterAccess(self.issuers, self._state.access, self.parts(), self._clock.now_ms)
+        return ClusterAccess(self, self._state.access, self._clock.now_ms)
 
     def parts(self) -> "IssuerParts | None":
         """Return what a process that fetches has of its issuers; None without any."""
@@ -183,10 +248,10 @@ class LazyIssuers:
         return IssuerParts(self._keys, self._fetches, self._introspections)
 
     async def run(self) -> None:
-        """Fetch, follow and ask, until cancelled; nothing of it where no issuer is configured."""
-        if self._tasks is None or self._keys is None:
-            await asyncio.get_running_loop().create_future()
-            return
+        """Fetch, follow and ask from the first issuer on, until cancelled."""
+        await self._made.wait()
+        assert self._tasks is not None, "it is made"
+        assert self._keys is not None, "it is made"
         loops = [self._keys.run]
         if self._fetches is not None:
             loops.append(self._fetches.run)

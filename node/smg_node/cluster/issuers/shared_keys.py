@@ -47,7 +47,8 @@ class SharedIssuerKeys:
         read: ReadKeys,
         now_ms: Callable[[], int],
     ) -> None:
-        self.version = 0
+        # Never 0: with the first issuer it is another version than without any.
+        self.version = 1
         self._issuers: Final = issuers
         self._keys: Final = keys
         self._denials: Final = denials

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from smg_node.access.api_key import read_key_text
 from smg_node.access.foreign_key import foreign_digest, foreign_id, sha256_of
@@ -27,11 +27,12 @@ from smg_node.access.identity import (
 from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.core.access.permissions import ACCESS, Needed, Permission, may_any
 from smg_node.core.errors import ErrorKind, SmgError, invalid
-from smg_node.http.http_options import DataAccess
+from smg_node.http.http_options import DataAccess, HttpOptions
 from smg_node.http.message.http_request import Headers, HttpRequest
 
 if TYPE_CHECKING:
     from smg_node.access.certificates import CertificateRules, ClientCertificate
+    from smg_node.http.http_parts import HttpParts
 
 _FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 _MAPPED: Final = "::ffff:"
@@ -45,6 +46,51 @@ _WHAT: Final = {
     "token": "the token sent",
 }
 """What a caller came with, by the kind of its subject."""
+
+
+class Authorizing(Protocol):
+    """Interface that admits requests."""
+
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
+        """Return the caller; an SmgError for one who may not ask."""
+        ...
+
+
+class UsualGuard:
+    """Guard by whatever knows credentials now: that is another one from the first issuer of tokens on."""
+
+    def __init__(self, parts: "HttpParts") -> None:
+        self._parts = parts
+        self._authenticator = parts.authenticator
+        self._guard = _guard_of(parts)
+
+    def admit(
+        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
+    ) -> Identity:
+        """Return the caller; see `Guard`."""
+        if self._parts.authenticator is not self._authenticator:
+            self._authenticator, self._guard = self._parts.authenticator, _guard_of(self._parts)
+        return self._guard.admit(request, needed, data, own)
+
+
+def usual_guard(parts: "HttpParts") -> Authorizing:
+    """Return what admits requests by their keys, tokens and certificates."""
+    return UsualGuard(parts)
+
+
+def _guard_of(parts: "HttpParts") -> "Guard":
+    options = parts.options
+    return Guard(parts.authenticator, _certificate_rules(options), options.roles)
+
+
+def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":
+    if not options.certificates:
+        return None
+    from smg_node.access.certificates import CertificateRules
+
+    return CertificateRules(options.certificates)
 
 
 class Guard:

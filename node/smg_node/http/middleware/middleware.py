@@ -10,13 +10,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from smg_node.access.identity import Identity, KeysWantedError
+from smg_node.access.identity import KeysWantedError
 from smg_node.admission.header_values import GROUPS
-from smg_node.core.access.permissions import Access, Needed, Permission
+from smg_node.core.access.permissions import Access
 from smg_node.core.errors import SmgError
-from smg_node.http.http_options import DataAccess, HttpOptions
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import is_plain
 from smg_node.http.message.head_findings import NEVER_MS, NO_HEADERS, HeadFindings
@@ -25,7 +24,7 @@ from smg_node.http.message.reply import HeadWriter, Reply, Streamed
 from smg_node.http.message.request_head import ClientLine, Head, Headers
 from smg_node.http.message.response_writer import Wire
 from smg_node.http.middleware.access_lines import PATH_LOGGED_MAX, access_lines
-from smg_node.http.middleware.authorization import Guard, cors_headers
+from smg_node.http.middleware.authorization import Authorizing, cors_headers, usual_guard
 from smg_node.http.middleware.drain_phases import Drain
 from smg_node.http.middleware.error_replies import error_reply, internal
 from smg_node.http.middleware.inflight import Inflight, draining
@@ -35,7 +34,6 @@ from smg_node.telemetry.traces import request_scope as scope
 from smg_node.telemetry.traces.request_scope import NO_TRACE, Trace
 
 if TYPE_CHECKING:
-    from smg_node.access.certificates import CertificateRules
     from smg_node.http.middleware.issuer_waiting import IssuerWaiting
 
 Action: TypeAlias = Callable[[HttpRequest], Awaitable[Reply | Streamed]]
@@ -68,16 +66,6 @@ _EXPOSED: Final = (
         for what in ("limit", "remaining", "reset")
     )
 )
-
-
-class Authorizing(Protocol):
-    """Interface that admits requests."""
-
-    def admit(
-        self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
-    ) -> Identity:
-        """Return the caller; an SmgError for one who may not ask."""
-        ...
 
 
 class Middleware:
@@ -390,17 +378,3 @@ def _given_id(headers: Headers, names: Sequence[str]) -> str:
         if name in headers:
             return headers[name] if _REQUEST_ID.fullmatch(headers[name]) else ""
     return ""
-
-
-def usual_guard(parts: HttpParts) -> Authorizing:
-    """Return what admits requests by their keys and certificates."""
-    options = parts.options
-    return Guard(parts.authenticator, _certificate_rules(options), options.roles)
-
-
-def _certificate_rules(options: HttpOptions) -> "CertificateRules | None":
-    if not options.certificates:
-        return None
-    from smg_node.access.certificates import CertificateRules
-
-    return CertificateRules(options.certificates)

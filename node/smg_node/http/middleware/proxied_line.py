@@ -13,7 +13,7 @@ from smg_node.core.errors import invalid
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.request_head import ClientLine
-from smg_node.http.middleware.middleware import Authorizing
+from smg_node.http.middleware.authorization import Authorizing
 
 if TYPE_CHECKING:
     from smg_node.access.certificates import ClientCertificate

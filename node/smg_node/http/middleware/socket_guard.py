@@ -14,8 +14,7 @@ from smg_node.core.access.permissions import Needed, Permission
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
-from smg_node.http.middleware.authorization import credentials
-from smg_node.http.middleware.middleware import Authorizing
+from smg_node.http.middleware.authorization import Authorizing, credentials
 
 _CREDENTIALS: Final = struct.Struct("iII")
 """Linux's `ucred`: process, user, group (unix(7), SO_PEERCRED)."""

@@ -88,6 +88,9 @@ _ISSUER: Final[Mapping[str, Any]] = {
     "last_error_ms": _MOMENT,
     "introspection": _SWITCH,
     "introspection_error": _TEXT,
+    "source": {"enum": ["node", "cluster"]},
+    "version": _TEXT,
+    "spec": {"type": "object"},
 }
 _DENIAL: Final[Mapping[str, Any]] = {
     "issuer": _TEXT,
@@ -202,7 +205,28 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
 ACCESS_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "TokenIssuer": _whole(_ISSUER),
     "TokenIssuerList": _whole(
-        {"node": _TEXT, "issuers": _list({"$ref": "#/components/schemas/TokenIssuer"})}
+        {
+            "node": _TEXT,
+            "issuers": _list({"$ref": "#/components/schemas/TokenIssuer"}),
+            "unreadable": {"type": "object", "additionalProperties": _TEXT},
+        }
+    ),
+    # The fields of auth.issuers, whose checks are beyond a schema.
+    "TokenIssuerRequest": {
+        "type": "object",
+        "properties": {
+            "issuer": {"type": "string", "minLength": 1, "maxLength": 512},
+            "audiences": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 32},
+            "role_map": {"type": "object", "additionalProperties": _TEXT},
+        },
+        "required": ["issuer", "audiences", "role_map"],
+    },
+    "TokenIssuerRemoved": _whole(
+        {
+            "status": {"const": "removed"},
+            "name": _TEXT,
+            "now": {"anyOf": [{"$ref": "#/components/schemas/TokenIssuer"}, {"type": "null"}]},
+        }
     ),
     "DenialRequest": {
         "type": "object",
@@ -302,10 +326,20 @@ _CORP: Final = {
     "last_error_ms": None,
     "introspection": False,
     "introspection_error": "",
+    "source": "cluster",
+    "version": "115964116992",
+    "spec": {
+        "issuer": "https://sso.example/realms/prod",
+        "audiences": ["smg"],
+        "role_map": {"*": "user"},
+        "tenant": "/azp",
+    },
 }
 ACCESS_EXAMPLES: Final[Mapping[str, Any]] = {
     "TokenIssuer": _CORP,
-    "TokenIssuerList": {"node": "a", "issuers": [_CORP]},
+    "TokenIssuerList": {"node": "a", "issuers": [_CORP], "unreadable": {}},
+    "TokenIssuerRequest": _CORP["spec"],
+    "TokenIssuerRemoved": {"status": "removed", "name": "corp", "now": None},
     "DenialRequest": {"issuer": "corp", "subject": "alice", "for_s": 86_400},
     "Denial": _DENIED,
     "DenialList": {"node": "a", "denials": [_DENIED]},

@@ -1,7 +1,7 @@
 """Access port: issuers of tokens, and subjects whose tokens are refused, as the HTTP surface shows and changes them."""
 
-from collections.abc import Sequence
-from typing import Final, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -29,7 +29,8 @@ class IssuerView(msgspec.Struct, frozen=True):
     """One issuer as this node sees it. Times are Unix milliseconds.
 
     `state`: its keys count (`fresh`), are too old (`stale`), or were never had. `fetched_by` fetched them, `refreshed_by`
-    is the node whose duty that is now. `requests` and `last_error` are of this node.
+    is the node whose duty that is now. `requests` and `last_error` are of this node. `source` is where it is defined: by
+    the node's own settings, or by operators for the cluster, who find that in `spec` and name its `version`.
     """
 
     name: str
@@ -47,6 +48,16 @@ class IssuerView(msgspec.Struct, frozen=True):
     last_error_ms: int | None
     introspection: bool
     introspection_error: str
+    source: Literal["node", "cluster"] = "node"
+    version: str = "0"
+    spec: Mapping[str, Any] = {}
+
+
+class IssuerChange(msgspec.Struct, frozen=True):
+    """An issuer before a change and after, None where there was or is none."""
+
+    before: IssuerView | None
+    after: IssuerView | None
 
 
 class DenialView(msgspec.Struct, frozen=True):
@@ -75,6 +86,24 @@ class AccessService(Protocol):
 
     def issuers(self) -> Sequence[IssuerView]:
         """Return the configured issuers, sorted by name."""
+        ...
+
+    def unreadable(self) -> Mapping[str, str]:
+        """Return why definitions of the cluster are not followed here, by name."""
+        ...
+
+    def check(self, alias: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a definition as it is kept; INVALID_REQUEST names the field that is wrong. Slow: for a thread."""
+        ...
+
+    def define(
+        self, alias: str, checked: Mapping[str, Any], *, version: int | None
+    ) -> IssuerChange:
+        """Define an issuer on all nodes, as it was checked; CONFLICT `stale` for another version than there is."""
+        ...
+
+    def remove(self, alias: str, *, version: int | None) -> IssuerChange:
+        """Take the cluster's definition away; NOT_FOUND `issuer_not_found`, CONFLICT `stale`."""
         ...
 
     def denials(self) -> Sequence[DenialView]:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from smg_mesh.shared import Shared
 from smg_node.admission.admission import Admission
 from smg_node.cluster.approvals.lazy_approvals import LazyApprovals
+from smg_node.cluster.issuers.lazy_issuers import LazyIssuers
 from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.providers.cache_sharing import CacheRows
 from smg_node.cluster.service_factory import listen
@@ -117,6 +118,7 @@ class Wired:
             post=ShadowPost(),
             state_cache=LazyStateCache(plain_settings(Settings()), clock, meters),
             approvals=LazyApprovals("a", IdSource(clock, rng), clock, meters),
+            issuers=LazyIssuers("a", plain_settings(Settings()).auth, clock, rng, meters),
             ending=AsyncExitStack(),
         )
         self.world = SharedWorld("a")

@@ -1,18 +1,27 @@
 """Access routes: issuers of tokens and the state of their keys, and subjects whose tokens are refused."""
 
+import asyncio
+import re
 from typing import Final
 
 from smg_node.core.errors import invalid
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
-from smg_node.http.message.field_reader import number_field, read_fields, text_field
+from smg_node.http.message.field_reader import (
+    expected_version,
+    number_field,
+    read_fields,
+    text_field,
+)
 from smg_node.http.message.http_request import HttpRequest
 from smg_node.http.message.reply import Reply, json_reply
 from smg_node.http.middleware.audit_caller import caller_of
-from smg_node.http.ports.access import FOR_MAX_S, SUBJECT_MAX, AccessService
+from smg_node.http.ports.access import FOR_MAX_S, SUBJECT_MAX, AccessService, IssuerChange
 
 DENIED: Final = "access.deny"
 UNDONE: Final = "access.undo"
+CHANGED: Final = "issuer.changed"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
 _FIELDS: Final = ("issuer", "subject", "before_ms", "for_s")
 _ISSUER_MAX: Final = 63
 _TIME_MAX_MS: Final = (1 << 53) - 1
@@ -29,7 +38,37 @@ class AccessRoutes:
 
     async def issuers(self, request: HttpRequest) -> Reply:
         """List the issuers of this node, with the state of their keys."""
-        return json_reply({"node": self._node, "issuers": self._access.issuers()})
+        return json_reply(
+            {
+                "node": self._node,
+                "issuers": self._access.issuers(),
+                "unreadable": self._access.unreadable(),
+            }
+        )
+
+    async def define(self, request: HttpRequest) -> Reply:
+        """Define an issuer on every node, if the version is the one that `If-Match` names."""
+        name, version = request.values["name"], expected_version(request)
+        if not _NAME.fullmatch(name):
+            raise invalid("a name has small letters, digits and . _ -, at most 63", "name")
+        body = await self._bodies.large.decoded(await self._bodies.json(request))
+        # Its checks come with a library that is slow to load.
+        checked = await asyncio.to_thread(self._access.check, name, body)
+        done = self._access.define(name, checked, version=version)
+        self._record(request, CHANGED, name, done)
+        return json_reply(done.after)
+
+    async def remove(self, request: HttpRequest) -> Reply:
+        """Take the cluster's definition of an issuer away, if the version is the one that `If-Match` names."""
+        name, version = request.values["name"], expected_version(request)
+        done = self._access.remove(name, version=version)
+        self._record(request, CHANGED, name, done)
+        return json_reply({"status": "removed", "name": name, "now": done.after})
+
+    def _record(self, request: HttpRequest, action: str, name: str, done: IssuerChange) -> None:
+        before = None if done.before is None else done.before.spec
+        after = None if done.after is None else done.after.spec
+        self._audit.record(caller_of(request), action, name, before=before, after=after)
 
     async def denials(self, request: HttpRequest) -> Reply:
         """List all subjects whose tokens are refused, those that are over too."""

@@ -1,6 +1,7 @@
 """`smg-admin access`: issuers at a glance with what is wrong with them, and subjects denied for a while."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,10 @@ def _answer(asked: Asked) -> tuple[int, Any]:
             "last_error_ms": 1_754_000_000_000,
             "introspection_error": "it cannot be reached",
         }
-        return 200, {"node": "a", "issuers": [{**ISSUER, **away}]}
+        strange = {"newer": "it has a field of a newer release"}
+        return 200, {"node": "a", "issuers": [{**ISSUER, **away}], "unreadable": strange}
+    if "/issuers/" in asked.path:
+        return 200, ISSUER if asked.method == "PUT" else {"now": None}
     if asked.method == "GET":
         return 200, {"node": "a", "denials": [DENIAL, {**DENIAL, "before_ms": 1, "active": False}]}
     return 200, DENIAL
@@ -37,11 +41,12 @@ def test_issuers_are_a_table_and_what_is_wrong_stands_below(run: RunAdmin) -> No
     assert "key 'enc-1' (RSA RSA-OAEP) is skipped: not_for_signatures" in err
     assert "discovery: it answered 503" in err
     assert "it does not answer about tokens: it cannot be reached" in err
+    assert "newer: the cluster's definition is not followed by this node" in err
     assert json.loads(as_json)["issuers"][0]["name"] == "corp"
 
 
 def test_no_issuer_is_said_so(run: RunAdmin) -> None:
-    with admin_api(lambda asked: (200, {"node": "a", "issuers": []})) as api:
+    with admin_api(lambda asked: (200, {"node": "a", "issuers": [], "unreadable": {}})) as api:
         code, out, _ = run("--url", api.url, "access", "issuers")
     assert (code, out) == (0, "No issuer is configured (auth.issuers).\n")
 
@@ -104,3 +109,32 @@ def test_denials_are_listed_and_undone(run: RunAdmin) -> None:
     assert (code, out) == (0, "tokens of alice (corp) are good again\n")
     assert api.asked[-1].method == "DELETE"
     assert api.asked[-1].path.startswith("/v1/cluster/access/denials/corp/a")
+
+
+def test_an_issuer_is_defined_by_a_file_over_the_version_that_was_seen(
+    run: RunAdmin, tmp_path: Path
+) -> None:
+    file = tmp_path / "corp.yaml"
+    file.write_text("issuer: https://sso.example\naudiences: [smg]\nrole_map: {'*': user}\n")
+    with admin_api(_answer) as api:
+        code, out, _ = run("--url", api.url, "access", "define", "corp", "--file", str(file))
+        new = run("--url", api.url, "access", "define", "new", "--file", str(file))
+        gone = run("--url", api.url, "access", "remove", "corp", "--if-version", "*")
+    assert (code, new[0], gone[0]) == (0, 0, 0), (new, out)
+    assert "issuer corp" in out
+    writes = [asked for asked in api.asked if asked.method != "GET"]
+    assert [asked.method for asked in writes] == ["PUT", "PUT", "DELETE"]
+    assert writes[0].body == {
+        "issuer": "https://sso.example",
+        "audiences": ["smg"],
+        "role_map": {"*": "user"},
+    }
+
+
+def test_a_whole_file_of_issuers_must_have_that_one(run: RunAdmin, tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    file.write_text("issuers:\n  corp: {issuer: https://sso.example}\n")
+    with admin_api(_answer) as api:
+        code, _, err = run("--url", api.url, "access", "define", "other", "--file", str(file))
+    assert (code, api.asked) == (1, [])
+    assert "has no other among its issuers: corp" in err

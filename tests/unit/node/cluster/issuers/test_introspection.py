@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +19,7 @@ from smg_node.access.tokens.issuer import Introspection, Issuer
 from smg_node.access.tokens.issuer_documents import DocumentError
 from smg_node.access.tokens.opaque_tokens import OpaqueTokens, opaque_of
 from smg_node.cluster.issuers.introspection import CALLS_MAX, WAITING_MAX, Introspections
+from smg_node.cluster.issuers.issuer_tasks import IssuerTasks
 from smg_node.cluster.issuers.key_ports import IssuerError
 from support.access.key_world import MovedClock, settled
 
@@ -43,14 +45,10 @@ class Scene:
         self.answers: dict[str, Any] = {}
         self.gate = asyncio.Event()
         self.gate.set()
-        self.tasks: list[asyncio.Task[None]] = []
         self.denied: set[str] = set()
-        self.calls = Introspections(b"k" * 32, self.clock.now_ms, self._spawn, self._ask)
+        self.tasks = IssuerTasks()
+        self.calls = Introspections(b"k" * 32, self.clock.now_ms, self.tasks.spawn, self._ask)
         self.tokens = OpaqueTokens(CORP, self.calls, lambda _alias, sub, _ms: sub in self.denied)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> bool:
-        self.tasks.append(asyncio.get_running_loop().create_task(work))
-        return True
 
     async def _ask(self, issuer: Issuer, token: str) -> bytes:
         self.asked.append(token)
@@ -60,12 +58,22 @@ class Scene:
             raise IssuerError("it cannot be reached: connection refused")
         return json.dumps(answer).encode()
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run what is asked beside requests meanwhile."""
+        async with asyncio.TaskGroup() as group:
+            loop = group.create_task(self.tasks.run(()))
+            await settled()
+            yield
+            loop.cancel()
+
     async def identify(self, token: str) -> Identity:
         """Ask as the door does: once more after what is wanted is there."""
         try:
             return self.tokens(token)
         except KeysWantedError as wanted:
-            await asyncio.wait_for(asyncio.shield(wanted.ready), 5)
+            ready = cast("asyncio.Future[None]", wanted.ready)
+            await asyncio.wait_for(asyncio.shield(ready), 5)
             return self.tokens(token)
 
     async def refused(self, token: str) -> tuple[int, str]:
@@ -76,8 +84,15 @@ class Scene:
         return caught.value.status, caught.value.code
 
 
-async def test_a_good_token_is_asked_about_once_a_minute() -> None:
-    scene = Scene()
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    """One whose calls run."""
+    made = Scene()
+    async with made.running():
+        yield made
+
+
+async def test_a_good_token_is_asked_about_once_a_minute(scene: Scene) -> None:
     scene.answers["zq-t-0paqu3"] = GOOD
     found = await scene.identify("zq-t-0paqu3")
     assert (found.tenant, found.role, found.subject) == ("acme", "user", "token:corp/alice")
@@ -88,16 +103,14 @@ async def test_a_good_token_is_asked_about_once_a_minute() -> None:
     assert scene.asked == ["zq-t-0paqu3", "zq-t-0paqu3"]
 
 
-async def test_it_counts_no_longer_than_it_lives() -> None:
-    scene = Scene()
+async def test_it_counts_no_longer_than_it_lives(scene: Scene) -> None:
     scene.answers["zq-t-0paqu3"] = {**GOOD, "exp": scene.clock.now_ms() / 1000 + 7}
     assert (await scene.identify("zq-t-0paqu3")).expires_ms == scene.clock.now_ms() + 7_000
     scene.clock.seconds += 7
     assert await scene.refused("zq-t-0paqu3") == (401, "inactive_token")
 
 
-async def test_a_bad_token_is_asked_about_again_after_ten_seconds() -> None:
-    scene = Scene()
+async def test_a_bad_token_is_asked_about_again_after_ten_seconds(scene: Scene) -> None:
     assert await scene.refused("zq-t-0paqu3") == (401, "inactive_token")
     scene.answers["zq-t-0paqu3"] = GOOD
     scene.clock.seconds += 9.9
@@ -106,8 +119,7 @@ async def test_a_bad_token_is_asked_about_again_after_ten_seconds() -> None:
     assert (await scene.identify("zq-t-0paqu3")).tenant == "acme"
 
 
-async def test_no_answer_is_a_503_and_asked_again_after_a_second() -> None:
-    scene = Scene()
+async def test_no_answer_is_a_503_and_asked_again_after_a_second(scene: Scene) -> None:
     scene.answers["zq-t-0paqu3"] = None
     assert await scene.refused("zq-t-0paqu3") == (503, "issuer_unreachable")
     assert await scene.refused("zq-t-0paqu3") == (503, "issuer_unreachable")
@@ -122,14 +134,12 @@ async def test_no_answer_is_a_503_and_asked_again_after_a_second() -> None:
 @pytest.mark.parametrize(
     "answer", [[], "x", {}, {"active": "true"}, {"active": 1}, {"active": None}]
 )
-async def test_what_is_no_answer_is_none(answer: Any) -> None:
-    scene = Scene()
+async def test_what_is_no_answer_is_none(scene: Scene, answer: Any) -> None:
     scene.answers["zq-t-0paqu3"] = answer
     assert await scene.refused("zq-t-0paqu3") == (503, "issuer_unreachable")
 
 
-async def test_all_who_have_the_token_wait_for_one_call() -> None:
-    scene = Scene()
+async def test_all_who_have_the_token_wait_for_one_call(scene: Scene) -> None:
     scene.answers["zq-t-0paqu3"] = GOOD
     scene.gate.clear()
     async with asyncio.TaskGroup() as group:
@@ -140,8 +150,7 @@ async def test_all_who_have_the_token_wait_for_one_call() -> None:
     assert len({one.result().key_id for one in waiting}) == 1
 
 
-async def test_few_calls_are_in_flight_and_more_than_can_wait_are_turned_away() -> None:
-    scene = Scene()
+async def test_few_calls_are_in_flight_and_more_than_can_wait_are_turned_away(scene: Scene) -> None:
     scene.gate.clear()
     async with asyncio.TaskGroup() as group:
         waiting = [group.create_task(scene.refused(f"zq-{at}-t")) for at in range(WAITING_MAX)]
@@ -152,8 +161,7 @@ async def test_few_calls_are_in_flight_and_more_than_can_wait_are_turned_away() 
     assert {one.result() for one in waiting} == {(401, "inactive_token")}
 
 
-async def test_signed_tokens_and_absurd_ones_never_go_there() -> None:
-    scene = Scene()
+async def test_signed_tokens_and_absurd_ones_never_go_there(scene: Scene) -> None:
     for token in ("eyJh.eyJ.sig", "eyJh.a.b.c.d", "x" * 9_000, "\u00e4"):
         assert await scene.refused(token) == (401, "inactive_token")
     assert scene.asked == []
@@ -172,9 +180,8 @@ async def test_signed_tokens_and_absurd_ones_never_go_there() -> None:
     ],
 )
 async def test_its_claims_count_as_those_of_a_signed_one(
-    claims: dict[str, Any], refusal: tuple[int, str] | None
+    scene: Scene, claims: dict[str, Any], refusal: tuple[int, str] | None
 ) -> None:
-    scene = Scene()
     scene.answers["zq-t-0paqu3"] = {**GOOD, **claims}
     if refusal is None:
         assert (await scene.identify("zq-t-0paqu3")).tenant == "acme"
@@ -182,8 +189,7 @@ async def test_its_claims_count_as_those_of_a_signed_one(
         assert await scene.refused("zq-t-0paqu3") == refusal
 
 
-async def test_a_token_without_audience_is_for_its_client_and_of_it() -> None:
-    scene = Scene()
+async def test_a_token_without_audience_is_for_its_client_and_of_it(scene: Scene) -> None:
     scene.answers["zq-t-0paqu3"] = {"active": True, "client_id": "smg", "team": "acme"}
     assert (await scene.identify("zq-t-0paqu3")).subject == "token:corp/smg"
     scene.answers["zq-u-0paqu3"] = {
@@ -197,8 +203,7 @@ async def test_a_token_without_audience_is_for_its_client_and_of_it() -> None:
     assert await scene.refused("zq-v-0paqu3") == (401, "wrong_audience")
 
 
-async def test_a_denied_subject_is_refused() -> None:
-    scene = Scene()
+async def test_a_denied_subject_is_refused(scene: Scene) -> None:
     scene.answers["zq-t-0paqu3"] = GOOD
     await scene.identify("zq-t-0paqu3")
     scene.denied.add("alice")

@@ -48,7 +48,7 @@ async def test_one_node_refreshes_and_the_next_does_where_that_one_does_not() ->
         assert world.fetches[world.first].view("corp").requests == 2
         # It hangs: it counts as living for the others, and does nothing.
         hung = world.first
-        world.fetches[hung].look = lambda: None  # type: ignore[method-assign]  # hung
+        world.fetches[hung].look = lambda: None  # type: ignore[method-assign]  # it hangs
         assert 48 <= await minutes_to_the_next() <= 75
         assert world.fetches[hung].view("corp").requests <= 3
 

@@ -1,14 +1,16 @@
 """Access over HTTP: issuers and their keys are shown, subjects denied and let in again, and each change is audited."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from smg_mesh.shared import IssuerKeySet
+from smg_node.access.tokens.issuer import Issuer
 from smg_node.access.tokens.key_set import read_key_set
 from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
+from smg_node.cluster.issuers.issuer_definitions import Definitions, merged
 from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
 from support.access.key_world import CORP, KeyWorld
 from support.http.http_node import Node, node
@@ -38,9 +40,34 @@ async def served() -> AsyncIterator[tuple[Node, KeyWorld]]:
     parts = IssuerParts(keys, world.fetches["node-a"], None)
     async with node() as one:
         one.parts.token_access = lambda: ClusterAccess(
-            lambda: world.issuers, state, parts, world.clock.now_ms
+            Here(world, parts), state, world.clock.now_ms
         )
         yield one, world
+
+
+class Here:
+    """The issuers of a process, as a test says."""
+
+    def __init__(self, world: KeyWorld, parts: IssuerParts) -> None:
+        self._world = world
+        self._parts = parts
+        self._own = dict(world.issuers)
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        return self._merged().unreadable
+
+    def issuers(self) -> Mapping[str, Issuer]:
+        found = self._merged().issuers
+        self._world.issuers = dict(found)
+        return found
+
+    def parts(self) -> IssuerParts:
+        return self._parts
+
+    def _merged(self) -> Definitions:
+        own = [self._own[name] for name in self._world.own]
+        return merged(own, self._world.states["node-a"].definitions.all())
 
 
 async def deny(one: Node, **body: Any) -> Response:
@@ -72,6 +99,9 @@ async def test_issuers_are_listed_with_their_keys_and_those_that_are_skipped() -
             "last_error_ms": None,
             "introspection": False,
             "introspection_error": "",
+            "source": "node",
+            "version": "0",
+            "spec": {},
         }
 
 
@@ -129,8 +159,89 @@ async def test_what_is_wrong_with_a_denial_is_named(
 
 async def test_a_node_without_issuers_shows_none_and_denies_nobody() -> None:
     async with served() as (one, world):
-        world.issuers = {}
+        world.own = ()
         assert (await ask(one.port, "GET", ISSUERS)).json()["issuers"] == []
         refused = await deny(one, issuer="corp", subject="x", for_s=1)
         assert refused.status == 404
         assert "known: none" in refused.error()["message"]
+
+
+SPEC = {
+    "issuer": "https://other.example",
+    "audiences": ["smg"],
+    "roles": "/groups",
+    "role_map": {"ops": "operator", "*": "user"},
+    "tenant": "/azp",
+    "leeway_s": 5,
+}
+
+
+async def define(one: Node, name: str, body: Any, version: str = "*") -> Response:
+    return await ask(one.port, "PUT", f"{ISSUERS}/{name}", body, {"if-match": version})
+
+
+async def test_an_issuer_is_defined_changed_and_taken_away_by_version() -> None:
+    async with served() as (one, _):
+        made = (await define(one, "other", SPEC, "0")).json()
+        assert (made["name"], made["source"], made["state"]) == ("other", "cluster", "never")
+        assert made["spec"] == {**SPEC, "leeway_s": 5.0}
+        stale = await define(one, "other", SPEC, "0")
+        assert (stale.status, stale.error()["code"]) == (409, "stale")
+        again = await define(one, "other", {**SPEC, "tenant": "/team"}, made["version"])
+        assert again.json()["spec"]["tenant"] == "/team"
+        assert (await ask(one.port, "PUT", f"{ISSUERS}/other", SPEC)).status == 428
+        path, match = f"{ISSUERS}/other", {"if-match": again.json()["version"]}
+        gone = await ask(one.port, "DELETE", path, b"", match)
+        assert gone.json() == {"status": "removed", "name": "other", "now": None}
+        assert (await ask(one.port, "DELETE", path, b"", {"if-match": "*"})).status == 404
+        rows = (await ask(one.port, "GET", "/v1/cluster/audit")).json()["rows"]
+        assert [(row["action"], row["subject"]) for row in rows] == [
+            ("issuer.changed", "other")
+        ] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"audiences": []}, None),
+        ({"audience": ["smg"]}, "audience"),
+        ({"leeway_s": "soon"}, "leeway_s"),
+        ({"leeway_s": 1_000}, "leeway_s"),
+        ({"issuer": None}, "issuer"),
+        ({"issuer": "http://other.example"}, None),
+        ({"issuer": "https://sso.example"}, "issuer"),
+        ({"role_map": {"x": "emperor"}}, None),
+        ({"algorithms": ["HS256"]}, "algorithms"),
+        ({"algorithms": ["none"]}, "algorithms"),
+        ({"introspection": {"url": "https://other.example/i"}}, "introspection"),
+        ({"introspection": 7}, "introspection"),
+        ({"audiences": [7]}, "audiences.0"),
+    ],
+)
+async def test_what_is_wrong_with_a_definition_is_named(
+    change: dict[str, Any], where: str | None
+) -> None:
+    async with served() as (one, world):
+        refused = await define(one, "other", {**SPEC, **change})
+        assert (refused.status, refused.error()["code"]) == (400, "invalid_issuer")
+        assert refused.error()["param"] == where
+        assert world.states["node-a"].definitions.all() == []
+
+
+@pytest.mark.parametrize("name", ["Corp", "a%2Fb", "x" * 64, "-", "%C3%A4"])
+async def test_a_name_that_metrics_and_audit_could_not_say_is_refused(name: str) -> None:
+    async with served() as (one, _):
+        refused = await define(one, name, SPEC)
+        assert refused.status in (400, 404)
+
+
+async def test_a_definition_that_is_not_understood_is_not_followed_and_said() -> None:
+    async with served() as (one, world):
+        shared = world.states["node-a"].definitions
+        shared.set("newer", {**SPEC, "of_a_newer_release": True}, version=None)
+        shared.set("corp", {"issuer": 7}, version=None)
+        listed = (await ask(one.port, "GET", ISSUERS)).json()
+        # What its own file says of the name does not count either: the cluster's word might have been narrower.
+        assert listed["issuers"] == []
+        assert sorted(listed["unreadable"]) == ["corp", "newer"]
+        assert "of_a_newer_release" in listed["unreadable"]["newer"]

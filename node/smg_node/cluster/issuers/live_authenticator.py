@@ -1,0 +1,60 @@
+"""Live authenticator: API keys, and tokens of whichever issuers count at the moment.
+
+It takes the place of what knows API keys alone with the first issuer, and stays. Its version grows with every change of
+issuers, so that what was found by other issuers is found anew.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from smg_node.access.authenticators import Authenticators
+from smg_node.access.identity import Authenticator, Identity
+
+
+class LiveAuthenticator:
+    """See `Authenticator`. `make` returns what knows tokens by the issuers there are now, None without any;
+    `issuers_version` grows with every change of them and of their keys, and is never 0.
+    """
+
+    def __init__(
+        self,
+        keys: Authenticator,
+        make: Callable[[Authenticator], Authenticators | None],
+        issuers_version: Callable[[], int],
+    ) -> None:
+        self._keys: Final = keys
+        self._make: Final = make
+        self._issuers_version: Final = issuers_version
+        self._now: Authenticator = make(keys) or keys
+
+    def refresh(self) -> None:
+        """Go by the issuers that there are now."""
+        self._now = self._make(self._keys) or self._keys
+
+    @property
+    def closed(self) -> bool:
+        """Whether credentials are needed: an issuer or an admin key exists."""
+        return self._now.closed
+
+    @property
+    def settled(self) -> bool:
+        """Whether this node holds the cluster's credentials by now."""
+        return self._now.settled
+
+    @property
+    def empty(self) -> bool:
+        """Whether no credential exists that could be accepted."""
+        return self._now.empty
+
+    @property
+    def version(self) -> int:
+        """Another number whenever a credential may be worth something else than before."""
+        return self._keys.version + self._issuers_version()
+
+    def expects(self, credential: str) -> bool:
+        """Return whether a credential is meant for this node, by its look alone."""
+        return self._now.expects(credential)
+
+    def identify(self, credential: str) -> Identity:
+        """Return the identity behind a credential; errors as `Authenticators`."""
+        return self._now.identify(credential)
