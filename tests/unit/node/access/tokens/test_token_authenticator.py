@@ -159,6 +159,35 @@ def test_a_key_of_one_issuer_is_not_anothers() -> None:
     assert len(same) == 2
 
 
+def test_two_issuers_say_roles_and_tenants_in_their_own_places() -> None:
+    kubernetes = issuer(
+        alias="cluster",
+        issuer="https://kubernetes.default.svc",
+        roles="/sub",
+        role_map=(("system:serviceaccount:ops:*", "operator"), ("*", "user")),
+        tenant="/kubernetes.io/namespace",
+        tenant_prefix="k8s.",
+    )
+    theirs = signing_key("RS256", "k8s")
+    world = World(issuer(), kubernetes, keys=StaticKeys(corp=key_set(EC), cluster=key_set(theirs)))
+    pod = {
+        "iss": kubernetes.issuer,
+        "sub": "system:serviceaccount:prod:web",
+        "kubernetes.io": {"namespace": "prod", "serviceaccount": {"name": "web"}},
+    }
+    who = world.tokens.identify(theirs.token(claims(**pod), typ=None))
+    assert (who.tenant, who.role) == ("k8s.prod", "user")
+    assert who.subject == "token:cluster/system:serviceaccount:prod:web"
+    pod["sub"] = "system:serviceaccount:ops:bot"
+    assert world.tokens.identify(theirs.token(claims(**pod))).role == "operator"
+    mine = world.tokens.identify(EC.token(claims(**{"kubernetes.io": {"namespace": "x"}})))
+    assert (mine.tenant, mine.role) == ("acme", "operator")
+
+
+def test_a_header_may_bring_a_certificate() -> None:
+    assert World().tokens.identify(EC.token(claims(), x5c=["A" * 4000])).tenant == "acme"
+
+
 # ── Order of the checks ──────────────────────────────────────────────────────
 
 
