@@ -73,8 +73,9 @@ class ProxiedGuard:
     def admit(self, request: HttpRequest, access: Access, data: DataAccess) -> Identity:
         """Return the caller; INVALID_REQUEST `invalid_tenant` for a name that no tenant can have."""
         identity = self._usual.admit(request, access, data)
-        tenant = tenant_of(request.line)
-        if access != "data" or not tenant or identity is not ANYBODY:
+        tenant, route = tenant_of(request.line), request.route
+        assert route is not None, "a request is admitted to a route"
+        if route.access != "data" or not tenant or identity is not ANYBODY:
             return identity
         from smg_node.access.certificates import TENANT
 
