@@ -32,6 +32,7 @@ CASES: dict[str, dict[str, Any]] = {
         "processes": 2,
         "mesh": {"existingSecret": "mesh"},
         "auth": {"existingSecret": "admin"},
+        "admin": {"socket": True},
         "tls": {"existingSecret": "certificate", "host": "llm.example", "metrics": True},
         "storage": {"existingSecret": "database"},
         "autoscaling": {"enabled": True},

@@ -35,6 +35,8 @@ def forwarded_name(text: str) -> str | None:
     if pairs is None:
         return None
     uris = pairs.get("uri", ())
+    if _is_odd(pairs, uris):
+        return None
     names = [uri for uri in uris if uri.startswith(_SPIFFE)]
     names += [*uris, *pairs.get("dns", ())]
     for subject in pairs.get("subject", ()):
@@ -49,6 +51,18 @@ def forwarded_name(text: str) -> str | None:
     if not named or len(named[0]) > _NAME_MAX or not _is_text(named[0]):
         return None
     return named[0]
+
+
+def _is_odd(pairs: Mapping[str, Sequence[str]], uris: Sequence[str]) -> bool:
+    """Whether names are there that no proxy tells so, and a name in the certificate may have brought with it.
+
+    Envoy writes URIs and DNS names as they are, a `;` in them too: URIs come before DNS names, and a workload of
+    SPIFFE has one.
+    """
+    if len(uris) > 1 and any(uri.startswith(_SPIFFE) for uri in uris):
+        return True
+    order = list(pairs)
+    return "uri" in pairs and "dns" in pairs and order.index("dns") < order.index("uri")
 
 
 def _is_text(name: str) -> bool:

@@ -165,8 +165,11 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _clients_are_asked(self) -> "Settings":
-        if self.auth.certificates and self.http.tls.client == "off":
-            raise ValueError("auth.certificates needs http.tls.client ask or require")
+        asked = self.http.tls.client != "off" or self.http.trusted_proxies
+        if self.auth.certificates and not asked:
+            raise ValueError(
+                "auth.certificates needs http.tls.client ask or require, or http.trusted_proxies"
+            )
         return self
 
     @model_validator(mode="after")

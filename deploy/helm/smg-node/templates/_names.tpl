@@ -81,8 +81,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- include "smg-node.probeScheme" . | lower }}
 {{- end }}
 
+{{/* Where operators reach a node from within its pod: in memory, so that nothing of it outlives the pod. */}}
+{{- define "smg-node.adminSocket" -}}
+unix:/tmp/admin.sock
+{{- end }}
+
 {{/* How a program in a pod asks its own node. */}}
 {{- define "smg-node.ownUrl" -}}
+{{- if .Values.admin.socket -}}
+--url {{ include "smg-node.adminSocket" . }}
+{{- else -}}
 --url {{ include "smg-node.scheme" . }}://127.0.0.1:{{ .Values.ports.http }}
 {{- if .Values.tls.existingSecret }} --ca-file /etc/smg-node/tls/{{ .Values.tls.certificateKey }}{{ with .Values.tls.host }} --server-name {{ . }}{{ end }}{{ end }}
 {{- end }}

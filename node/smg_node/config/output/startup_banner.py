@@ -13,6 +13,7 @@ from smg_node.native import compiled
 _ADMIN: Final = (
     "answers loopback only, until an admin key exists (smg-admin keys create --role admin)"
 )
+_SOCKET: Final = "answers the user that the node runs as, and root, at"
 _ADMIN_FILE: Final = "needs an operator's or an administrator's key"
 _DATA: Final[Mapping[str, str]] = {
     "auto": "open to everyone who can reach it, until an admin key exists",
@@ -48,7 +49,7 @@ def startup_facts(loaded: Loaded, *, version: str) -> Mapping[str, str]:
         "data dir": str(settings.data_dir),
         "config": str(loaded.file) if loaded.file is not None else "no file",
         "data API": _say_access(settings.auth),
-        "admin API": _say_admin(settings.auth),
+        "admin API": _say_admin(settings.auth, settings.http.admin_listen),
     }
 
 
@@ -60,8 +61,14 @@ def _say_access(auth: Auth) -> str:
     return _DATA[auth.data] + (others if auth.data == "closed" else "")
 
 
-def _say_admin(auth: Auth) -> str:
-    """Return in words who may use the admin API, as far as the configuration says."""
+def _say_admin(auth: Auth, where: str) -> str:
+    """Return in words who may use the admin API, and where it is apart from the public one, as far as the configuration
+    says.
+    """
+    if where.startswith("unix:"):
+        return f"{_SOCKET} {where}"
+    if where:
+        return f"at {where} only; {_say_admin(auth, '')}"
     others = _others(auth)
     return _ADMIN_FILE + others if others or _has_keys(auth) else _ADMIN
 

@@ -193,14 +193,15 @@ class Http(Section):
     @field_validator("trusted_proxies")
     @classmethod
     def _networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        found = []
         for network in networks:
             try:
-                ip_network(network)
+                found.append(str(ip_network(network, strict=False)))
             except ValueError:
                 raise ValueError(
                     f"{network[:80]!r} is no network such as 10.0.0.0/8 or 2001:db8::/32"
                 ) from None
-        return networks
+        return tuple(found)
 
     @model_validator(mode="after")
     def _has_certificates(self) -> "Http":

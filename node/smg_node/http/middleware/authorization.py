@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from smg_node.access.certificates import CertificateRules, ClientCertificate
     from smg_node.http.http_parts import HttpParts
 
-_FORWARDED: Final = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_FORWARDED: Final = (
+    *("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"),
+    "x-forwarded-client-cert",
+)
 _MAPPED: Final = "::ffff:"
 _DIGEST_BYTES: Final = 8
 _OWN_SITE: Final = frozenset({"", "none", "same-origin"})

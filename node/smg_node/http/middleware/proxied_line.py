@@ -8,7 +8,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from smg_node.access.identity import ANYBODY, Identity
-from smg_node.core.access.permissions import ACCESS, Needed, Permission
+from smg_node.core.access.permissions import Needed, Permission
 from smg_node.core.errors import invalid
 from smg_node.http.http_options import DataAccess
 from smg_node.http.message.http_request import HttpRequest
@@ -75,8 +75,9 @@ class ProxiedGuard:
     ) -> Identity:
         """Return the caller; INVALID_REQUEST `invalid_tenant` for a name that no tenant can have."""
         identity = self._usual.admit(request, needed, data, own)
-        tenant = tenant_of(request.line)
-        if ACCESS[needed] != "data" or not tenant or identity is not ANYBODY:
+        tenant, route = tenant_of(request.line), request.route
+        assert route is not None, "a request is admitted to a route"
+        if route.access != "data" or not tenant or identity is not ANYBODY:
             return identity
         from smg_node.access.certificates import TENANT
 

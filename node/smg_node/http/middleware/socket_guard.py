@@ -9,7 +9,7 @@ import socket
 import struct
 from typing import Final
 
-from smg_node.access.identity import ANYBODY, Identity
+from smg_node.access.identity import Identity
 from smg_node.core.access.permissions import Needed, Permission
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.http_options import DataAccess
@@ -33,8 +33,6 @@ class SocketGuard:
         """Return the caller: the owner of the key that was sent, or else this process's own user or root as an
         administrator. FORBIDDEN for any other user.
         """
-        if needed == "public":
-            return ANYBODY
         uid = peer_uid(request)
         if uid is None or uid not in (os.geteuid(), _ROOT):
             raise SmgError(

@@ -124,6 +124,18 @@ def test_no_number_may_be_endless(value: float) -> None:
         ({"http": {"cors_allowed_origins": ["https://a.example,https://b.example"]}}, "origin"),
         ({"http": {"cors_allowed_origins": ["https://[::1"]}}, "not an origin"),
         ({"http": {"metrics_listen": "0.0.0.0:30000"}}, "they need two ports"),
+        ({"http": {"admin_listen": "nowhere"}}, "host and a port"),
+        ({"http": {"admin_listen": "unix:admin.sock"}}, "absolute path"),
+        ({"http": {"admin_listen": f"unix:/{'a' * 107}"}}, "at most 107 bytes"),
+        ({"http": {"admin_tls": True}}, "needs http.admin_listen"),
+        ({"http": {"admin_tls": True, "admin_listen": "unix:/a"}}, "a host and a port"),
+        ({"http": {"admin_tls": True, "admin_listen": ":1"}}, "needs http.tls.certificate"),
+        ({"http": {"trusted_proxies": ["10.0.0.0/99"]}}, "no network"),
+        ({"auth": {"certificates": {"a": {"match": "*", "tenant": "t"}}}}, "trusted_proxies"),
+        ({"engine": {"tls": {"authorities": [""]}}}, "has a name"),
+        ({"storage": {"tls": {"authority": "a"}}}, "not for sqlite"),
+        ({"storage": {"tls": {"certificate": "a"}}}, "needed together"),
+        ({"storage": {"tls": {"certificate": "a", "key": "b"}}}, "needs storage.tls.authority"),
         ({"workers": {"urls": ["ftp://h:1"]}}, "use grpc://host:port or http://host:port"),
         ({"workers": {"allowed_networks": ["10.0.0.0/99"]}}, "write a network"),
         ({"routing": {"policy": "No Such"}}, "not a policy name"),
@@ -137,6 +149,22 @@ def test_no_number_may_be_endless(value: float) -> None:
 def test_a_value_that_cannot_be_meant_is_refused(tree: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         Settings(**tree)
+
+
+def test_addresses_files_and_networks_of_other_wires_are_taken() -> None:
+    settings = _settings(
+        http={"admin_listen": ":31000", "trusted_proxies": ["10.1.2.3/8", "::1"]},
+        engine={"tls": {"authorities": ["~/a.pem", "/b.pem"]}},
+        storage={"url": "rediss://h", "tls": {"authority": "~/ca.pem"}},
+        auth={"certificates": {"a": {"match": "*", "tenant": "t"}}},
+    )
+    assert settings.http.admin_listen == "0.0.0.0:31000"
+    assert settings.http.trusted_proxies == ("10.0.0.0/8", "::1/128")
+    assert settings.http.admin_scheme == "http"
+    assert settings.engine.tls.authorities == (str(Path.home() / "a.pem"), "/b.pem")
+    assert settings.storage.tls.authority == Path.home() / "ca.pem"
+    socket = _settings(http={"admin_listen": "unix:/run/smg/admin.sock"}).http
+    assert socket.admin_listen == "unix:/run/smg/admin.sock"
 
 
 def test_values_are_brought_into_one_spelling() -> None:

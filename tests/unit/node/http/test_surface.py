@@ -351,6 +351,8 @@ async def test_without_configured_origins_no_page_may_ask() -> None:
     [
         {"x-forwarded-for": "10.0.0.1"},
         {"forwarded": "for=10.0.0.1"},
+        {"x-forwarded-proto": "https"},
+        {"x-forwarded-client-cert": "URI=a"},
         {"origin": "http://127.0.0.1:3000"},
         {"sec-fetch-site": "cross-site"},
         {"host": "rebound.example"},

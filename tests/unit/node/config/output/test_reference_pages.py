@@ -152,6 +152,18 @@ def test_the_banner_says_that_issuers_close_what_they_close() -> None:
     assert facts["admin API"].endswith("administrator's key, or a token of auth.issuers")
 
 
+def test_the_banner_says_where_the_admin_api_is_apart_from_the_public_one() -> None:
+    for where, says in (
+        (
+            "unix:/run/a.sock",
+            "answers the user that the node runs as, and root, at unix:/run/a.sock",
+        ),
+        ("127.0.0.1:1", "at 127.0.0.1:1 only; answers loopback only, until an admin key exists"),
+    ):
+        facts = startup_facts(load(["--http.admin-listen", where]), version="1")
+        assert facts["admin API"].startswith(says)
+
+
 def test_the_banner_says_whether_there_is_a_mesh_and_what_to_do_to_have_one() -> None:
     assert "--mesh-key FILE" in startup_facts(load(), version="1")["mesh"]
     seeds = [f"h{n}" for n in range(12)]
