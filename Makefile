@@ -8,6 +8,7 @@ BIN := .venv/bin
 MLX := .cache/mlx
 MCP := .cache/mcp
 PICTURES := .cache/pictures
+KNOT := .cache/knot
 VOCABULARY := .cache/vocabulary/qwen
 RECORDINGS := .cache/recordings/answers.jsonl
 PYTEST := $(BIN)/python -m pytest
@@ -20,7 +21,7 @@ ROOTS := node mesh storage proto migrations chaos tests
 ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
 endif
-.PHONY: help setup compile mlx mcp pictures recordings demo test check format lint types contracts house reference reference-check \
+.PHONY: help setup compile mlx mcp knot pictures recordings demo test check format lint types contracts house reference reference-check \
 	proto proto-check unit properties simulate integration conformance test-long engines test-engines performance rewrite bench compare bench-peers gameday serf kube kube-check deploy-tools deploy-check lock \
 	clean distclean
 
@@ -44,6 +45,10 @@ $(MCP)/.ready: requirements-mcp.lock tools/mcp/package.json tools/mcp/package-lo
 	@bash tools/setup.sh mcp
 	@touch $@
 
+$(KNOT)/.ready: tools/knot.sh
+	@bash tools/knot.sh
+	@touch $@
+
 $(PICTURES)/.ready: requirements-pictures.lock tools/setup.sh | $(BIN)/.ready
 	@bash tools/setup.sh pictures
 	@touch $@
@@ -58,6 +63,8 @@ mlx: $(MLX)/.ready ## Make .cache/mlx with a real inference engine for the tests
 recordings: $(RECORDINGS) ## Fetch recorded answers of vendors for the tests (130 MB)
 mcp: $(MCP)/.ready ## Make .cache/mcp with servers and judges of the Model Context Protocol for the tests (400 MB)
 
+knot: $(KNOT)/.ready ## Fetch a name server into .cache/knot for the tests (1.3 MB)
+
 pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image processors that judge ours in long tests (220 MB)
 
 # ── The two commands of the README ───────────────────────────────────────────
@@ -65,7 +72,7 @@ pictures: $(PICTURES)/.ready ## Make .cache/pictures with published image proces
 demo: setup ## Run one node in front of two simulated engines, and say what to type
 	@$(BIN)/smg-node --demo
 
-test: setup mlx mcp recordings check ## Check and test everything, as CI does
+test: setup mlx mcp knot recordings check ## Check and test everything, as CI does
 	@echo "── tests"
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
@@ -114,7 +121,7 @@ simulate: setup ## 1000 histories of ten nodes in bad weather, and every row of 
 	@$(BIN)/smg-chaos simulate --seeds 1000 --cost --jobs $(JOBS) $(ARGS)
 	@$(BIN)/smg-chaos simulate --scenario acceptance --cost --jobs $(JOBS) $(ARGS)
 
-integration: setup mlx mcp ## Real processes, a real engine
+integration: setup mlx mcp knot ## Real processes, a real engine
 	@$(PYTEST) -q -n $(JOBS) --dist loadfile tests/integration
 
 conformance: setup mlx mcp ## Official client libraries as judges

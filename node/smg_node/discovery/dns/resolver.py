@@ -2,8 +2,7 @@
 
 dnspython is an optional dependency (the extra `dns`) and imported with the first question, in a thread: that takes a
 quarter of a second. It tries the servers in turn, again and again until 5 seconds are over, and takes no answer that does
-not fit the question. What it does not do, and is done here: an alias that leads out of what a server knows is followed;
-and a server that only says who else might know has not answered.
+not fit the question. What it does not do, and is done here: an alias that leads out of what a server knows is followed.
 """
 
 import asyncio
@@ -28,7 +27,6 @@ from smg_node.discovery.dns.names import host_name
 if TYPE_CHECKING:
     from dns.asyncresolver import Resolver
     from dns.message import QueryMessage
-    from dns.nameserver import Nameserver
 
 INSTALL: Final = "pip install 'smg-node[dns]'"
 LIFETIME_S: Final = 5.0
@@ -78,7 +76,8 @@ class DnsResolver:
             response = await self._response(self._resolver, asked, kind)
             try:
                 chain = response.resolve_chaining()
-                answer = _answer_of(response, chain, kind)
+                # In a thread: a thousand records take 20 ms.
+                answer = await asyncio.to_thread(_answer_of, response, chain, kind)
             except _library_errors() as error:
                 raise UnansweredError(_why(error)) from None
             ttls.append(chain.minimum_ttl)
@@ -93,21 +92,25 @@ class DnsResolver:
         if not has_library():
             raise UnansweredError(f"this node was installed without DNS ({INSTALL})")
         asyncresolver = await asyncio.to_thread(import_module, "dns.asyncresolver")
+        server = import_module("smg_node.discovery.dns.name_server").NameServer
         try:
             # Without servers, those of /etc/resolv.conf, which is read here; its search list is not used.
             made: Resolver = asyncresolver.Resolver(configure=not self._servers)
         except _library_errors() as error:
             raise UnansweredError(f"this machine names no server: {_why(error)}") from None
         if self._servers:
-            made.nameservers = await self._addressed()
+            places = await self._places()
+        else:
+            places = [(str(one), _PORT) for one in made.nameservers]
+        made.nameservers = [server(*place) for place in places]
         made.use_edns(0, 0, _EDNS_BYTES)
         made.timeout, made.lifetime = self._server_timeout_s, self._timeout_s
         made.retry_servfail = False
         return made
 
-    async def _addressed(self) -> "list[str | Nameserver]":
-        nameserver = import_module("dns.nameserver").Do53Nameserver
-        found: list[str | Nameserver] = []
+    async def _places(self) -> list[tuple[str, int]]:
+        """Return address and port of each server."""
+        found: list[tuple[str, int]] = []
         for server in self._servers:
             try:
                 host, port = split_peer(server)
@@ -117,7 +120,7 @@ class DnsResolver:
             except (OSError, ValueError) as error:
                 why = f"the name server {server[:80]!r} cannot be found: {_why(error)}"
                 raise UnansweredError(why) from None
-            found += [nameserver(place[4][0], place[4][1]) for place in places]
+            found += [(str(place[4][0]), int(place[4][1])) for place in places]
         return found
 
     async def _response(self, resolver: "Resolver", name: str, kind: RecordKind) -> "QueryMessage":
@@ -149,9 +152,7 @@ def _library_errors() -> tuple[type[Exception], ...]:
 
 
 def _answer_of(response: "QueryMessage", chain: Any, kind: RecordKind) -> Answer | None:
-    """Return a response as an answer; None where it is an alias that must be followed, UnansweredError where it says
-    nothing.
-    """
+    """Return a response as an answer; None where it is an alias that must be followed."""
     import dns.rcode
     import dns.rdatatype
 
@@ -159,14 +160,8 @@ def _answer_of(response: "QueryMessage", chain: Any, kind: RecordKind) -> Answer
         authority = {one.rdtype for one in response.authority}
         if response.rcode() == dns.rcode.NXDOMAIN:
             return Answer(chain.minimum_ttl, exists=False)
-        if dns.rdatatype.SOA not in authority:
-            if chain.cnames:
-                return None
-            if dns.rdatatype.NS in authority:
-                zone = host_name(response.authority[0].name.to_text())
-                raise UnansweredError(
-                    f"the server says only that others know {zone}, and does not ask them"
-                )
+        if chain.cnames and dns.rdatatype.SOA not in authority:
+            return None
         return Answer(chain.minimum_ttl)
     rows = list(chain.answer)
     left_out = max(0, len(rows) - RECORDS_MAX)
@@ -188,13 +183,14 @@ def _additional(response: "QueryMessage") -> Mapping[str, Addresses]:
     A set of records is there whole or not at all (RFC 2181, 5.2 and 9), so one that is there can be used. IPv6 ones alone
     do not say that there are no others: room may have been short.
     """
+    import dns.rdataclass
     import dns.rdatatype
 
     return MappingProxyType(
         {
             host_name(rows.name.to_text()): Addresses(tuple(row.address for row in rows), rows.ttl)
             for rows in response.additional
-            if rows.rdtype == dns.rdatatype.A
+            if rows.rdtype == dns.rdatatype.A and rows.rdclass == dns.rdataclass.IN
         }
     )
 
@@ -211,11 +207,9 @@ def _with_ttl(answer: Answer, ttl_s: int) -> Answer:
 
 
 def _server(named: Any) -> str:
-    """Return a server of an error of dnspython as `HOST:PORT`."""
-    address, port = getattr(named, "address", None), getattr(named, "port", None)
-    if isinstance(address, str) and isinstance(port, int):
-        return join_host_port(address, port)
-    return str(named)
+    """Return a server as errors of dnspython have it, `Do53:HOST@PORT`, as `HOST:PORT`."""
+    host, at, port = str(named).removeprefix("Do53:").rpartition("@")
+    return join_host_port(host, int(port)) if at and port.isdecimal() else str(named)
 
 
 def _why(error: Exception) -> str:

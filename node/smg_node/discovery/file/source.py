@@ -8,6 +8,7 @@ next; one that closes what it opens, at once.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
+from math import inf
 from typing import Final, TypeAlias
 
 from smg_node.discovery.file.look import (
@@ -26,6 +27,8 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 """Sleeps for so many seconds."""
 FILE: Final = "file"
 COMMAND: Final = "command"
+SETTLE_S: Final = 1.0
+"""A text that may go on is looked at again after this, however seldom a file is looked at."""
 
 
 class FileSource:
@@ -74,11 +77,13 @@ class FileSource:
                 await self._run_program()
             if self._view != before:
                 show(self._view)
-            await self._sleep(
-                self._options.check_interval_s
-                if self._options.path
-                else self._options.run_interval_s
-            )
+            await self._sleep(self._wait_s())
+
+    def _wait_s(self) -> float:
+        if not self._options.path:
+            return self._options.run_interval_s
+        unsettled = self._seen is not None and self._seen != self._read
+        return min(self._options.check_interval_s, SETTLE_S if unsettled else inf)
 
     async def _look(self) -> None:
         path = self._options.path

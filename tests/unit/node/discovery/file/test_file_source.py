@@ -155,6 +155,15 @@ async def test_no_part_of_a_yaml_file_is_believed_while_it_grows(tmp_path: Path)
     assert found[-1] == ["new:1", "b.example:50051", "c.example:50051"]
 
 
+async def test_a_file_that_is_seldom_looked_at_is_soon_believed(tmp_path: Path) -> None:
+    path = tmp_path / "workers.yaml"
+    path.write_text("- a:1\n")
+    options = FileOptions(path=str(path), check_interval_s=3600)
+    views = await watched(options, wait, lambda: path.write_text("- b:1\n"), wait)
+    assert [endpoints(one) for one in views] == [[], ["a:1"], ["a:1"], ["b:1"]]
+    assert [one.whole_ms for one in views] == [0, 101_000, 101_000, 3_702_000]
+
+
 def program(text: str) -> tuple[str, ...]:
     return (sys.executable, "-c", text)
 
