@@ -53,6 +53,25 @@ CASES: dict[str, dict[str, Any]] = {
         "persistence": {"storageClassName": "fast"},
         "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
     },
+    "workers found": {
+        "discovery": {
+            "kubernetes": {
+                "chat": {"selector": "app=vllm,tier in (chat)", "port": 50051, "scheme": "grpc"},
+                "batch": {"selector": "app=vllm", "namespace": "batch", "port": "grpc"},
+                "slices": {"service": "vllm", "namespace": "batch"},
+            }
+        },
+        "config": {"discovery": {"empty_confirm_s": 10}},
+        "networkPolicy": {
+            "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
+            "apiServer": {"cidrs": ["10.96.0.1/32"], "ports": [6443]},
+        },
+    },
+    "workers found everywhere": {
+        "config": {"discovery": {"kubernetes": {"all": {"selector": "app", "namespace": "*"}}}},
+        "networkPolicy": {"egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]},
+        "serviceAccount": {"create": False, "name": "ours"},
+    },
     "one alone": {
         "replicaCount": 1,
         "mesh": {"insecure": True},
@@ -66,6 +85,10 @@ CASES: dict[str, dict[str, Any]] = {
 REFUSED: dict[str, dict[str, Any]] = {
     "an unknown name": {"replicas": 3},
     "a number that is none": {"replicaCount": "three"},
+    "a source that selects nothing": {"discovery": {"kubernetes": {"chat": {"port": 50051}}}},
+    "a source that selects twice": {
+        "discovery": {"kubernetes": {"chat": {"selector": "a", "service": "b"}}}
+    },
     "a word that means nothing": {"image": {"pullPolicy": "Sometimes"}},
 }
 KINDS = {
@@ -76,6 +99,22 @@ KINDS = {
     "monitoring.coreos.com/v1": ["ServiceMonitor"],
     "networking.k8s.io/v1": ["NetworkPolicy"],
     "policy/v1": ["PodDisruptionBudget"],
+    "rbac.authorization.k8s.io/v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+}
+CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding")
+# By case: roles with their namespaces and what they are for, and whether the account's token is mounted.
+RIGHTS = {
+    "defaults": ([], False),
+    "everything": ([], False),
+    "workers found": (
+        [
+            ("Role", "batch", ["pods", "endpointslices"]),
+            ("Role", "serving", ["pods"]),
+        ],
+        True,
+    ),
+    "workers found everywhere": ([("ClusterRole", "", ["pods"])], True),
+    "one alone": ([], False),
 }
 
 
@@ -255,7 +294,7 @@ def discovery(path: str) -> dict[str, Any] | None:
         {
             "name": plural(kind),
             "singularName": kind.lower(),
-            "namespaced": True,
+            "namespaced": kind not in CLUSTER_WIDE,
             "kind": kind,
             "verbs": verbs,
         }
@@ -314,6 +353,27 @@ def wrong_with(made: dict[str, Any]) -> list[str]:
     return found
 
 
+def rights_of(made: list[dict[str, Any]]) -> tuple[list[tuple[str, str, list[str]]], bool]:
+    """Return the roles that were made, each bound, with what they let be listed and watched, and whether the token is mounted."""
+    roles = []
+    for one in made:
+        if one["kind"] in ("Role", "ClusterRole"):
+            bound = [
+                it
+                for it in made
+                if it["kind"] == f"{one['kind']}Binding"
+                and it["roleRef"]["name"] == one["metadata"]["name"]
+                and it["metadata"].get("namespace") == one["metadata"].get("namespace")
+                and it["subjects"][0]["namespace"] == "serving"
+            ]
+            assert len(bound) == 1, one["metadata"]
+            assert all(rule["verbs"] == ["list", "watch"] for rule in one["rules"])
+            resources = [name for rule in one["rules"] for name in rule["resources"]]
+            roles.append((one["kind"], one["metadata"].get("namespace", ""), resources))
+    (nodes,) = [one for one in made if one["kind"] == "StatefulSet"]
+    return sorted(roles), nodes["spec"]["template"]["spec"]["automountServiceAccountToken"]
+
+
 async def main(chart: str, folder: Path) -> int:
     """Check every case, and leave what was rendered in `folder`, which there is; 1 if anything is wrong."""
     # Set before Python starts, because the library reads it as it is loaded: releases are not written to the server.
@@ -330,6 +390,8 @@ async def main(chart: str, folder: Path) -> int:
         (folder / f"{name.replace(' ', '-')}.yaml").write_text(yaml.safe_dump_all(made))
         for one in made:
             problems += [f"{name}: {problem}" for problem in wrong_with(one)]
+        if rights_of(made) != RIGHTS[name]:
+            problems.append(f"{name}: rights {rights_of(made)}, not {RIGHTS[name]}")
         print(f"{name}: {', '.join(one['kind'] for one in made)}")
     for name, values in REFUSED.items():
         try:

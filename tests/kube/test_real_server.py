@@ -6,6 +6,7 @@ from itertools import count
 import pytest
 
 from support.kubernetes.real_stage import ControlPlane, RealStage, control_plane
+from support.kubernetes.server_contract import SERVER_CONTRACT
 from support.kubernetes.source_contract import CONTRACT, Clause
 
 NUMBERS = count(1)
@@ -18,12 +19,23 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield running
 
 
-@pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)
-@pytest.mark.asyncio
-async def test_the_source_keeps_its_contract(clause: Clause, plane: ControlPlane) -> None:
+async def held(clause: Clause, plane: ControlPlane) -> None:
+    """Hold to a clause in a namespace of its own."""
     stage = RealStage(plane, f"serving-{next(NUMBERS)}")
     await stage.open()
     try:
         await clause(stage)
     finally:
         await stage.client.close()
+
+
+@pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.asyncio
+async def test_the_source_keeps_its_contract(clause: Clause, plane: ControlPlane) -> None:
+    await held(clause, plane)
+
+
+@pytest.mark.parametrize("clause", SERVER_CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.asyncio
+async def test_the_server_is_as_the_scripted_one_says(clause: Clause, plane: ControlPlane) -> None:
+    await held(clause, plane)

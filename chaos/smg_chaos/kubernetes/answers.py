@@ -39,7 +39,7 @@ class RefusedError(Exception):
             "metadata": dict(self.metadata),
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
+            **({"reason": self.reason} if self.reason else {}),
             **({"details": dict(self.details)} if self.details else {}),
             "code": self.code,
         }
@@ -76,13 +76,15 @@ def expired_continue(token: str) -> RefusedError:
 
 
 def page(
-    resource: str, items: Sequence[Mapping[str, Any]], version: int, token: str, left: int
+    resource: str, items: Sequence[Mapping[str, Any]], version: int, token: str, left: int | None
 ) -> dict[str, Any]:
-    """Return a page of a list."""
+    """Return a page of a list; `left` is None where the server does not know how many more there are."""
     api, kind = KINDS[resource]
     metadata: dict[str, Any] = {"resourceVersion": str(version)}
     if token:
-        metadata |= {"continue": token, "remainingItemCount": left}
+        metadata["continue"] = token
+        if left is not None:
+            metadata["remainingItemCount"] = left
     bare = [{key: it[key] for key in it if key not in ("kind", "apiVersion")} for it in items]
     return {"kind": f"{kind}List", "apiVersion": api, "metadata": metadata, "items": bare}
 
@@ -90,6 +92,26 @@ def page(
 def line(event: str, item: Mapping[str, Any]) -> bytes:
     """Return a line of a watch."""
     return json.dumps({"type": event, "object": item}, separators=(",", ":")).encode() + b"\n"
+
+
+def too_large(version: int, current: int) -> RefusedError:
+    """Return the refusal of a list at a version that is to come."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return RefusedError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {version}, current: {current}",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+    )
+
+
+def no_version(text: str) -> RefusedError:
+    """Return the refusal of a version that is none."""
+    return RefusedError(
+        500,
+        "",
+        f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax',
+    )
 
 
 def bookmark(resource: str, version: int) -> bytes:
@@ -112,4 +134,6 @@ def read_continue(token: str) -> tuple[int, str]:
         said = json.loads(urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return int(said["rv"]), str(said["start"]).removesuffix("\0")
     except (ValueError, KeyError, TypeError):
-        raise RefusedError(400, "BadRequest", "continue key is not valid") from None
+        raise RefusedError(
+            400, "BadRequest", "invalid continue token: continue key is not valid"
+        ) from None

@@ -7,8 +7,10 @@ from smg_chaos.kubernetes.answers import (
     RefusedError,
     continue_token,
     expired_continue,
+    no_version,
     page,
     read_continue,
+    too_large,
 )
 from smg_chaos.kubernetes.selectors import Requirement, matches, parse_selector
 from smg_chaos.kubernetes.versions import CompactedError, Versions
@@ -21,6 +23,14 @@ def selector_of(query: Mapping[str, str]) -> tuple[Requirement, ...]:
         return parse_selector(text)
     except ValueError as error:
         raise RefusedError(400, "BadRequest", f"unable to parse requirement: {error}") from error
+
+
+def version_of(query: Mapping[str, str]) -> int:
+    """Return the version that a request names, 0 where it names none; RefusedError if it is no number."""
+    text = query.get("resourceVersion", "")
+    if not (text.isascii() and text.isdigit()) and text:
+        raise no_version(text)
+    return int(text or "0")
 
 
 def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
@@ -39,12 +49,14 @@ def list_page(
     if token := query.get("continue", ""):
         version, last = read_continue(token)
         version = versions.version if version < 0 else version
+    elif (wished := version_of(query)) > version:
+        raise too_large(wished, version)
     try:
         state = versions.state_at(version)
     except CompactedError:
         raise expired_continue(continue_token(-1, last)) from None
     except ValueError:
-        raise _too_large(version, versions.version) from None
+        raise too_large(version, versions.version) from None
     found = [
         (f"{key[1]}/{key[2]}", item)
         for key, item in sorted(state.items())
@@ -53,13 +65,4 @@ def list_page(
     rest = [(name, it) for name, it in found if name > last and matches(wanted, labels_of(it))]
     items = [item for _, item in rest[:limit]]
     more = continue_token(version, rest[limit - 1][0]) if len(rest) > limit else ""
-    return page(resource, items, version, more, max(len(rest) - limit, 0))
-
-
-def _too_large(version: int, current: int) -> RefusedError:
-    return RefusedError(
-        504,
-        "Timeout",
-        f"Too large resource version: {version}, current: {current}",
-        details={"retryAfterSeconds": 1},
-    )
+    return page(resource, items, version, more, None if wanted else max(len(rest) - limit, 0))

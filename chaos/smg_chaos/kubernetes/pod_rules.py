@@ -18,6 +18,9 @@ def created(said: Mapping[str, Any], *, namespace: str, uid: str, now: str) -> d
         raise RefusedError(
             422, "Invalid", "Pod is invalid: metadata.name: Required value: name is required"
         )
+    for key in ("labels", "annotations"):
+        if not metadata.get(key):
+            metadata.pop(key, None)
     metadata |= {"namespace": namespace, "uid": uid, "creationTimestamp": now}
     spec = pod.setdefault("spec", {})
     spec.setdefault("terminationGracePeriodSeconds", GRACE_S)
@@ -29,16 +32,14 @@ def created(said: Mapping[str, Any], *, namespace: str, uid: str, now: str) -> d
 
 
 def patched(pod: Mapping[str, Any], patch: Mapping[str, Any], *, is_status: bool) -> dict[str, Any]:
-    """Return a pod after a merge patch of its status, or of anything else; RefusedError where addresses contradict."""
+    """Return a pod after a merge patch of its status, or of anything else."""
     wanted = {key: it for key, it in patch.items() if (key == _STATUS) == is_status}
     after = merged(pod, wanted)
     status = after.get(_STATUS, {})
     listed = status.get("podIPs")
-    if status.get("podIP") and not listed:
+    if status.get("podIP") and (not listed or listed[0].get("ip") != status["podIP"]):
+        # Of the two the older field is believed.
         status["podIPs"] = [{"ip": status["podIP"]}]
-    elif listed and listed[0].get("ip") != status.get("podIP"):
-        message = f'Pod "{after["metadata"]["name"]}" is invalid: status.podIPs[0]: Invalid value: must equal podIP'
-        raise RefusedError(422, "Invalid", message)
     return after
 
 

@@ -9,7 +9,7 @@ POST /_kube/cut       break all watches
 import asyncio
 import json
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from aiohttp import web
@@ -112,7 +112,7 @@ class KubernetesServer:
                 headers = {}
                 if refusal.code in (429, 503) and self.faults.retry_after_s:
                     headers["retry-after"] = str(self.faults.retry_after_s)
-                return web.json_response(refusal.object(), status=refusal.code, headers=headers)
+                return _answer(refusal.object(), status=refusal.code, headers=headers)
 
         return answered
 
@@ -152,7 +152,7 @@ class KubernetesServer:
             self.audit.answered(verb, request.path_qs, refusal.code)
             raise
         self.audit.answered(verb, request.path_qs, 200)
-        return web.json_response(body)
+        return _answer(body)
 
     async def _watch(self, request: web.Request, watch: Watch, resource: str) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "application/json"})
@@ -179,7 +179,8 @@ class KubernetesServer:
         now = asyncio.get_running_loop().time
         epoch = self.cluster.epoch
         said = len(self._said)
-        bookmark_at = min(now() + self.faults.bookmark_s, until - BOOKMARK_BEFORE_END_S)
+        last = until - BOOKMARK_BEFORE_END_S
+        bookmark_at = min(now() + self.faults.bookmark_s, last) if last > now() else until
         while now() < until and self.cluster.epoch == epoch:
             for text in self._said[said:]:
                 await response.write(text)
@@ -192,10 +193,9 @@ class KubernetesServer:
                     await response.write(line("ERROR", refusal.object()))
                     return
             if now() >= bookmark_at:
-                if not self.faults.silent and not watch.is_early:
+                if not self.faults.silent and watch.has_news:
                     await response.write(bookmark(resource, watch.version))
                 later = now() + self.faults.bookmark_s
-                last = until - BOOKMARK_BEFORE_END_S
                 bookmark_at = later if later < last or now() >= last else last
             await self._news(min(until, bookmark_at) - now())
             await self._going.wait()
@@ -210,16 +210,16 @@ class KubernetesServer:
 
     async def _post(self, request: web.Request, resource: str) -> web.StreamResponse:
         made = self.cluster.create(resource, request.match_info["namespace"], await _json(request))
-        return web.json_response(made, status=201)
+        return _answer(made, status=201)
 
     async def _get(self, request: web.Request, resource: str) -> web.StreamResponse:
-        return web.json_response(self.cluster.get(_key(request, resource)))
+        return _answer(self.cluster.get(_key(request, resource)))
 
     async def _patch(self, request: web.Request, resource: str) -> web.StreamResponse:
         patch = await _json(request)
         is_status = request.path.endswith("/status")
         after = self.cluster.patch(_key(request, resource), patch, is_status=is_status)
-        return web.json_response(after)
+        return _answer(after)
 
     async def _delete(self, request: web.Request, resource: str) -> web.StreamResponse:
         said = await _json(request) if request.can_read_body else {}
@@ -227,7 +227,7 @@ class KubernetesServer:
         last = self.cluster.delete(
             _key(request, resource), int(grace) if grace is not None else None
         )
-        return web.json_response(last)
+        return _answer(last)
 
     # ── For who watches ──────────────────────────────────────────────────────
 
@@ -255,6 +255,13 @@ class KubernetesServer:
     async def _cut(self, request: web.Request) -> web.Response:
         self.cut_watches()
         return web.json_response({})
+
+
+def _answer(
+    said: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    text = json.dumps(said, separators=(",", ":")).encode()
+    return web.Response(body=text, status=status, headers=headers, content_type="application/json")
 
 
 def _key(request: web.Request, resource: str) -> tuple[str, str, str]:

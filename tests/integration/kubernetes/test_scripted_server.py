@@ -3,6 +3,7 @@
 import pytest
 
 from support.kubernetes.scripted_stage import scripted_stage
+from support.kubernetes.server_contract import SERVER_CONTRACT
 from support.kubernetes.source_contract import CONTRACT, Clause
 
 pytestmark = pytest.mark.integration
@@ -11,5 +12,12 @@ pytestmark = pytest.mark.integration
 @pytest.mark.parametrize("clause", CONTRACT, ids=lambda clause: clause.__name__)
 @pytest.mark.asyncio
 async def test_the_source_keeps_its_contract(clause: Clause) -> None:
+    async with scripted_stage() as stage:
+        await clause(stage)
+
+
+@pytest.mark.parametrize("clause", SERVER_CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.asyncio
+async def test_the_server_is_as_a_real_one(clause: Clause) -> None:
     async with scripted_stage() as stage:
         await clause(stage)

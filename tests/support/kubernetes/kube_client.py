@@ -1,6 +1,7 @@
 """Client of an API server for tests: makes, changes and ends pods, as a deployment and a kubelet would."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import Mapping
 from typing import Any
@@ -40,6 +41,13 @@ class KubeClient:
         status, said = await self.ask(method, path, body, kind=kind)
         assert status < 300, f"{method} {path}: {status} {said.get('message', '')}"
         return said
+
+    async def lines(self, path: str, *, at_most_s: float = 30.0) -> list[dict[str, Any]]:
+        """Return all lines of a watch until the server ends it."""
+        async with asyncio.timeout(at_most_s):
+            async with self._session.get(self.base + path, headers=self._headers) as answer:
+                assert answer.status == 200, await answer.text()
+                return [json.loads(line) async for line in answer.content]
 
     async def pod(
         self,

@@ -161,10 +161,13 @@ def control_plane(folder: Path) -> Iterator[ControlPlane]:
 class RealStage:
     """See `KubeStage`."""
 
+    bookmark_within_s = 65
+
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self.namespace = namespace
         self.plane = plane
         self.client: KubeClient
+        self._verbs: tuple[str, ...] = ("list", "watch")
 
     async def open(self) -> None:
         """Wait for the server; make the namespace and the right to list and watch there."""
@@ -184,7 +187,7 @@ class RealStage:
             ],
         }
         await self.client.do("POST", f"{inside}/rolebindings", binding)
-        await self._until_allowed("list", "watch")
+        await self._until_allowed()
 
     def access(self) -> Access:
         """See `KubeStage`."""
@@ -199,7 +202,8 @@ class RealStage:
         """See `KubeStage`. A watch that is open goes on."""
         path = f"{_RULES}/namespaces/{self.namespace}/roles/{WATCHER}"
         await self.client.do("PATCH", path, {"rules": _rules(*verbs)}, kind=MERGE)
-        await self._until_allowed(*verbs)
+        self._verbs = verbs
+        await self._until_allowed()
 
     async def compact(self) -> None:
         """See `KubeStage`. The server keeps the last changes itself, until it is started again."""
@@ -224,6 +228,7 @@ class RealStage:
         """See `KubeStage`."""
         self.plane.start_api()
         await self._wait()
+        await self._until_allowed()
 
     async def backup(self) -> object:
         """See `KubeStage`."""
@@ -235,6 +240,7 @@ class RealStage:
         """See `KubeStage`."""
         await asyncio.to_thread(self.plane.restore, backup)
         await self._wait()
+        await self._until_allowed()
 
     async def _wait(self) -> None:
         """Return when the server is ready; its certificate is made when it starts first."""
@@ -252,11 +258,11 @@ class RealStage:
             await asyncio.sleep(0.2)
         raise AssertionError("the API server is not ready")
 
-    async def _until_allowed(self, *verbs: str) -> None:
-        """Return when the server's authorizer knows of the rights."""
+    async def _until_allowed(self) -> None:
+        """Return when the server's authorizer knows of the rights: a while after each change and after each start."""
         until = time.monotonic() + READY_S
         while time.monotonic() < until:
-            if all([await self._may(verb) == (verb in verbs) for verb in ("list", "watch")]):
+            if all([await self._may(verb) == (verb in self._verbs) for verb in ("list", "watch")]):
                 return
             await asyncio.sleep(0.1)
         raise AssertionError("the rights are not known")

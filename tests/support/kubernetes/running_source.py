@@ -3,17 +3,19 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 
-from smg_node.discovery.kubernetes.api_server import ApiServer
+from smg_node.discovery.kubernetes.api_server import Api, ApiServer
 from smg_node.discovery.kubernetes.kube_config import Access
 from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.source import KubernetesSource
 from smg_node.discovery.kubernetes.watching import WatchTimes
 from smg_node.discovery.sighting import SightingState, View
+from smg_node.engines.http.transport import HttpAnswer
 
 PATIENCE_S = 30.0
+_LOOK_S = 0.05
 
 READY, UNREADY, LEAVING = SightingState.READY, SightingState.UNREADY, SightingState.LEAVING
 
@@ -48,7 +50,10 @@ class Views:
             async with asyncio.timeout(patience_s):
                 while not fits(self):
                     self._news.clear()
-                    await self._news.wait()
+                    # What is waited for may be no part of a view.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_S):
+                            await self._news.wait()
         except TimeoutError:
             raise AssertionError(f"it did not come to that; the last view: {self.now}") from None
         return time.monotonic() - begun
@@ -58,9 +63,27 @@ class Views:
         return await self.until(lambda views: views.states == states and views.now.whole_ms > 0)
 
 
+class HeldApi(ApiServer):
+    """An API server at which nothing is watched until `go_on`: as of a process that slept after its list."""
+
+    def __init__(self, read: Callable[[], Access]) -> None:
+        super().__init__(read)
+        self._going = asyncio.Event()
+
+    def go_on(self) -> None:
+        """Let watches begin."""
+        self._going.set()
+
+    async def get(self, path: str) -> HttpAnswer:
+        """See `Api`."""
+        if "watch=1" in path:
+            await self._going.wait()
+        return await super().get(path)
+
+
 @asynccontextmanager
 async def running(
-    access: Callable[[], Access], options: KubernetesOptions, *, times: WatchTimes | None = None
+    api: Api, options: KubernetesOptions, *, times: WatchTimes | None = None
 ) -> AsyncIterator[Views]:
     """Run a source against a server, and stop it at the end."""
     source = KubernetesSource(
@@ -68,7 +91,7 @@ async def running(
         options,
         monotonic_s=time.monotonic,
         rng=Random(7),
-        api=lambda: ApiServer(access),
+        api=lambda: api,
         times=times,
     )
     views = Views(source)

@@ -14,12 +14,14 @@ VERBS = ("list", "watch")
 
 
 class ScriptedStage:
-    """See `KubeStage`."""
+    """See `KubeStage`. Its bookmarks come every second."""
+
+    bookmark_within_s = 3
 
     def __init__(self) -> None:
         self.namespace = "serving"
         self.cluster = Cluster()
-        self.faults = Faults()
+        self.faults = Faults(bookmark_s=1.0)
         self.server = KubernetesServer(self.cluster, faults=self.faults)
         self.client: KubeClient
 

@@ -5,11 +5,19 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
+from smg_node.discovery.kubernetes.api_server import ApiServer
 from smg_node.discovery.kubernetes.kube_config import Access
 from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.watching import WatchTimes
 from support.kubernetes.kube_client import KubeClient
-from support.kubernetes.running_source import LEAVING, READY, UNREADY, Views, running
+from support.kubernetes.running_source import (
+    LEAVING,
+    READY,
+    UNREADY,
+    HeldApi,
+    Views,
+    running,
+)
 
 QUICK: Final = WatchTimes(retry_max_ms=2_000)
 
@@ -20,6 +28,8 @@ class KubeStage(Protocol):
     namespace: str
     client: KubeClient
     """May do everything."""
+    bookmark_within_s: int
+    """A watch of so many seconds brings a bookmark, even if nothing happens."""
 
     def access(self) -> Access:
         """Return how the source reaches it: with the right to list and watch pods in the namespace, and no other."""
@@ -63,9 +73,8 @@ def a_source(
 ) -> AbstractAsyncContextManager[Views]:
     """Run a source of the pods with the label app=vllm."""
     chosen = {"selector": "app=vllm", "port": "50051", **options}
-    return running(
-        stage.access, KubernetesOptions(namespace=stage.namespace, **chosen), times=times
-    )
+    wanted = KubernetesOptions(namespace=stage.namespace, **chosen)
+    return running(ApiServer(stage.access), wanted, times=times)
 
 
 async def a_pod(stage: KubeStage, name: str, ip: str, **more: Any) -> str:
@@ -243,19 +252,33 @@ async def a_server_that_dies_loses_nothing(stage: KubeStage) -> None:
 
 
 async def compacted_history_costs_one_list(stage: KubeStage) -> None:
-    """A watch whose version was compacted under it is an error under status 200: one list, and no flap."""
-    times = WatchTimes(watch_min_s=3, watch_max_s=3, early_ms=500)
+    """A version that was compacted before it is watched from is an error under status 200: one list, and no flap."""
+    await a_pod(stage, "vllm-0", "10.1.0.1")
+    held = HeldApi(stage.access)
+    options = KubernetesOptions("app=vllm", namespace=stage.namespace, port="50051")
+    async with running(held, options, times=QUICK) as views:
+        await views.until_states({"10.1.0.1:50051": READY})
+        await a_pod(stage, "vllm-1", "10.1.0.2")
+        await stage.compact()
+        held.go_on()
+        await views.until_states({"10.1.0.1:50051": READY, "10.1.0.2:50051": READY})
+        assert views.source.counts.expired == 1
+        assert views.source.counts.lists == 2
+        assert all("10.1.0.1:50051" in view.sightings for view in views.all if view.whole_ms)
+
+
+async def a_watch_goes_on_where_the_one_before_ended(stage: KubeStage) -> None:
+    """A watch that the server ends in time is followed by the next one, without a list and without a gap."""
+    times = WatchTimes(watch_min_s=1, watch_max_s=1, early_ms=500)
     await a_pod(stage, "vllm-0", "10.1.0.1")
     async with a_source(stage, times) as views:
         await views.until_states({"10.1.0.1:50051": READY})
-        await stage.pause()
-        await asyncio.sleep(4)
-        await stage.go_on()
-        await stage.compact()
-        await a_pod(stage, "vllm-1", "10.1.0.2")
-        await views.until_states({"10.1.0.1:50051": READY, "10.1.0.2:50051": READY})
-        assert views.source.counts.lists <= 3
-        assert all("10.1.0.1:50051" in view.sightings for view in views.all if view.whole_ms)
+        for number in range(1, 6):
+            await asyncio.sleep(0.5)
+            await a_pod(stage, f"vllm-{number}", f"10.1.0.{number + 1}")
+        await views.until(lambda views: len(views.states) == 6)
+        assert views.source.counts.lists == 1
+        assert views.source.counts.watches >= 2
 
 
 async def a_restored_backup_is_followed(stage: KubeStage) -> None:
@@ -303,6 +326,7 @@ CONTRACT: Final[tuple[Clause, ...]] = (
     a_server_that_pauses_loses_nothing,
     a_server_that_dies_loses_nothing,
     compacted_history_costs_one_list,
+    a_watch_goes_on_where_the_one_before_ended,
     a_restored_backup_is_followed,
     long_lists_come_in_pages,
 )

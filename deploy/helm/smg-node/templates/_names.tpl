@@ -86,3 +86,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 --url {{ include "smg-node.scheme" . }}://127.0.0.1:{{ .Values.ports.http }}
 {{- if .Values.tls.existingSecret }} --ca-file /etc/smg-node/tls/{{ .Values.tls.certificateKey }}{{ with .Values.tls.host }} --server-name {{ . }}{{ end }}{{ end }}
 {{- end }}
+
+{{/* Sources in Kubernetes by name, as JSON, wherever they are set. */}}
+{{- define "smg-node.sources" -}}
+{{- $configured := dig "discovery" "kubernetes" dict .Values.config | default dict }}
+{{- merge (deepCopy .Values.discovery.kubernetes) $configured | toJson }}
+{{- end }}
+
+{{/* The node's settings: `config`, and the sources below their name. */}}
+{{- define "smg-node.config" -}}
+{{- $config := deepCopy .Values.config }}
+{{- $sources := include "smg-node.sources" . | fromJson }}
+{{- if $sources }}
+{{- $config = set $config "discovery" (set ($config.discovery | default dict) "kubernetes" $sources) }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}
+
+{{/* What sources in some namespaces ask for: rules of a role. */}}
+{{- define "smg-node.discoveryRules" -}}
+{{- $pods := false }}
+{{- $slices := false }}
+{{- range . }}
+{{- if .service }}{{ $slices = true }}{{ else }}{{ $pods = true }}{{ end }}
+{{- end }}
+{{- if $pods }}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list, watch]
+{{- end }}
+{{- if $slices }}
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [list, watch]
+{{- end }}
+{{- end }}

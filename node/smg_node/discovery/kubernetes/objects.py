@@ -78,6 +78,50 @@ class Pod(Struct, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class SlicePort(Struct, frozen=True):
+    """A port of the endpoints of a slice."""
+
+    name: str | None = None
+    port: int | None = None
+    protocol: str | None = None
+
+
+class EndpointConditions(Struct, frozen=True):
+    """Conditions of an endpoint; what is not said is None."""
+
+    ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+
+class Target(Struct, frozen=True):
+    """The object that an endpoint stands for."""
+
+    kind: str = ""
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+
+
+class Endpoint(Struct, rename="camel", frozen=True):
+    """An endpoint of a service."""
+
+    addresses: list[str] | None = None
+    conditions: EndpointConditions | None = None
+    target_ref: Target | None = None
+    node_name: str | None = None
+    zone: str | None = None
+
+
+class Slice(Struct, rename="camel", frozen=True):
+    """A slice of the endpoints of a service."""
+
+    metadata: Metadata
+    address_type: str = ""
+    endpoints: list[Endpoint] | None = None
+    ports: list[SlicePort] | None = None
+
+
 class ListMetadata(Struct, rename={"resource_version": "resourceVersion", "more": "continue"}):
     """What a page of a list says of itself; `more` is what the next page is asked with, empty for none."""
 
@@ -130,6 +174,7 @@ _EVENT: Final = msgspec.json.Decoder(Event)
 _STATUS: Final = msgspec.json.Decoder(Status)
 _BOOKMARKED: Final = msgspec.json.Decoder(Bookmarked)
 _POD: Final = msgspec.json.Decoder(Pod)
+_SLICE: Final = msgspec.json.Decoder(Slice)
 
 
 def read_page(text: bytes) -> Page:
@@ -159,6 +204,14 @@ def read_pod(text: bytes | msgspec.Raw) -> Pod:
     if not (pod.metadata.name and pod.metadata.uid):
         raise NotUnderstoodError("a pod without a name or a uid")
     return pod
+
+
+def read_slice(text: bytes | msgspec.Raw) -> Slice:
+    """Return a slice of endpoints; NotUnderstoodError if it is none."""
+    found = _read(_SLICE.decode, text, "an endpoint slice")
+    if not found.metadata.name:
+        raise NotUnderstoodError("an endpoint slice without a name")
+    return found
 
 
 def read_status(text: bytes | msgspec.Raw) -> Status:

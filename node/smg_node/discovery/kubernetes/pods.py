@@ -9,34 +9,33 @@ What cannot be understood costs as little as possible: a wrong annotation its ow
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from ipaddress import ip_address
-from types import MappingProxyType
 from typing import Final
 
 from smg_node.config.worker_url import (
     BOOTSTRAP_PORT_LABEL,
     CONNECTOR_LABEL,
     ENGINE_ID_LABEL,
-    WorkerUrl,
-    parse_worker_url,
 )
 from smg_node.core.errors import SmgError
 from smg_node.discovery.kubernetes.objects import Pod, shown
 from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.reading import Reading
+from smg_node.discovery.kubernetes.url_form import (
+    NAMESPACE_LABEL,
+    NODE_LABEL,
+    POD_LABEL,
+    PORT_MAX,
+    VALUE_MAX_CHARACTERS,
+    ZONE_LABEL,
+    UrlForm,
+    named_port,
+)
 from smg_node.discovery.sighting import Sighting, SightingState, Unusable
-
-POD_LABEL: Final = "k8s.pod"
-NAMESPACE_LABEL: Final = "k8s.namespace"
-NODE_LABEL: Final = "k8s.node"
-ZONE_LABEL: Final = "zone"
 
 _ZONE: Final = "topology.kubernetes.io/zone"
 _ROLES: Final = ("regular", "prefill", "decode")
 _ENDED: Final = ("Succeeded", "Failed")
-_PORT_MAX: Final = 65_535
-_VALUE_MAX_CHARACTERS: Final = 256  # of a parameter of a worker URL
 _PORTS_MAX: Final = 64
 """Workers of one pod: engines that share a machine are at most as many as its accelerators are."""
 
@@ -47,20 +46,20 @@ class PodReader:
     def __init__(self, options: KubernetesOptions) -> None:
         """`options` may hold a spec that is none of a worker URL: SmgError then."""
         self._options = options
-        self._base = parse_worker_url(f"worker:1?{options.spec.lstrip('?&')}")
+        self._form = UrlForm(options)
 
     def read(self, pod: Pod) -> Reading:
         """Return what a pod is as workers, and what of it could not be used."""
-        return _PodOnce(pod, self._options, self._base).read()
+        return _PodOnce(pod, self._options, self._form).read()
 
 
 class _PodOnce:
     """One pod while it is read; what is wrong with it is collected on the way."""
 
-    def __init__(self, pod: Pod, options: KubernetesOptions, base: WorkerUrl) -> None:
+    def __init__(self, pod: Pod, options: KubernetesOptions, form: UrlForm) -> None:
         self._pod = pod
         self._options = options
-        self._base = base
+        self._form = form
         self._labels = pod.metadata.labels or {}
         self._annotations = pod.metadata.annotations or {}
         self._origin = shown(f"pod {pod.metadata.namespace}/{pod.metadata.name}")
@@ -97,23 +96,16 @@ class _PodOnce:
         role = self._role()
         ports = self._ports()
         bootstrap = self._bootstrap_ports(len(ports)) if role == "prefill" else ()
-        plain = replace(
-            self._base,
-            scheme=self._options.scheme,
-            host=address,
-            role=role,
-            model=self._model(),
-        )
-        labels = {**self._base.labels, **self._own_labels()}
+        model = self._model()
+        labels = self._own_labels()
         for at, port in enumerate(ports):
             own = {**labels, BOOTSTRAP_PORT_LABEL: str(bootstrap[at])} if bootstrap else labels
-            url = replace(plain, port=port, labels=MappingProxyType(dict(sorted(own.items()))))
             try:
-                checked = parse_worker_url(str(url))
+                url = self._form.url(address, port, role=role, model=model, labels=own)
             except SmgError as error:
                 self._wrong.append(error.message)
                 continue
-            yield Sighting(checked, state, self._pod.metadata.uid, self._origin)
+            yield Sighting(url, state, self._pod.metadata.uid, self._origin)
 
     def _state(self) -> SightingState:
         if self._pod.metadata.deletion_timestamp is not None:
@@ -142,23 +134,16 @@ class _PodOnce:
         if wanted.isascii() and wanted.isdigit():
             return int(wanted)
         named = [
-            port
+            (port.name, port.container_port)
             for container in self._pod.spec.containers or ()
             for port in container.ports or ()
-            if port.protocol == "TCP" and 0 < port.container_port <= _PORT_MAX
+            if port.protocol == "TCP"
         ]
-        if wanted:
-            for port in named:
-                if port.name == wanted:
-                    return port.container_port
-            self._wrong.append(f"none of its container ports is called {wanted!r}")
+        try:
+            return named_port(wanted, named, "container port")
+        except ValueError as error:
+            self._wrong.append(str(error))
             return None
-        if len({port.container_port for port in named}) == 1:
-            return named[0].container_port
-        self._wrong.append(
-            f"it names {len(named) or 'no'} container ports, so `port` must say which is the engine's"
-        )
-        return None
 
     def _bootstrap_ports(self, wanted: int) -> tuple[int, ...]:
         """Return the bootstrap port of each worker, none where the pod names none or something else."""
@@ -198,14 +183,14 @@ class _PodOnce:
             case "annotation":
                 said = self._annotations.get(key)
             case _:
-                return self._base.model
+                return None
         if not said:
             self._wrong.append(
                 f"it has no {kind} {key}, so the engine is asked for its model".replace("  ", " ")
             )
         elif self._is_usable("model", said):
             return said
-        return self._base.model
+        return None
 
     def _own_labels(self) -> Mapping[str, str]:
         """Return the worker's labels that come from the pod."""
@@ -225,10 +210,10 @@ class _PodOnce:
 
     def _is_usable(self, what: str, value: str) -> bool:
         """Return whether a worker's URL can hold that; it is noted as wrong otherwise."""
-        if len(value) <= _VALUE_MAX_CHARACTERS and value.isprintable():
+        if len(value) <= VALUE_MAX_CHARACTERS and value.isprintable():
             return True
         self._wrong.append(
-            f"its {what} is not printable text of at most {_VALUE_MAX_CHARACTERS} characters"
+            f"its {what} is not printable text of at most {VALUE_MAX_CHARACTERS} characters"
         )
         return False
 
@@ -241,5 +226,5 @@ def port_list(text: str) -> tuple[int, ...]:
     if not all(word.isascii() and word.isdigit() and len(word) <= 5 for word in words):
         return ()
     ports = tuple(int(word) for word in words)
-    are_ports = all(0 < port <= _PORT_MAX for port in ports)
+    are_ports = all(0 < port <= PORT_MAX for port in ports)
     return ports if are_ports and len(set(ports)) == len(ports) else ()

@@ -1,6 +1,6 @@
 """Reading: what one object of Kubernetes is as workers; and the cache of those of all objects of a source."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -27,13 +27,15 @@ _RANK: Final[Mapping[SightingState, int]] = {
 class Reading:
     """What one object shows. `created` orders those that stand at one address; text as the API server writes time.
 
-    `ends`: it was ordered to end or did, so that its disappearance needs no second look.
+    `ends`: it was ordered to end or did, so that its disappearance needs no second look. `is_spare`: what it shows others
+    show too, at other addresses, as long as there are others.
     """
 
     sightings: tuple[Sighting, ...] = ()
     unusable: tuple[Unusable, ...] = ()
     created: str = ""
     ends: bool = False
+    is_spare: bool = False
 
 
 ReadObject: TypeAlias = Callable[[Raw], tuple[ObjectKey, str, Reading]]
@@ -58,8 +60,8 @@ class ObjectCache:
             return False
         self._readings[key] = reading
         kept = {one.endpoint for one in reading.sightings}
-        if before is not None and reading.ends:
-            self._told_gone(before, kept)
+        if before is not None:
+            self._told_gone(before, kept, is_told=reading.ends)
         for endpoint in kept:
             self._gone.pop(endpoint, None)
         return True
@@ -73,8 +75,7 @@ class ObjectCache:
         before = self._readings.pop(key, None)
         if before is None:
             return False
-        if before.ends or last.ends:
-            self._told_gone(before, frozenset())
+        self._told_gone(before, frozenset(), is_told=before.ends or last.ends)
         return True
 
     def replace(self, readings: Mapping[ObjectKey, Reading]) -> bool:
@@ -86,8 +87,8 @@ class ObjectCache:
         # What was told before the list before this one has been heard of.
         self._gone = {one: told for one, told in self._gone.items() if told >= self._lists - 1}
         for key, reading in before.items():
-            if reading.ends and key not in self._readings:
-                self._told_gone(reading, frozenset())
+            if key not in self._readings:
+                self._told_gone(reading, frozenset(), is_told=reading.ends)
         return True
 
     def sightings(self) -> tuple[dict[Endpoint, Sighting], tuple[Unusable, ...]]:
@@ -98,7 +99,10 @@ class ObjectCache:
         shown: dict[Endpoint, Sighting] = {}
         created: dict[Endpoint, str] = {}
         unusable: list[Unusable] = []
+        are_spare = all(reading.is_spare for reading in self._readings.values())
         for reading in self._readings.values():
+            if reading.is_spare and not are_spare:
+                continue
             unusable += reading.unusable
             for one in reading.sightings:
                 other = shown.get(one.endpoint)
@@ -119,9 +123,10 @@ class ObjectCache:
         """Return the endpoints whose end was told and at which nobody stands again."""
         return frozenset(endpoint for endpoint in self._gone if endpoint not in shown)
 
-    def _told_gone(self, reading: Reading, kept: set[Endpoint] | frozenset[Endpoint]) -> None:
-        for one in reading.sightings:
-            if one.endpoint not in kept:
+    def _told_gone(self, before: Reading, kept: Set[Endpoint], *, is_told: bool) -> None:
+        """Note endpoints that are not kept, where their end was told: of the object, or of themselves."""
+        for one in before.sightings:
+            if one.endpoint not in kept and (is_told or one.state is SightingState.LEAVING):
                 self._gone.pop(one.endpoint, None)
                 self._gone[one.endpoint] = self._lists
         while len(self._gone) > GONE_MAX:

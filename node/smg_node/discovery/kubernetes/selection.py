@@ -6,12 +6,14 @@ from urllib.parse import quote
 
 from msgspec import Raw
 
-from smg_node.discovery.kubernetes.objects import read_pod
+from smg_node.discovery.kubernetes.objects import read_pod, read_slice
 from smg_node.discovery.kubernetes.options import EVERYWHERE, KubernetesOptions
 from smg_node.discovery.kubernetes.pods import PodReader
 from smg_node.discovery.kubernetes.reading import ObjectKey, Reading, ReadObject
+from smg_node.discovery.kubernetes.slices import SliceReader
 
 PAGE_OBJECTS: Final = 500
+_SERVICE_LABEL: Final = "kubernetes.io/service-name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,11 @@ class Selection:
 
 
 def selection_of(options: KubernetesOptions) -> Selection:
-    """Return what the options select; SmgError where their spec is none of a worker URL."""
+    """Return what the options select, pods or the endpoints of a service; SmgError where their spec is none of a worker URL."""
+    if options.service:
+        selector = f"{_SERVICE_LABEL}={options.service}"
+        reader = _slices(SliceReader(options))
+        return Selection("/apis/discovery.k8s.io/v1", "endpointslices", selector, reader)
     return Selection("/api/v1", "pods", options.selector.strip(), _pods(PodReader(options)))
 
 
@@ -55,5 +61,14 @@ def _pods(reader: PodReader) -> ReadObject:
         pod = read_pod(text)
         key = (pod.metadata.namespace, pod.metadata.name)
         return key, pod.metadata.resource_version, reader.read(pod)
+
+    return read
+
+
+def _slices(reader: SliceReader) -> ReadObject:
+    def read(text: Raw) -> tuple[ObjectKey, str, Reading]:
+        found = read_slice(text)
+        key = (found.metadata.namespace, found.metadata.name)
+        return key, found.metadata.resource_version, reader.read(found)
 
     return read

@@ -1,4 +1,4 @@
-"""Kubernetes source: lists and watches pods at an API server, and shows what they are as workers."""
+"""Kubernetes source: lists and watches pods or endpoints at an API server, and shows what they are as workers."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _OK: Final = 200
 
 
 class KubernetesSource:
-    """One selection of pods. Its time and its chance come from outside; it asks nothing before it runs."""
+    """One selection of pods, or the endpoints of a service. Its time and its chance come from outside; it asks nothing before it runs."""
 
     def __init__(
         self,
