@@ -16,10 +16,10 @@ if [ -z "$knotd" ]; then
   names=$(apt-get install --simulate --no-install-recommends -qq knot | sed -n 's/^Inst \([^ ]*\) .*/\1/p')
   # shellcheck disable=SC2086
   (cd "$folder/packages" && apt-get download -q $names >/dev/null 2>&1)
-  for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder/root"; done
+  for package in "$folder"/packages/*.deb; do dpkg -x "$package" "$folder/system"; done
   export LD_LIBRARY_PATH
-  LD_LIBRARY_PATH=$(echo "$folder"/root/usr/lib/*-linux-gnu "$folder"/root/lib/*-linux-gnu | tr ' ' :)
-  knotd=$folder/root/usr/sbin/knotd
+  LD_LIBRARY_PATH=$(echo "$folder"/system/usr/lib/*-linux-gnu "$folder"/system/lib/*-linux-gnu | tr ' ' :)
+  knotd=$folder/system/usr/sbin/knotd
 fi
 serve() { # NAME PORT ZONE, and its records on stdin
   mkdir "$folder/$1"

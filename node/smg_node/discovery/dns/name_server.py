@@ -29,29 +29,16 @@ class ReferralError(FormError):
 class NameServer(Do53Nameserver):
     """A name server, by address and port."""
 
-    async def async_query(
-        self,
-        request: QueryMessage,
-        timeout: float,  # noqa: ASYNC109  # the library's signature
-        source: str | None,
-        source_port: int,
-        max_size: bool,
-        backend: Any,
-        one_rr_per_rrset: bool = False,
-        ignore_trailing: bool = False,
-    ) -> "Message":
-        """See dnspython: `max_size` asks by TCP."""
-        if max_size:
-            response = await self._by_tcp(request, timeout)
+    async def async_query(self, request: QueryMessage, *given: Any, **named: Any) -> "Message":
+        """See dnspython, which names all but the request: `max_size` asks by TCP."""
+        if named["max_size"]:
+            response = await self._by_tcp(request, named["timeout"])
         else:
-            response = await super().async_query(
-                *(request, timeout, source, source_port, max_size, backend),
-                *(one_rr_per_rrset, ignore_trailing),
-            )
+            response = await super().async_query(request, *given, **named)
         zone = _referred(response)
         if zone:
             why = f"that others know {zone}, and does not ask them"
-            raise ReferralError(why)  # type: ignore[no-untyped-call]
+            raise ReferralError(why)  # type: ignore[no-untyped-call]  # the library's
         return response
 
     async def _by_tcp(self, request: QueryMessage, within_s: float) -> "Message":
@@ -60,7 +47,7 @@ class NameServer(Do53Nameserver):
                 raw = await self._exchange(request.to_wire())
                 response = await asyncio.to_thread(from_wire, raw)
         except TimeoutError:
-            raise Timeout(timeout=within_s) from None  # type: ignore[no-untyped-call]
+            raise Timeout(timeout=within_s) from None  # type: ignore[no-untyped-call]  # the library's
         except asyncio.IncompleteReadError:
             raise BadResponse from None
         if not request.is_response(response):
