@@ -125,7 +125,7 @@ def test_roles_of_tokens_open_routes() -> None:
     assert admitted(ADMIN, access="keys").role == "admin"
     error = refused(GOOD, access="keys")
     assert (error.status, error.challenge) == (403, 'error="insufficient_scope"')
-    assert error.message == "this needs the role admin; the token sent has role operator"
+    assert error.message == "this needs the permission keys; the token sent has role operator"
 
 
 def test_an_open_node_judges_only_tokens_of_its_issuers() -> None:
