@@ -108,6 +108,9 @@ class ClusterAccess:
             )
         before = self._view_of(alias)
         self._write(alias, None, version)
+        if alias not in self._issuers():
+            # A node that still has it in its own settings fetches them again.
+            self._state.keys.remove(alias)
         return IssuerChange(before, self._view_of(alias))
 
     def _write(self, alias: str, value: object, version: int | None) -> None:

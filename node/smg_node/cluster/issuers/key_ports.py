@@ -35,6 +35,10 @@ class SharedKeySets(Protocol):
         """Let all nodes know a set; ValueError, StateError."""
         ...
 
+    def remove(self, alias: str) -> None:
+        """Forget the keys of an issuer, on all nodes."""
+        ...
+
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
         """Tell `heard` the aliases whose set changed."""
         ...

@@ -107,8 +107,10 @@ class LazyIssuers:
         from smg_node.cluster.issuers.issuer_definitions import merged
 
         now = merged(issuers_of(self._auth), shared)
-        if self._keys is not None and now.issuers == self._issuers:
-            self.unreadable = now.unreadable
+        if self._keys is not None and (now.issuers, now.unreadable) == (
+            self._issuers,
+            self.unreadable,
+        ):
             return
         self._issuers, self.unreadable = now.issuers, now.unreadable
         if self._keys is None:
@@ -189,7 +191,10 @@ class LazyIssuers:
 
         keys = self._keys
         self._live = LiveAuthenticator(
-            self._parts.authenticator, self._authenticators, lambda: keys.version
+            self._parts.authenticator,
+            self._authenticators,
+            lambda: keys.version,
+            lambda: bool(self._issuers or self.unreadable),
         )
         self._parts.authenticator = self._live
 

@@ -1,7 +1,8 @@
 """Live authenticator: API keys, and tokens of whichever issuers count at the moment.
 
 It takes the place of what knows API keys alone with the first issuer, and stays. Its version grows with every change of
-issuers, so that what was found by other issuers is found anew.
+issuers, so that what was found by other issuers is found anew. An issuer that this release cannot follow takes no tokens
+and closes the node all the same: open it would be for whoever the issuer was to keep out.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from smg_node.access.identity import Authenticator, Identity
 
 class LiveAuthenticator:
     """See `Authenticator`. `make` returns what knows tokens by the issuers there are now, None without any;
-    `issuers_version` grows with every change of them and of their keys, and is never 0.
+    `issuers_version` grows with every change of them and of their keys, and is never 0; `closes` says whether any is
+    defined, followed or not.
     """
 
     def __init__(
@@ -21,10 +23,12 @@ class LiveAuthenticator:
         keys: Authenticator,
         make: Callable[[Authenticator], Authenticators | None],
         issuers_version: Callable[[], int],
+        closes: Callable[[], bool],
     ) -> None:
         self._keys: Final = keys
         self._make: Final = make
         self._issuers_version: Final = issuers_version
+        self._closes: Final = closes
         self._now: Authenticator = make(keys) or keys
 
     def refresh(self) -> None:
@@ -34,7 +38,7 @@ class LiveAuthenticator:
     @property
     def closed(self) -> bool:
         """Whether credentials are needed: an issuer or an admin key exists."""
-        return self._now.closed
+        return self._now.closed or self._closes()
 
     @property
     def settled(self) -> bool:

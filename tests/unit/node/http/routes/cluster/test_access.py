@@ -166,8 +166,9 @@ async def test_a_node_without_issuers_shows_none_and_denies_nobody() -> None:
         assert "known: none" in refused.error()["message"]
 
 
+SPEC_ISSUER = "https://other.example"
 SPEC = {
-    "issuer": "https://other.example",
+    "issuer": SPEC_ISSUER,
     "audiences": ["smg"],
     "roles": "/groups",
     "role_map": {"ops": "operator", "*": "user"},
@@ -181,7 +182,7 @@ async def define(one: Node, name: str, body: Any, version: str = "*") -> Respons
 
 
 async def test_an_issuer_is_defined_changed_and_taken_away_by_version() -> None:
-    async with served() as (one, _):
+    async with served() as (one, world):
         made = (await define(one, "other", SPEC, "0")).json()
         assert (made["name"], made["source"], made["state"]) == ("other", "cluster", "never")
         assert made["spec"] == {**SPEC, "leeway_s": 5.0}
@@ -190,9 +191,11 @@ async def test_an_issuer_is_defined_changed_and_taken_away_by_version() -> None:
         again = await define(one, "other", {**SPEC, "tenant": "/team"}, made["version"])
         assert again.json()["spec"]["tenant"] == "/team"
         assert (await ask(one.port, "PUT", f"{ISSUERS}/other", SPEC)).status == 428
+        world.states["node-a"].keys.put(IssuerKeySet("other", SET, 1, -1, SPEC_ISSUER, "b"))
         path, match = f"{ISSUERS}/other", {"if-match": again.json()["version"]}
         gone = await ask(one.port, "DELETE", path, b"", match)
         assert gone.json() == {"status": "removed", "name": "other", "now": None}
+        assert world.states["node-a"].keys.get("other") is None
         assert (await ask(one.port, "DELETE", path, b"", {"if-match": "*"})).status == 404
         rows = (await ask(one.port, "GET", "/v1/cluster/audit")).json()["rows"]
         assert [(row["action"], row["subject"]) for row in rows] == [
