@@ -18,7 +18,7 @@ from smg_node.access.tokens.issuer import (
     Issuer,
 )
 from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
-from smg_node.core.access.permissions import is_role_name
+from smg_node.core.access.permissions import BUILT_IN
 from smg_node.core.errors import invalid
 
 ISSUERS_MAX: Final = 64
@@ -85,8 +85,7 @@ def read_definition(alias: str, value: object) -> Issuer:
         said = msgspec.convert(value, _Fields)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
-    # A role that is not known here opens nothing, as with keys.
-    strange = sorted({role for role in said.role_map.values() if not is_role_name(role)})
+    strange = sorted({role for role in said.role_map.values() if role not in BUILT_IN})
     if strange:
         raise ValueError(f"role_map names {strange[0][:64]!r}, which is no role here")
     asked = said.introspection

@@ -202,6 +202,9 @@ KEY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     ),
     "RevokedKey": _object({**_KEY, "opens": {"type": "boolean"}}, *_KEY, "opens"),
 }
+_ISSUER_TEXTS: Final = (
+    "roles", "tenant", "tenant_fixed", "tenant_prefix", "keys_url", "authority", "token_file",
+)  # fmt: skip
 ACCESS_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "TokenIssuer": _whole(_ISSUER),
     "TokenIssuerList": _whole(
@@ -218,8 +221,18 @@ ACCESS_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             "issuer": {"type": "string", "minLength": 1, "maxLength": 512},
             "audiences": {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 32},
             "role_map": {"type": "object", "additionalProperties": _TEXT},
+            **dict.fromkeys(_ISSUER_TEXTS, _TEXT),
+            **{name: {"type": "array", "items": _TEXT} for name in ("algorithms", "token_types")},
+            "leeway_s": {"type": "number", "minimum": 0, "maximum": 300},
+            "keys_max_age_s": {"type": "number", "minimum": 300, "maximum": 2_592_000},
+            "introspection": {
+                "type": "object",
+                "properties": dict.fromkeys(("url", "client_id", "client_secret_file"), _TEXT),
+                "additionalProperties": False,
+            },
         },
         "required": ["issuer", "audiences", "role_map"],
+        "additionalProperties": False,
     },
     "TokenIssuerRemoved": _whole(
         {
