@@ -201,6 +201,11 @@ def test_a_stream_that_began_goes_on_when_its_token_expires(tmp_path: Path) -> N
         assert seen.rstrip().endswith(b"data: [DONE]")
 
 
+def test_clients_are_told_whose_tokens_are_good(one: Scene) -> None:
+    told = one.ask(None, "/.well-known/oauth-protected-resource").body
+    assert told["authorization_servers"] == [one.provider.issuer]
+
+
 def test_what_an_operator_does_by_a_token_is_told_with_the_subject(one: Scene) -> None:
     admin = one.provider.token("ops")
     made = one.ask(admin, "/v1/cluster/keys", {"tenant": "acme", "name": "by-token"})
