@@ -10,10 +10,10 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 
+from smg_node.config.store_tls import secured
 from smg_storage.options import StoreOptions
 from smg_storage.sql.database_urls import postgresql_engine
 from smg_storage.url import StoreUrl, parse_store_url
-from smg_node.config.store_tls import secured
 from support.http.certificate_authority import Authority
 from support.stores.postgres_server import Postgres, running_postgres
 from support.stores.sql_stores import tell

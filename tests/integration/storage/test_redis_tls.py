@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from smg_node.config.store_tls import secured
 from smg_storage.errors import StoreErrorKind
 from smg_storage.url import parse_store_url
-from smg_node.config.store_tls import secured
 from support.http.certificate_authority import Authority
 from support.http.tls_proxy import tls_front, written
 from support.store_contract.maker import Clock, Opened
