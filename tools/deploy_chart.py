@@ -86,9 +86,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "an unknown name": {"replicas": 3},
     "a number that is none": {"replicaCount": "three"},
     "a source that selects nothing": {"discovery": {"kubernetes": {"chat": {"port": 50051}}}},
-    "a source that selects twice": {
-        "discovery": {"kubernetes": {"chat": {"selector": "a", "service": "b"}}}
-    },
+    "a source twice": {"discovery": {"kubernetes": {"a": {"selector": "a", "service": "b"}}}},
     "a word that means nothing": {"image": {"pullPolicy": "Sometimes"}},
 }
 KINDS = {
@@ -107,10 +105,7 @@ RIGHTS = {
     "defaults": ([], False),
     "everything": ([], False),
     "workers found": (
-        [
-            ("Role", "batch", ["pods", "endpointslices"]),
-            ("Role", "serving", ["pods"]),
-        ],
+        [("Role", "batch", ["pods", "endpointslices"]), ("Role", "serving", ["pods"])],
         True,
     ),
     "workers found everywhere": ([("ClusterRole", "", ["pods"])], True),
@@ -358,19 +353,14 @@ def rights_of(made: list[dict[str, Any]]) -> tuple[list[tuple[str, str, list[str
     roles = []
     for one in made:
         if one["kind"] in ("Role", "ClusterRole"):
-            bound = [
-                it
-                for it in made
-                if it["kind"] == f"{one['kind']}Binding"
-                and it["roleRef"]["name"] == one["metadata"]["name"]
-                and it["metadata"].get("namespace") == one["metadata"].get("namespace")
-                and it["subjects"][0]["namespace"] == "serving"
-            ]
-            assert len(bound) == 1, one["metadata"]
+            kind, where = f"{one['kind']}Binding", one["metadata"]
+            (bound,) = [it for it in made if it["kind"] == kind and it["metadata"] == where]
+            assert bound["roleRef"]["name"] == where["name"]
+            assert bound["subjects"][0]["namespace"] == "serving"
             assert all(rule["verbs"] == ["list", "watch"] for rule in one["rules"])
             resources = [name for rule in one["rules"] for name in rule["resources"]]
             roles.append((one["kind"], one["metadata"].get("namespace", ""), resources))
-    (nodes,) = [one for one in made if one["kind"] == "StatefulSet"]
+    (nodes,) = (one for one in made if one["kind"] == "StatefulSet")
     return sorted(roles), nodes["spec"]["template"]["spec"]["automountServiceAccountToken"]
 
 

@@ -21,6 +21,10 @@ _COMMANDS: Final = {
         "Serve an MCP server with faults, which counts what it runs.",
     ),
     "mcp-cost": ("smg_chaos.mcp.cost_cli", "Measure what a call of a tool costs a node."),
+    "kube-api": (
+        "smg_chaos.kubernetes.cli",
+        "Serve an API server of Kubernetes with faults, for discovery.",
+    ),
     "bench": ("smg_chaos.bench.cli", "Measure gateways side by side."),
     "compare": ("smg_chaos.bench.compare_cli", "Hold this gateway to its goals beside others."),
     "crowd": ("smg_chaos.bench.crowd_cli", "Put thousands of streams on one gateway at once."),

@@ -7,6 +7,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -30,22 +31,38 @@ T = TypeVar("T")
 
 
 class ApiServer:
-    """A scripted API server in a thread of its own, and who changes what it holds."""
+    """A scripted API server in a thread of its own, which does one thing after the other, and who changes its pods."""
 
     def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
         self.server = KubernetesServer(Cluster(), faults=Faults(bookmark_s=1.0))
-        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._work: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]] | None] = asyncio.Queue()
+        self._loop: Future[asyncio.AbstractEventLoop] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._thread.start()
         self.port = self.do(lambda: self.server.listen("127.0.0.1", 0))
         self.client = self.do(self._client)
+
+    async def _serve(self) -> None:
+        self._loop.set_result(asyncio.get_running_loop())
+        while (work := await self._work.get()) is not None:
+            await work()
 
     async def _client(self) -> KubeClient:
         return KubeClient(f"http://127.0.0.1:{self.port}")
 
     def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Do something in its loop."""
-        return asyncio.run_coroutine_threadsafe(work(), self.loop).result(30)
+        done: Future[T] = Future()
+
+        async def answered() -> None:
+            try:
+                done.set_result(await work())
+            except Exception as error:
+                # A door: whoever asked in the other thread is told.
+                done.set_exception(error)
+
+        self._loop.result(30).call_soon_threadsafe(self._work.put_nowait, answered)
+        return done.result(30)
 
     def pod(self, name: str, address: str, *, is_ready: bool = True) -> None:
         """Make a pod whose engine is at that address."""
@@ -82,9 +99,8 @@ class ApiServer:
         """End it."""
         self.do(self.client.close)
         self.do(self.server.close)
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._loop.result(30).call_soon_threadsafe(self._work.put_nowait, None)
         self._thread.join(10)
-        self.loop.close()
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -13,11 +14,12 @@ from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.source import access_reader
 from smg_node.discovery.kubernetes.watching import WatchTimes
 from support.http.certificate_authority import Authority
-from support.kubernetes.running_source import READY, running
+from support.kubernetes.kube_client import MERGE
+from support.kubernetes.running_source import READY, UNREADY, running
 from support.kubernetes.scripted_stage import ScriptedStage, scripted_stage
 from support.kubernetes.source_contract import QUICK, a_pod, a_source
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio]
+pytestmark: Final = [pytest.mark.integration, pytest.mark.asyncio]
 ONE = {"10.1.0.1:50051": READY}
 OPTIONS = KubernetesOptions("app=vllm", namespace="serving", port="50051")
 
@@ -220,6 +222,28 @@ async def test_all_namespaces_are_asked_for_at_once() -> None:
             await views.until(
                 lambda views: "no right to list pods in all namespaces" in views.now.trouble
             )
+
+
+async def test_endpoints_of_a_service_are_followed() -> None:
+    async with scripted_stage() as stage:
+        path = "/apis/discovery.k8s.io/v1/namespaces/serving/endpointslices"
+        one = {"addresses": ["10.1.0.1"], "conditions": {}}
+        made = {
+            "metadata": {"name": "vllm-a", "labels": {"kubernetes.io/service-name": "vllm"}},
+            "addressType": "IPv4",
+            "endpoints": [one],
+            "ports": [{"name": "grpc", "port": 50051}],
+        }
+        await stage.client.do("POST", path, made)
+        options = KubernetesOptions(service="vllm", namespace="serving", port="grpc")
+        async with running(ApiServer(stage.access), options) as views:
+            await views.until_states(ONE)
+            two = {"addresses": ["10.1.0.2"], "conditions": {"ready": False}}
+            await stage.client.do("PATCH", f"{path}/vllm-a", {"endpoints": [one, two]}, kind=MERGE)
+            await views.until_states({**ONE, "10.1.0.2:50051": UNREADY})
+            await stage.client.do("DELETE", f"{path}/vllm-a", {})
+            await views.until_states({})
+            assert views.source.counts.lists == 1
 
 
 async def test_a_source_leaves_no_connection_and_may_run_again() -> None:

@@ -1,36 +1,14 @@
 """Lists and watches of Kubernetes: any cut, any order, any garbage."""
 
 from itertools import pairwise
-from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from smg_node.core.cooperative_steps import whole
-from smg_node.discovery.kubernetes.options import KubernetesOptions
-from smg_node.discovery.kubernetes.selection import selection_of
-from smg_node.discovery.kubernetes.watching import ListWatch
-from smg_node.discovery.sighting import SightingState, View
-from support.kubernetes.pod_text import a_list, bookmark, event, pod
-
-READ = selection_of(KubernetesOptions(selector="app=vllm", port="50051")).read
-FIRST = "10.1.0.1:50051"
-NOW = 1_000_000
-
-
-def watching(*pods: dict[str, object]) -> ListWatch:
-    """A machine whose watch is open."""
-    one = ListWatch(READ, Random(1))
-    one.next_step(NOW)
-    whole(one.take_page(a_list(*pods), NOW))
-    one.next_step(NOW)
-    one.watch_opened(NOW)
-    return one
-
-
-def shown(view: View) -> dict[str, str]:
-    return {endpoint: one.state.value for endpoint, one in view.sightings.items()}
-
+from smg_node.discovery.sighting import SightingState
+from support.kubernetes.list_watches import FIRST, NOW, machine, shown, watching
+from support.kubernetes.pod_text import bookmark, event, pod
 
 NAMES = ("vllm-0", "vllm-1", "vllm-2")
 CHANGES = st.tuples(
@@ -110,7 +88,7 @@ def test_any_bytes_end_a_watch_or_wait_for_more(pieces: list[bytes]) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_list_or_a_failure(text: bytes) -> None:
-    one = ListWatch(READ, Random(1))
+    one = machine()
     one.next_step(NOW)
     whole(one.take_page(text, NOW))
     assert one.view.sightings == {}

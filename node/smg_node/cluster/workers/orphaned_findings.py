@@ -12,7 +12,7 @@ from smg_mesh.shared import probers
 
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
-    from smg_mesh.state.workers.worker_registry import Found
+    from smg_node.cluster.workers.discovered_workers import Finding
     from smg_node.cluster.workers.source_reports import SourceReports
 
 TAKEN_OUT_S: Final = 60.0
@@ -63,7 +63,7 @@ class OrphanedFindings:
             if entry.name and entry.by in living and not self._reported(kind, entry.name)
         ]
 
-    def _found(self, worker_id: str, kind: str) -> "Found | None":
+    def _found(self, worker_id: str, kind: str) -> "Finding | None":
         return self._shared.workers.found(worker_id, "dns" if kind == "dns" else "kubernetes")
 
     def _reported(self, kind: str, name: str) -> bool:

@@ -7,14 +7,13 @@ writing: clocks of nodes need not agree. Long texts are cut, so that a report al
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
 from smg_mesh.shared import probers
 
 if TYPE_CHECKING:
-    from smg_mesh.crdt.registers.register_codec import Register
     from smg_mesh.shared import Shared
 
 TTL_MS: Final = 15_000
@@ -27,6 +26,30 @@ TEXT_CHARACTERS_MAX: Final = 96
 _KIND: Final = "d"
 _AGES: Final = ("since_ms", "age_ms")
 _TEXTS: Final = ("trouble", "held", "unusable")
+
+
+class Register(Protocol):
+    """Port to what one node said, and when this one heard it."""
+
+    @property
+    def owner(self) -> str:
+        """Who said it."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """What about."""
+        ...
+
+    @property
+    def content(self) -> bytes:
+        """What was said."""
+        ...
+
+    @property
+    def heard_ms(self) -> int:
+        """When."""
+        ...
 
 
 class SourceReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
@@ -112,7 +135,7 @@ class SourceReports:
         """Call `heard` whenever another node says something else. It may read and must not publish."""
         self._watchers.append(heard)
 
-    def _hear(self, register: "Register", gone: bool) -> None:
+    def _hear(self, register: Register, gone: bool) -> None:
         if register.owner != self._me:
             for heard in self._watchers:
                 heard()
@@ -148,7 +171,7 @@ def _cut(text: str, most: int) -> str:
     return plain if len(plain) <= most else f"{plain[: max(0, most - 1)]}…"
 
 
-def _read(register: "Register") -> SourceReport | None:
+def _read(register: Register) -> SourceReport | None:
     """Return what a register says; None if it makes no sense."""
     try:
         return _decoder.decode(register.content)

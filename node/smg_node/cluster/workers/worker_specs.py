@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
-from smg_node.fleet.workers.worker_spec import worker_id_of
+from smg_node.fleet.workers.worker_spec import worker_id_at
 
 if TYPE_CHECKING:
     from smg_mesh.shared import WorkerSpec
@@ -18,9 +18,15 @@ _SCHEMES: Final = ("grpc", "http", "grpcs", "https")
 
 def ids_at(url: WorkerUrl) -> tuple[WorkerId, ...]:
     """Return the ids that a worker at this address may have, under its own scheme first."""
-    own = worker_id_of(url)
-    others = [worker_id_of(replace(url, scheme=scheme)) for scheme in _SCHEMES]
-    return (own, *(other for other in others if other != own))
+    return _ids_of(url.identity)
+
+
+@lru_cache(maxsize=4_096)
+def _ids_of(identity: str) -> tuple[WorkerId, ...]:
+    """Return the ids of an address under each scheme; those of one worker are asked for several times in a row."""
+    scheme, _, address = identity.partition("://")
+    schemes = (scheme, *(other for other in _SCHEMES if other != scheme))
+    return tuple(worker_id_at(f"{one}://{address}") for one in schemes)
 
 
 def spec_of(url: WorkerUrl, sealed_key: bytes = b"") -> "WorkerSpec":

@@ -62,8 +62,8 @@ class ObjectCache:
         kept = {one.endpoint for one in reading.sightings}
         if before is not None:
             self._told_gone(before, kept, is_told=reading.ends)
-        for endpoint in kept:
-            self._gone.pop(endpoint, None)
+        for one in reading.sightings:
+            self._gone.pop(one.endpoint, None)
         return True
 
     def drop(self, key: ObjectKey, last: Reading) -> bool:

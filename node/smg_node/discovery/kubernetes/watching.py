@@ -42,6 +42,8 @@ LINE_MAX_BYTES: Final = 4 * 1024 * 1024
 """An object is at most 1.5 MiB in etcd; as JSON of another version it may grow."""
 LIST_MAX_BYTES: Final = 64 * 1024 * 1024
 """16,384 pods of 4 KiB."""
+OBJECTS_MAX: Final = 32_768
+"""Twice as many as there may be workers."""
 RETRY_AFTER_MAX_S: Final = 60
 EXPIRED: Final = 410
 _AT_ONCE: Final = 50
@@ -213,6 +215,7 @@ class ListWatch:
             for item in page.items or ():
                 key, _, reading = self._read(item)
                 self._listed[key] = reading
+                self._check_number(len(self._listed))
                 read += max(len(reading.sightings), 1)
                 if read >= _AT_ONCE:
                     yield read
@@ -302,6 +305,7 @@ class ListWatch:
                 case "ADDED" | "MODIFIED":
                     key, version, reading = self._read(event.object)
                     changed = self._cache.put(key, reading)
+                    self._check_number(len(self._cache))
                 case "DELETED":
                     # Its object is the last one that matched: the type says that it does not any more.
                     key, version, reading = self._read(event.object)
@@ -324,6 +328,11 @@ class ListWatch:
         self._line_ms = now_ms
         self._whole_ms = now_ms
         self._is_stale |= changed
+
+    def _check_number(self, objects: int) -> None:
+        """Refuse to keep more than there is room for."""
+        if objects > OBJECTS_MAX:
+            raise NotUnderstoodError(f"more than {OBJECTS_MAX} objects are selected")
 
     def _refused_in_line(self, text: Raw, now_ms: int) -> None:
         """Take a refusal that came under status 200."""

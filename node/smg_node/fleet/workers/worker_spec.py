@@ -93,6 +93,11 @@ def worker_id_of(url: WorkerUrl) -> WorkerId:
     return _digest(url.identity)
 
 
+def worker_id_at(identity: str) -> WorkerId:
+    """Return the id of the worker with that identity; see `WorkerUrl.identity`."""
+    return _digest(identity)
+
+
 def former_id_of(url: WorkerUrl) -> WorkerId:
     """Return the id that this spelling of an address had in the release before this one."""
     return _digest(url.endpoint)

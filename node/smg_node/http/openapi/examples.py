@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.openapi.cluster_metrics import NUMBERS_EXAMPLES
-from smg_node.http.openapi.discovery import DISCOVERY_EXAMPLES
 from smg_node.http.openapi.drain import DRAIN_EXAMPLES
 from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from smg_node.http.openapi.history import HISTORY_EXAMPLES
@@ -13,6 +12,7 @@ from smg_node.http.openapi.limits import LIMIT_EXAMPLES
 from smg_node.http.openapi.providers import PROVIDER_EXAMPLES
 from smg_node.http.openapi.tool_servers import TOOL_SERVER_EXAMPLES
 from smg_node.http.openapi.usage import USAGE_EXAMPLES
+from smg_node.http.openapi.workers import DISCOVERY_EXAMPLES
 
 _ID: Final = "w-7f3a91c0d2e4"
 _URL: Final = "grpc://10.0.0.7:30100"

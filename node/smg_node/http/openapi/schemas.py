@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from smg_node.http.openapi.cluster_metrics import NUMBERS_SCHEMAS
-from smg_node.http.openapi.discovery import DISCOVERY_SCHEMAS
 from smg_node.http.openapi.drain import DRAIN_SCHEMAS
 from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
@@ -15,7 +14,7 @@ from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
 from smg_node.http.openapi.requests.gemini import GEMINI_SCHEMAS
 from smg_node.http.openapi.tool_servers import TOOL_SERVER_SCHEMAS
 from smg_node.http.openapi.usage import USAGE_SCHEMAS
-from smg_node.http.openapi.workers import WORKER_SCHEMAS
+from smg_node.http.openapi.workers import DISCOVERY_SCHEMAS, WORKER_SCHEMAS
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}

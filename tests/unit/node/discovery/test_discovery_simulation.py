@@ -5,7 +5,7 @@ At the end the registry is what there is, on every node; and at no step is a wor
 
 import pytest
 
-from smg_node.discovery.sighting import SightingState
+from smg_node.discovery.sighting import Sighting, SightingState
 from support.discovery_world import KIND, DiscoveryWorld, WorldNode
 
 READY, UNREADY, LEAVING = SightingState.READY, SightingState.UNREADY, SightingState.LEAVING
@@ -27,9 +27,9 @@ class Watchdog:
     def _wrap(self, node: WorldNode) -> None:
         put, drop = node.findings.put, node.findings.drop
 
-        def watched_put(kind: str, name: str, sighting: object) -> None:
-            put(kind, name, sighting)  # type: ignore[arg-type]  # a sighting
-            self.put_ms[sighting.endpoint] = self._world.now_ms  # type: ignore[attr-defined]  # a sighting
+        def watched_put(kind: str, name: str, sighting: Sighting) -> None:
+            put(kind, name, sighting)
+            self.put_ms[sighting.endpoint] = self._world.now_ms
             self.puts += 1
 
         def watched_drop(kind: str, endpoint: str) -> None:
@@ -40,8 +40,8 @@ class Watchdog:
             absent_ms = self._world.absent_ms.get(host, 0) if there else self._world.now_ms
             assert absent_ms >= self.put_ms[endpoint] - LAG_MS, f"{node.name} dropped {endpoint}"
 
-        node.findings.put = watched_put  # type: ignore[method-assign]  # watched
-        node.findings.drop = watched_drop  # type: ignore[method-assign]  # watched
+        node.findings.put = watched_put  # type: ignore[method-assign]  # watched by this test
+        node.findings.drop = watched_drop  # type: ignore[method-assign]  # watched by this test
 
 
 def churn(world: DiscoveryWorld, uids: list[int]) -> None:

@@ -272,7 +272,7 @@ async def test_an_empty_source_is_an_event_and_its_workers_stay(
             lambda: "kept until" in str(world.reports.said["kubernetes/chat"]["held"])
         )
     (told,) = [one for one in caplog.records if one.levelname == "WARNING"]
-    assert told.fields["event"] == "discovery_empty"  # type: ignore[attr-defined]  # extra
+    assert told.fields["event"] == "discovery_empty"  # type: ignore[attr-defined]  # what `extra` adds
 
 
 async def test_what_cannot_be_written_is_said_and_not_tried_at_once_again() -> None:

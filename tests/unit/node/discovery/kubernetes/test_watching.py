@@ -4,9 +4,8 @@ from random import Random
 
 import pytest
 
+import smg_node.discovery.kubernetes.watching as watching_module
 from smg_node.core.cooperative_steps import whole
-from smg_node.discovery.kubernetes.options import KubernetesOptions
-from smg_node.discovery.kubernetes.selection import selection_of
 from smg_node.discovery.kubernetes.watching import (
     LINE_MAX_BYTES,
     LIST_MAX_BYTES,
@@ -16,37 +15,17 @@ from smg_node.discovery.kubernetes.watching import (
     Wait,
 )
 from smg_node.discovery.sighting import View
+from support.kubernetes.list_watches import (
+    FIRST,
+    NOW,
+    READ,
+    SECOND,
+    listed,
+    machine,
+    shown,
+    watching,
+)
 from support.kubernetes.pod_text import a_list, bookmark, event, expired, pod
-
-READ = selection_of(KubernetesOptions(selector="app=vllm", port="50051")).read
-FIRST, SECOND = "10.1.0.1:50051", "10.1.0.2:50051"
-NOW = 1_000_000
-
-
-def machine(seed: int = 1) -> ListWatch:
-    return ListWatch(READ, Random(seed))
-
-
-def listed(*pages: bytes, now_ms: int = NOW) -> ListWatch:
-    """A machine that took those pages."""
-    one = machine()
-    for page in pages:
-        assert isinstance(one.next_step(now_ms), ListPage)
-        whole(one.take_page(page, now_ms))
-    return one
-
-
-def watching(*pods: dict[str, object], now_ms: int = NOW) -> ListWatch:
-    """A machine whose watch is open."""
-    one = listed(a_list(*pods), now_ms=now_ms)
-    assert isinstance(one.next_step(now_ms), OpenWatch)
-    one.watch_opened(now_ms)
-    return one
-
-
-def shown(view: View) -> dict[str, str]:
-    return {endpoint: one.state.value for endpoint, one in view.sightings.items()}
-
 
 # ── Lists ────────────────────────────────────────────────────────────────────
 
@@ -134,6 +113,21 @@ def test_a_large_page_is_read_in_steps() -> None:
     steps = list(one.take_page(a_list(*pods), NOW))
     assert len(steps) == 5
     assert len(one.view.sightings) == 250
+
+
+def test_more_objects_than_there_is_room_for_are_no_list_and_end_a_watch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watching_module, "OBJECTS_MAX", 2)
+    pods = [pod(f"vllm-{at}", ip=f"10.1.0.{at + 1}") for at in range(3)]
+    one = watching(*pods[:2])
+    one.feed(event("ADDED", pods[2]), NOW + 1)
+    assert not one.is_watching
+    assert one.view.trouble == "more than 2 objects are selected"
+    one.next_step(NOW + 2_000)
+    whole(one.take_page(a_list(*pods), NOW + 2_000))
+    assert one.counts.garbage == 2
+    assert one.view.whole_ms == NOW
 
 
 # ── Watches ──────────────────────────────────────────────────────────────────
@@ -343,44 +337,6 @@ def test_an_endless_line_ends_the_watch() -> None:
     one.feed(b"x", NOW + 1)
     assert not one.is_watching
     assert one.view.trouble == "a line of more than 4 MiB"
-
-
-# ── Failures ─────────────────────────────────────────────────────────────────
-
-
-def test_failures_keep_the_view_and_say_since_when() -> None:
-    one = watching(pod())
-    one.watch_ended(NOW + 20_000)
-    for at in (21_000, 60_000):
-        one.next_step(NOW + at)
-        one.failed(f"403: at {at}", NOW + at)
-    assert one.view.trouble == "403: at 60000"
-    assert one.view.failing_since_ms == NOW + 21_000
-    assert one.view.whole_ms == NOW
-    assert shown(one.view) == {FIRST: "ready"}
-
-
-def test_it_fails_until_its_watch_is_open() -> None:
-    one = machine()
-    one.failed("away", NOW)
-    one.next_step(NOW + 2_000)
-    whole(one.take_page(a_list(pod()), NOW + 2_000))
-    assert one.view.trouble == "away"
-    one.next_step(NOW + 2_000)
-    one.watch_opened(NOW + 2_001)
-    assert (one.view.trouble, one.view.failing_since_ms) == ("", 0)
-
-
-def test_retry_after_is_obeyed_within_a_minute() -> None:
-    one = machine()
-    one.failed("429", NOW, retry_after_s=40)
-    assert one.next_step(NOW) == Wait(NOW + 40_000)
-    one.failed("429", NOW, retry_after_s=10**9)
-    assert one.next_step(NOW) == Wait(NOW + 60_000)
-    one.failed("429", NOW, retry_after_s=-5)
-    step = one.next_step(NOW)
-    assert isinstance(step, Wait)
-    assert step.until_ms < NOW + 6_000
 
 
 class _Least:
