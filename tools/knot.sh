@@ -5,6 +5,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 
+export PATH="$PATH:/usr/local/sbin:/usr/sbin" # where an installed one is, and not everybody looks
 FOLDER=.cache/knot
 PROGRAM=$FOLDER/knotd
 
