@@ -5,6 +5,7 @@ makes a key that may more than itself, by its role or by what it is restricted t
 whoever could revoke the last admin key could open the cluster. Pure.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from smg_node.access.identity import Identity
@@ -69,6 +70,18 @@ class KeyRights:
                 code="role_may_more",
             )
         return asked
+
+    def check_mapped(self, roles: Iterable[str]) -> None:
+        """Return if credentials of others may be worth these roles by the caller's word, as an issuer's tokens are;
+        FORBIDDEN `role_may_more` for one that may more than the caller.
+        """
+        for role in roles:
+            if not self.roles.is_within(role, self.identity.role):
+                raise SmgError(
+                    ErrorKind.FORBIDDEN,
+                    f"the credential sent has role {self.identity.role}, and credentials of role {role} may more",
+                    code="role_may_more",
+                )
 
     @property
     def given(self) -> tuple[str, ...]:
