@@ -94,6 +94,7 @@ unix:/tmp/admin.sock
 --url {{ include "smg-node.scheme" . }}://127.0.0.1:{{ .Values.ports.http }}
 {{- if .Values.tls.existingSecret }} --ca-file /etc/smg-node/tls/{{ .Values.tls.certificateKey }}{{ with .Values.tls.host }} --server-name {{ . }}{{ end }}{{ end }}
 {{- end }}
+{{- end }}
 
 {{/* Sources in Kubernetes by name, as JSON, wherever they are set. */}}
 {{- define "smg-node.sources" -}}
