@@ -24,7 +24,7 @@ from smg_node.admin.commands.config import config_app
 from smg_node.admin.commands.db import db_app
 from smg_node.admin.commands.discovery.discovery import discovery_app
 from smg_node.admin.commands.explain import explain
-from smg_node.admin.commands.keys import keys_app
+from smg_node.admin.commands.keys.keys import keys_app
 from smg_node.admin.commands.limits import limits_app
 from smg_node.admin.commands.mcp.mcp import mcp_app
 from smg_node.admin.commands.overview import loads, models_app, status

@@ -16,7 +16,6 @@ from smg_node.access.api_key import (
     key_text,
 )
 from smg_node.cluster.admin_key_file import FileKeys
-from smg_node.cluster.foreign_keys import plan_take_over
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.keys import (
     KEYS_FORM,
@@ -232,6 +231,9 @@ class ClusterKeys:
 
     def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
         """Make keys of another gateway good on all nodes; see `KeyService`."""
+        # Imported with the first import of keys: most nodes never see one.
+        from smg_node.cluster.foreign_keys import plan_take_over
+
         now_ms, closed = self.now_ms(), self.closed
         plan = plan_take_over(wishes, self.get, now_ms=now_ms)
         try:

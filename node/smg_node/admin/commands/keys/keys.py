@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from smg_node.admin.client import AdminError
-from smg_node.admin.commands.key_import import import_keys
+from smg_node.admin.commands.keys.key_import import import_keys
 from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_json, print_table, tell
 from smg_node.admin.views.value_text import format_time
