@@ -21,6 +21,7 @@ _READINGS: Final = {
             f"docs/{page}"
             for page in (
                 "running.md",
+                "discovery.md",
                 "limits.md",
                 "output.md",
                 "history.md",
@@ -39,6 +40,7 @@ _READINGS: Final = {
         for page in (
             "first-cluster.md",
             "security.md",
+            "access.md",
             "storage.md",
             "upgrade.md",
             "monitoring.md",
