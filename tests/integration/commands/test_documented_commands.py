@@ -57,6 +57,7 @@ _BROUGHT = {
     "llama_cpp_python-*.tar.gz": "README.md",
     ".cache/vocabulary/qwen": "chaos",
     "operator.key": "README.md",
+    "lead.key": "README.md",
 }
 
 
