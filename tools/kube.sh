@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes .cache/kube/bin with a real API server of Kubernetes, its etcd, etcdctl and kubectl, for `make kube-check`.
+# Makes .cache/kube/bin with a real API server of Kubernetes, its etcd and etcdctl, for `make kube-check`.
 #
 # The API server is built from Debian's source package: about ten minutes on two cores, once. Nothing is installed
 # into the system; Go and all other packages are unpacked below .cache/kube and go away after the build.
@@ -19,7 +19,7 @@ say() { printf 'kube: %s\n' "$*" >&2; }
 
 complete() {
   local program
-  for program in kube-apiserver etcd etcdctl kubectl; do
+  for program in kube-apiserver etcd etcdctl; do
     [ -x "$PROGRAMS/$program" ] || return 1
   done
 }
@@ -45,8 +45,7 @@ fetch() {
   (
     mkdir -p "$BUILD/packages"
     cd "$BUILD/packages"
-    apt-get download -qq golang-1.19-go golang-1.19-src rsync libpopt0 libxxhash0 jq libjq1 libonig5 etcd-server etcd-client \
-      kubernetes-client
+    apt-get download -qq golang-1.19-go golang-1.19-src rsync libpopt0 libxxhash0 jq libjq1 libonig5 etcd-server etcd-client
     apt-get source -qq --download-only kubernetes
     local package
     for package in ./*.deb; do dpkg -x "$package" "$ROOT"; done
@@ -66,9 +65,9 @@ build() {
   ) > "$FOLDER/build.log" 2>&1 || { tail -n 20 "$FOLDER/build.log" >&2; die "the build failed; see .cache/kube/build.log"; }
 }
 
-keep() { # the four programs only: sources and Go are 3 GB
+keep() { # the three programs only: sources and Go are 3 GB
   mkdir -p "$PROGRAMS"
-  cp "$ROOT/usr/bin/etcd" "$ROOT/usr/bin/etcdctl" "$ROOT/usr/bin/kubectl" "$PROGRAMS/"
+  cp "$ROOT/usr/bin/etcd" "$ROOT/usr/bin/etcdctl" "$PROGRAMS/"
   cp "$BUILD/kubernetes/_output/local/bin/linux/"*/kube-apiserver "$PROGRAMS/kube-apiserver"
   chmod -R u+w "$BUILD" && rm -rf "$BUILD"
 }

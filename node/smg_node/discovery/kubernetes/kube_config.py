@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from smg_node.config.address import join_host_port
 from smg_node.discovery.kubernetes.secret_files import load_certificate
 
@@ -99,6 +97,9 @@ def account_access(environment: Mapping[str, str], folder: Path = ACCOUNT) -> Ac
 
 def file_access(path: Path) -> Access:
     """Return the access that the current context of a kubeconfig file names; AccessError with the place of a mistake."""
+    # Not for a pod's own account, which has no YAML.
+    import yaml
+
     try:
         document = yaml.safe_load(_text(path))
     except (yaml.YAMLError, RecursionError) as error:
