@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Fetches the Debian packages of the name server knot into .cache/knot, for the tests of workers found by names.
-# Nothing is installed into the system; where packages cannot be fetched, an installed knotd is used.
+# Nothing is installed into the system; an installed knotd is used where there is one.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 
+export PATH="$PATH:/usr/local/sbin:/usr/sbin" # where an installed one is, and not everybody looks
 FOLDER=.cache/knot
 PROGRAM=$FOLDER/knotd
 

@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from support.discovery.knot_server import ZONE, Knot, running_knot
+from support.processes.mesh_nodes import MeshNode
 from support.processes.mesh_trio import Trio, running_trio
 from support.processes.node_api import asked_all_the_time, ready_at, workers
 from support.processes.simulated_engines import running_simulated
@@ -81,10 +82,19 @@ def test_workers_come_with_their_records_and_go_with_them_when_they_are_down(
     found.trio.on_all(lambda node: ready_at(node, found.urls), "having one less")
 
 
+def trouble(node: MeshNode) -> str:
+    """Return what a node tells of those that ask for the name."""
+    (source,) = node.get("/v1/cluster/discovery")["sources"]
+    return "\n".join(member["trouble"] for member in source["members"])
+
+
 def nothing_is_lost(found: Scene, *, away_s: float, gone_s: float, turns: int) -> None:
     with asked_all_the_time(found.trio.living, MODEL, found.urls) as went:
         found.knot.kill()
         time.sleep(away_s)
+        found.trio.on_all(
+            lambda node: "no answer within 5 s" in trouble(node), "told what is wrong"
+        )
         found.knot.start()
         found.name()
         time.sleep(gone_s)

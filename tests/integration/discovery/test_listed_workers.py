@@ -1,7 +1,6 @@
 """Workers that files of two nodes list: each node has its own file, and all nodes have the workers of both."""
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +47,17 @@ def sources(node: MeshNode) -> dict[str, list[str]]:
     return {url: sorted(row["sources"]) for url, row in workers(node).items()}
 
 
+def troubles(node: MeshNode) -> dict[str, str]:
+    """Return what is wrong with the file of each node, as a node tells it."""
+    (source,) = node.get("/v1/cluster/discovery")["sources"]
+    return {member["node"]: member["trouble"] for member in source["members"]}
+
+
+def words(trouble: str) -> str:
+    """Return what is wrong without the path."""
+    return trouble.partition(".json: ")[2].partition(" (column")[0]
+
+
 def test_each_node_lists_its_own_and_a_bad_file_takes_nothing_away(scene: Scene) -> None:
     first, second, third = scene.urls
     manifest = {"version": 1, "workers": [{"id": "x", "url": second}]}
@@ -59,7 +69,13 @@ def test_each_node_lists_its_own_and_a_bad_file_takes_nothing_away(scene: Scene)
     # Half of a file, and then none: what it listed last stays.
     scene.file("b").write_text(json.dumps({**manifest, "workers": [{"url": third}]})[:-1])
     scene.file("a").unlink()
-    time.sleep(2.5)  # a file is looked at once a second
+    scene.trio.on_all(
+        lambda node: (
+            {name: words(said) for name, said in troubles(node).items()}
+            == {"a": "no such file or directory", "b": "line 1: it ends too early"}
+        ),
+        "told what is wrong with each file",
+    )
     assert sources(scene.trio["a"]) == both
     # An empty list is meant: what no file lists any more is gone, on all nodes.
     scene.file("a").write_text("[]")

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import blake2b
 from math import inf
+from os.path import basename
 from typing import Final, TypeAlias
 
 from smg_node.discovery.file.look import (
@@ -96,13 +97,13 @@ class FileSource:
             read = await asyncio.to_thread(read_file, path)
         except LookError as error:
             self._seen = self._read = None
-            self._keep(f"{path}: {error}")
+            self._keep(error)
             return
         self._read, self._read_s = read.signature, self._monotonic_s()
         try:
             manifest = await self._parsed(read.raw)
         except ManifestError as error:
-            self._keep(f"{path}: {error}")
+            self._keep(error)
             return
         if manifest is not None and not manifest.closed and not settled:
             self._read = None  # it is read again at the next look
@@ -115,7 +116,7 @@ class FileSource:
             raw = await run_program(command, timeout_s=self._options.run_timeout_s)
             manifest = await self._parsed(raw)
         except (LookError, ManifestError) as error:
-            self._keep(f"{command[0]}: {error}")
+            self._keep(error)
             return
         self._believe(raw, manifest)
 
@@ -132,12 +133,14 @@ class FileSource:
             self._digest = blake2b(raw).digest()
         self._view = View(sightings, whole_ms=max(1, self._now_ms()))
 
-    def _keep(self, why: str) -> None:
+    def _keep(self, error: Exception) -> None:
         before = self._view
+        # Its own name says which file it is, and leaves room for what is wrong where texts are short.
+        named = basename(self._options.path or self._options.command[0])
         self._view = View(
             before.sightings,
             whole_ms=before.whole_ms,
-            trouble=why,
+            trouble=f"{named}: {error}",
             failing_since_ms=before.failing_since_ms or max(1, self._now_ms()),
         )
 
