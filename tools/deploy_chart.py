@@ -389,10 +389,9 @@ async def main(chart: str, folder: Path) -> int:
             await install(chart, values)
         except Exception as error:  # to be refused is what is wanted
             print(f"refused, as it should be, {name}: {str(error).splitlines()[-1][:160]}")
-            continue
-        problems.append(f"{name} was not refused")
-    for problem in problems:
-        print(f"chart: {problem}", file=sys.stderr)
+        else:
+            problems.append(f"{name} was not refused")
+    sys.stderr.writelines(f"chart: {problem}\n" for problem in problems)
     return 1 if problems else 0
 
 

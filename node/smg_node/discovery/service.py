@@ -147,6 +147,7 @@ class _Keeper:
         self._now_ms: Final = now_ms
         self._notes: Final = notes
         self._watch: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._restarts = 0
         self._label: Final = f"{source.kind}/{source.name}" if source.name else source.kind
         self._failing = False
@@ -197,11 +198,17 @@ class _Keeper:
         self._restarts = run.restarts
         if self._watch is not None and (restart or not run.watching):
             self._watch.cancel()
-            self._watch = None
+            self._ending, self._watch = self._watch, None
         if run.watching and self._watch is None:
-            self._watch = group.create_task(self._watched(), name=f"watch {self._label}")
+            self._watch = group.create_task(
+                self._watched(self._ending), name=f"watch {self._label}"
+            )
+            self._ending = None
 
-    async def _watched(self) -> None:
+    async def _watched(self, before: asyncio.Task[None] | None) -> None:
+        """Watch, when the watch `before` has ended: there are never two of one node."""
+        if before is not None:
+            await asyncio.wait([before])
         while True:
             try:
                 await self._source.run(self._show)

@@ -29,6 +29,8 @@ BREATH: Final = 10
 """After so many rows others may have their turn, which is a few milliseconds on a slow machine."""
 REPORT_MS: Final = 1_000
 """Numbers of a report are said anew at most so often."""
+WATCHES_MAX: Final = 2
+"""In the cluster, of one source: the writer's and that of who stands by."""
 TURN_MS: Final = 2_000
 """A turn comes at least so often: it says that this node lives."""
 PAUSE_MS: Final = 8_000
@@ -111,6 +113,7 @@ class SourceRun:
         if self.writing and self.view is not None and self._registry.held:
             next_ms = yield from self._write(self.view, now_ms)
             wait_ms = min(wait_ms, max(0, next_ms - now_ms))
+            self._say(now_ms)
         self._turned_ms = now_ms
         return now_ms + wait_ms
 
@@ -129,15 +132,24 @@ class SourceRun:
         if self.kind == "file":
             self.watching = self.writing = True
             return
+        if not self._registry.held:
+            # Who has just joined has not heard yet who watches.
+            return
         self.duty = self._duty(now_ms)
         was_watching, was_writing = self.watching, self.writing
-        self.watching = self._me in self.duty.watchers
-        self.writing = self._me == self.duty.writer
+        self.watching = self._me in self.duty.watchers and (was_watching or self._has_room())
+        self.writing = self.watching and self._me == self.duty.writer
         if was_watching and not self.watching:
             self.view = None
         stopped = now_ms - self._turned_ms > PAUSE_MS
         if self.writing and (stopped or not was_writing):
             self._begin_to_write(now_ms)
+
+    def _has_room(self) -> bool:
+        """Whether another watch may begin: one whose turn is over ends first, as soon as it hears of it."""
+        reports = self._reports.of(self.kind, self.name)
+        standing = [reports[node].standing for node in sorted(reports) if node != self._me]
+        return sum(one in ("starting", "ok", "recovering") for one in standing) < WATCHES_MAX
 
     def _begin_to_write(self, now_ms: int) -> None:
         """Ask the source before anything is written: what it showed before may be old."""

@@ -1,22 +1,40 @@
 """Access state: definitions of issuers, their keys, and denials of subjects, which lie in one namespace.
 
-A node of a release without this namespace does not hold it: it has it from others once it is newer.
+A node of a release without this namespace does not hold it: it has it from others once it is newer. Keys and denials
+are read, and their modules imported, with the first issuer.
 """
 
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from smg_mesh.crdt.namespace import Namespace
-from smg_mesh.state.access.denials import Denial, Denials
+from smg_mesh.state.access.access_records import Denial, IssuerKeySet
 from smg_mesh.state.access.issuer_definitions import IssuerDefinition, IssuerDefinitions
-from smg_mesh.state.access.issuer_keys import IssuerKeys, IssuerKeySet
 
-__all__ = ["AccessState", "Denial", "Denials", "IssuerDefinition", "IssuerKeySet", "IssuerKeys"]
+if TYPE_CHECKING:
+    from smg_mesh.state.access.denials import Denials
+    from smg_mesh.state.access.issuer_keys import IssuerKeys
+
+__all__ = ["AccessState", "Denial", "IssuerDefinition", "IssuerKeySet"]
 
 
 class AccessState:
     """All views of the namespace `access`."""
 
     def __init__(self, namespace: Namespace) -> None:
+        self._namespace: Final = namespace
         self.definitions: Final = IssuerDefinitions(namespace)
-        self.keys: Final = IssuerKeys(namespace)
-        self.denials: Final = Denials(namespace)
+
+    @cached_property
+    def keys(self) -> "IssuerKeys":
+        """The key sets of issuers."""
+        from smg_mesh.state.access.issuer_keys import IssuerKeys
+
+        return IssuerKeys(self._namespace)
+
+    @cached_property
+    def denials(self) -> "Denials":
+        """The subjects whose tokens are refused."""
+        from smg_mesh.state.access.denials import Denials
+
+        return Denials(self._namespace)

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from smg_mesh.crdt.entry import Held
 from smg_mesh.crdt.namespace import Heard, Namespace, StateError
+from smg_mesh.state.access.access_records import Denial
 from smg_mesh.state.unknown_versions import Unreadable, unreadable
 
 DENIALS_MAX: Final = 10_000
@@ -27,22 +28,6 @@ _TIME_MAX_MS: Final = (1 << 53) - 1
 _DIGEST_BYTES: Final = 16
 
 _Time: TypeAlias = Annotated[int, Meta(ge=0, le=_TIME_MAX_MS)]
-
-
-class Denial(msgspec.Struct, frozen=True):
-    """One subject of one issuer. Times are Unix milliseconds; `before_ms` 0: whenever a token was issued."""
-
-    alias: str
-    subject: str
-    until_ms: int
-    before_ms: int = 0
-    made_ms: int = 0
-
-    def refuses(self, issued_ms: int, now_ms: int) -> bool:
-        """Return whether a token of the subject that was issued then is refused now; 0: it does not say when."""
-        if now_ms >= self.until_ms:
-            return False
-        return not self.before_ms or issued_ms < self.before_ms
 
 
 class _Words(msgspec.Struct, frozen=True):

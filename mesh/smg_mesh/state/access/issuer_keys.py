@@ -9,13 +9,13 @@ and mixed with those of the set before; a set counts when all of its parts are t
 """
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
 from smg_mesh.crdt.namespace import Heard, Namespace
+from smg_mesh.state.access.access_records import DIGEST_BYTES, IssuerKeySet, digest_of
 
 SET_BYTES_MAX: Final = 65_536
 """Of one issuer: more than a hundred keys of 2,048 bits."""
@@ -24,34 +24,13 @@ SOURCE_CHARS_MAX: Final = 512
 _PART_BYTES_MAX: Final = 15_360
 """With what stands beside it, a part fits into a value."""
 _PARTS_MAX: Final = -(-SET_BYTES_MAX // _PART_BYTES_MAX)
-_DIGEST_BYTES: Final = 16
 _SET: Final = "set/"
 _PART: Final = "part/"
 _TIME_MAX_MS: Final = (1 << 53) - 1
 
-_Digest: TypeAlias = Annotated[bytes, Meta(min_length=_DIGEST_BYTES, max_length=_DIGEST_BYTES)]
+_Digest: TypeAlias = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
 _Part: TypeAlias = Annotated[bytes, Meta(max_length=_PART_BYTES_MAX)]
 _Time: TypeAlias = Annotated[int, Meta(ge=0, le=_TIME_MAX_MS)]
-
-
-class IssuerKeySet(msgspec.Struct, frozen=True):
-    """The keys of one issuer, a JSON document, and when by a node's wall clock they were fetched.
-
-    `source` tells from where, `node` by which node; `max_age_ms` is how long the issuer lets them be kept, -1 if it
-    did not say.
-    """
-
-    alias: str
-    document: bytes
-    fetched_ms: int
-    max_age_ms: int = -1
-    source: str = ""
-    node: str = ""
-
-    @property
-    def digest(self) -> bytes:
-        """16 bytes that are another for other keys."""
-        return digest_of(self.document)
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -72,11 +51,6 @@ class _More(msgspec.Struct, frozen=True):
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode_head: Final = msgspec.msgpack.Decoder(_Head).decode
 _decode_more: Final = msgspec.msgpack.Decoder(_More).decode
-
-
-def digest_of(document: bytes) -> bytes:
-    """Return by what a set of keys is told from another one."""
-    return blake2b(document, digest_size=_DIGEST_BYTES).digest()
 
 
 class IssuerKeys:

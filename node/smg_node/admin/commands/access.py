@@ -90,11 +90,20 @@ def define(
 
 
 @access_app.command("remove")
-def remove(context: typer.Context, name: _Issuer, if_version: IfVersion = "") -> None:
+def remove(
+    context: typer.Context,
+    name: _Issuer,
+    if_version: IfVersion = "",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also the last one, where nothing else closes the cluster."),
+    ] = False,
+) -> None:
     """Take the cluster's definition of an issuer away; nodes go by their own settings again."""
     options = options_of(context)
     headers = version_of(_shared(options, name), if_version)
-    answer = options.client.look("DELETE", *_ACCESS, "issuers", name, headers=headers)
+    query = {"force": "true"} if force else None
+    answer = options.client.look("DELETE", *_ACCESS, "issuers", name, headers=headers, query=query)
     done = written(options.client, f"issuer {name}", answer)
     if options.as_json:
         print_json(done)

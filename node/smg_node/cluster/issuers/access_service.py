@@ -1,11 +1,16 @@
 """Access service: answers the HTTP surface about issuers of tokens and their keys, and denies subjects."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smg_mesh.shared import Denial, IssuerDefinition, StateError
 from smg_node.access.tokens.issuer import Issuer
-from smg_node.cluster.issuers.issuer_definitions import CODE, ISSUERS_MAX, checked_definition
+from smg_node.cluster.issuers.issuer_definitions import (
+    CODE,
+    ISSUERS_MAX,
+    NodeTerms,
+    checked_definition,
+)
 from smg_node.cluster.issuers.key_ports import AccessHoldings
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.ports.access import (
@@ -50,6 +55,14 @@ class IssuersHere(Protocol):
         """Return the issuers by name."""
         ...
 
+    def own(self) -> Collection[str]:
+        """Return the names of the issuers of this node's own settings."""
+        ...
+
+    def terms(self) -> NodeTerms:
+        """Return what those settings say of definitions of the cluster."""
+        ...
+
     def parts(self) -> IssuerParts | None:
         """Return what there is of them; None without any."""
         ...
@@ -81,7 +94,7 @@ class ClusterAccess:
 
     def check(self, alias: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a definition as it is kept; see `AccessService`. Slow: for a thread."""
-        return checked_definition(alias, body)
+        return checked_definition(alias, body, self._here.terms())
 
     def define(
         self, alias: str, checked: Mapping[str, Any], *, version: int | None
@@ -96,6 +109,11 @@ class ClusterAccess:
             raise invalid(f"it is the same issuer as {same}", "issuer", CODE)
         self._write(alias, checked, version)
         return IssuerChange(before, self._view_of(alias))
+
+    def is_last(self, alias: str) -> bool:
+        """Whether no issuer is left without the cluster's definition of this one; see `AccessService`."""
+        others = {*self._issuers(), *self._here.unreadable} - {alias}
+        return not others and alias not in self._here.own()
 
     def remove(self, alias: str, *, version: int | None) -> IssuerChange:
         """Take the cluster's definition away; see `AccessService`."""

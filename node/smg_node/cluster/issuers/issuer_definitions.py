@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from smg_mesh.shared import IssuerDefinition
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.access.tokens.issuer import (
     KEYS_MAX_AGE_S,
     LEEWAY_S,
@@ -18,7 +19,6 @@ from smg_node.access.tokens.issuer import (
     Issuer,
 )
 from smg_node.config.token_forms import SIGNATURES, TOKEN_TYPES
-from smg_node.core.access.permissions import BUILT_IN
 from smg_node.core.errors import invalid
 
 ISSUERS_MAX: Final = 64
@@ -59,13 +59,23 @@ class Definitions:
     unreadable: Mapping[str, str]
 
 
-def merged(own: Sequence[Issuer], shared: Sequence[IssuerDefinition]) -> Definitions:
+@dataclass(frozen=True, slots=True)
+class NodeTerms:
+    """What this node's own settings say of definitions: which files they may name, and which roles there are."""
+
+    files: frozenset[str] = frozenset()
+    roles: Roles = BUILT_IN_ROLES
+
+
+def merged(
+    own: Sequence[Issuer], shared: Sequence[IssuerDefinition], terms: NodeTerms
+) -> Definitions:
     """Return what counts on a node with these settings, and these definitions of the cluster."""
     issuers = {one.alias: one for one in own}
     unreadable: dict[str, str] = {}
     for definition in shared:
         try:
-            issuers[definition.alias] = read_definition(definition.alias, definition.value)
+            issuers[definition.alias] = read_definition(definition.alias, definition.value, terms)
         except ValueError as error:
             # Its tokens may be worth less than the node's own file says.
             issuers.pop(definition.alias, None)
@@ -79,16 +89,26 @@ def merged(own: Sequence[Issuer], shared: Sequence[IssuerDefinition]) -> Definit
     return Definitions(issuers, unreadable)
 
 
-def read_definition(alias: str, value: object) -> Issuer:
-    """Return the issuer that a definition means; ValueError for one that is not understood whole."""
+def read_definition(alias: str, value: object, terms: NodeTerms) -> Issuer:
+    """Return the issuer that a definition means; ValueError for one that is not understood whole, or names a file that
+    the node does not lend: what is in it goes to a server of the definition's choice.
+    """
     try:
         said = msgspec.convert(value, _Fields)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
-    strange = sorted({role for role in said.role_map.values() if role not in BUILT_IN})
+    strange = sorted({role for role in said.role_map.values() if role not in terms.roles.names})
     if strange:
         raise ValueError(f"role_map names {strange[0][:64]!r}, which is no role here")
     asked = said.introspection
+    files = {
+        "authority": said.authority,
+        "token_file": said.token_file,
+        "introspection.client_secret_file": asked.client_secret_file,
+    }
+    for field, file in files.items():
+        if file and file not in terms.files:
+            raise ValueError(f"{field}: {file[:256]!r} is none of this node's auth.issuer_files")
     return Issuer(
         alias=alias,
         issuer=said.issuer,
@@ -108,10 +128,11 @@ def read_definition(alias: str, value: object) -> Issuer:
         introspection=Introspection(asked.url, asked.client_id, asked.client_secret_file or "")
         if asked.url
         else None,
+        known_roles=terms.roles,
     )
 
 
-def checked_definition(alias: str, body: Mapping[str, Any]) -> dict[str, Any]:
+def checked_definition(alias: str, body: Mapping[str, Any], terms: NodeTerms) -> dict[str, Any]:
     """Return a definition as it is kept; INVALID_REQUEST names the field that is wrong.
 
     It is checked as the settings are, by their own declaration: that library is loaded with the first definition that an
@@ -124,7 +145,7 @@ def checked_definition(alias: str, body: Mapping[str, Any]) -> dict[str, Any]:
     try:
         said = TokenIssuer(**{name: _plain(value) for name, value in body.items()})
         kept: dict[str, Any] = said.model_dump(mode="json", exclude_unset=True)
-        read_definition(alias, kept)
+        read_definition(alias, kept, terms)
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in detail["loc"]) or None

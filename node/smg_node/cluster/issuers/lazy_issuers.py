@@ -5,7 +5,7 @@ without any imports nothing of them.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from smg_node.access.tokens.issuer import Issuer
     from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
     from smg_node.cluster.issuers.introspection import Introspections
+    from smg_node.cluster.issuers.issuer_definitions import NodeTerms
     from smg_node.cluster.issuers.issuer_tasks import IssuerTasks
     from smg_node.cluster.issuers.key_fetches import KeyFetches
     from smg_node.cluster.issuers.key_ports import AccessHoldings, FetchedKeys
@@ -106,7 +107,7 @@ class LazyIssuers:
         from smg_node.access.tokens.issuer_settings import issuers_of
         from smg_node.cluster.issuers.issuer_definitions import merged
 
-        now = merged(issuers_of(self._auth), shared)
+        now = merged(issuers_of(self._auth), shared, self.terms())
         if self._keys is not None and (now.issuers, now.unreadable) == (
             self._issuers,
             self.unreadable,
@@ -224,6 +225,18 @@ class LazyIssuers:
     def issuers(self) -> "Mapping[str, Issuer]":
         """Return the issuers by name."""
         return self._issuers
+
+    def own(self) -> "Collection[str]":
+        """Return the names of the issuers of this node's own settings."""
+        return self._auth.issuers.keys()
+
+    def terms(self) -> "NodeTerms":
+        """Return what the node's own settings say of definitions of the cluster."""
+        from smg_node.access.roles import BUILT_IN_ROLES, Roles
+        from smg_node.cluster.issuers.issuer_definitions import NodeTerms
+
+        roles = Roles(self._auth.roles) if self._auth.roles else BUILT_IN_ROLES
+        return NodeTerms(frozenset(self._auth.issuer_files), roles)
 
     def urls(self) -> "Sequence[str]":
         """Return what the issuers call themselves in their tokens; none without any."""

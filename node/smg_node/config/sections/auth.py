@@ -134,6 +134,13 @@ class Auth(Section):
         most=_ROLES_MAX,
         metavar="PERMISSION",
     )
+    issuer_files: tuple[str, ...] = words(
+        (),
+        "Files of this node that issuers defined in the cluster may name (token_file, authority, client_secret_file);"
+        " what is in them goes to servers of their choice. Those of this node's own settings need no mention.",
+        most=64,
+        metavar="FILE",
+    )
     issuers: dict[Annotated[str, AfterValidator(_rule_name)], TokenIssuer] = Field(
         default_factory=dict, max_length=_ISSUERS_MAX
     )

@@ -102,6 +102,10 @@ class AccessService(Protocol):
         """Define an issuer on all nodes, as it was checked; CONFLICT `stale` for another version than there is."""
         ...
 
+    def is_last(self, alias: str) -> bool:
+        """Whether no issuer is left on this node without the cluster's definition of this one."""
+        ...
+
     def remove(self, alias: str, *, version: int | None) -> IssuerChange:
         """Take the cluster's definition away; NOT_FOUND `issuer_not_found`, CONFLICT `stale`."""
         ...

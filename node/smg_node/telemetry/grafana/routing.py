@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from smg_node.telemetry.grafana.discovery import DISCOVERY
 from smg_node.telemetry.grafana.panels import (
     Board,
     Panel,
@@ -370,5 +371,6 @@ ROUTING: Final = Board(
                 ),
             ),
         ),
+        DISCOVERY,
     ),
 )

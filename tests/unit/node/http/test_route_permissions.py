@@ -12,6 +12,7 @@ from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS
 from smg_node.http.openapi.document import document
 from smg_node.http.ports.discovery import DiscoveryView
 from smg_node.http.route_table import METRICS_ROUTES, ROUTES
+from support.access.issuers_of_test import IssuersOfTest
 from support.access.key_world import KeyWorld
 from support.http.history_routes import Here
 from support.http.http_node import Node, node
@@ -178,6 +179,8 @@ DELETE /v1/cluster/keys/{id}
 [keys]
 POST /v1/cluster/keys/import
 [access]
+PUT /v1/cluster/access/issuers/{name}
+DELETE /v1/cluster/access/issuers/{name}
 POST /v1/cluster/access/denials
 DELETE /v1/cluster/access/denials/{issuer}/{subject+}
 [look limits.own]
@@ -250,7 +253,7 @@ async def closed() -> AsyncIterator[tuple[Node, dict[str, str]]]:
     own = {name: ROLES[name].split() for name in OWN_ROLES}
     async with node(history=Here(), roles=Roles(own)) as served:
         world, clock = KeyWorld(("node-a",)), served.parts.clock
-        access = ClusterAccess(dict, world.states["node-a"], None, clock.now_ms)
+        access = ClusterAccess(IssuersOfTest(world), world.states["node-a"], clock.now_ms)
         served.parts.token_access = lambda: access
         served.parts.discovery = NoSources
         keys: dict[str, str] = {}

@@ -4,12 +4,14 @@ import asyncio
 import re
 from typing import Final
 
-from smg_node.core.errors import invalid
+from smg_node.access.key_rights import KeyRights
+from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.http.http_parts import HttpParts
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import (
     expected_version,
     number_field,
+    query_switch,
     read_fields,
     text_field,
 )
@@ -22,6 +24,10 @@ DENIED: Final = "access.deny"
 UNDONE: Final = "access.undo"
 CHANGED: Final = "issuer.changed"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}", re.ASCII)
+_LAST: Final = (
+    "this is the last issuer, and there is no admin key: without it data is open to everyone again, and the admin API"
+    " answers loopback only; force it (?force=true, --force) if that is meant"
+)
 _FIELDS: Final = ("issuer", "subject", "before_ms", "for_s")
 _ISSUER_MAX: Final = 63
 _TIME_MAX_MS: Final = (1 << 53) - 1
@@ -31,6 +37,7 @@ class AccessRoutes:
     """Serves what operators see of issuers, and denies subjects."""
 
     def __init__(self, parts: HttpParts, access: AccessService, bodies: BodyReader) -> None:
+        self._parts = parts
         self._node = parts.identity.node
         self._access = access
         self._audit = parts.audit
@@ -54,16 +61,26 @@ class AccessRoutes:
         body = await self._bodies.large.decoded(await self._bodies.json(request))
         # Its checks come with a library that is slow to load.
         checked = await asyncio.to_thread(self._access.check, name, body)
+        rights = KeyRights(request.identity, self._parts.options.roles)
+        rights.check_mapped(checked["role_map"].values())
         done = self._access.define(name, checked, version=version)
         self._record(request, CHANGED, name, done)
         return json_reply(done.after)
 
     async def remove(self, request: HttpRequest) -> Reply:
-        """Take the cluster's definition of an issuer away, if the version is the one that `If-Match` names."""
+        """Take the cluster's definition of an issuer away, if the version is the one that `If-Match` names; with
+        `?force=true` also the last one, where nothing else closes the cluster.
+        """
         name, version = request.values["name"], expected_version(request)
+        if not query_switch(request, "force") and self._opens_without(name):
+            raise SmgError(ErrorKind.CONFLICT, _LAST, where="name", code="last_issuer")
         done = self._access.remove(name, version=version)
         self._record(request, CHANGED, name, done)
         return json_reply({"status": "removed", "name": name, "now": done.after})
+
+    def _opens_without(self, name: str) -> bool:
+        closed = self._parts.keys.closed or self._parts.options.certificates
+        return not closed and self._access.is_last(name)
 
     def _record(self, request: HttpRequest, action: str, name: str, done: IssuerChange) -> None:
         before = None if done.before is None else done.before.spec

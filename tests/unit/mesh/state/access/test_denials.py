@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from smg_mesh.crdt.namespace import StateError
 from smg_mesh.state.access import denials
-from smg_mesh.state.access.denials import Denial, Denials
+from smg_mesh.state.access.access_records import Denial
+from smg_mesh.state.access.denials import Denials
 from support.state.fake_namespace import EPOCH_MS, FakeNamespaces
 
 NOW = EPOCH_MS

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smg_mesh.state.access.access_records import Denial, IssuerKeySet
 from smg_mesh.state.access.access_state import AccessState
-from smg_mesh.state.access.denials import Denial
-from smg_mesh.state.access.issuer_keys import SET_BYTES_MAX, IssuerKeys, IssuerKeySet
+from smg_mesh.state.access.issuer_keys import SET_BYTES_MAX, IssuerKeys
 from support.state.fake_namespace import EPOCH_MS, FakeNamespaces
 
 NOW = EPOCH_MS

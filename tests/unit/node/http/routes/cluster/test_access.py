@@ -1,17 +1,18 @@
 """Access over HTTP: issuers and their keys are shown, subjects denied and let in again, and each change is audited."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from smg_mesh.shared import IssuerKeySet
-from smg_node.access.tokens.issuer import Issuer
+from smg_node.access.roles import Roles
 from smg_node.access.tokens.key_set import read_key_set
 from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
-from smg_node.cluster.issuers.issuer_definitions import Definitions, merged
 from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
+from smg_node.core.access.permissions import DATA
+from support.access.issuers_of_test import LENT, IssuersOfTest
 from support.access.key_world import CORP, KeyWorld
 from support.http.http_node import Node, node
 from support.http.raw_http import Response, ask
@@ -26,7 +27,7 @@ SET = (
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[tuple[Node, KeyWorld]]:
+async def served(**changes: Any) -> AsyncIterator[tuple[Node, KeyWorld]]:
     world = KeyWorld(("node-a",))
     state = world.states["node-a"]
     keys = SharedIssuerKeys(
@@ -38,36 +39,11 @@ async def served() -> AsyncIterator[tuple[Node, KeyWorld]]:
         world.clock.now_ms,
     )
     parts = IssuerParts(keys, world.fetches["node-a"], None)
-    async with node() as one:
+    async with node(**changes) as one:
         one.parts.token_access = lambda: ClusterAccess(
-            Here(world, parts), state, world.clock.now_ms
+            IssuersOfTest(world, parts), state, world.clock.now_ms
         )
         yield one, world
-
-
-class Here:
-    """The issuers of a process, as a test says."""
-
-    def __init__(self, world: KeyWorld, parts: IssuerParts) -> None:
-        self._world = world
-        self._parts = parts
-        self._own = dict(world.issuers)
-
-    @property
-    def unreadable(self) -> Mapping[str, str]:
-        return self._merged().unreadable
-
-    def issuers(self) -> Mapping[str, Issuer]:
-        found = self._merged().issuers
-        self._world.issuers = dict(found)
-        return found
-
-    def parts(self) -> IssuerParts:
-        return self._parts
-
-    def _merged(self) -> Definitions:
-        own = [self._own[name] for name in self._world.own]
-        return merged(own, self._world.states["node-a"].definitions.all())
 
 
 async def deny(one: Node, **body: Any) -> Response:
@@ -219,6 +195,18 @@ async def test_an_issuer_is_defined_changed_and_taken_away_by_version() -> None:
         ({"introspection": {"url": "https://other.example/i"}}, "introspection"),
         ({"introspection": 7}, "introspection"),
         ({"audiences": [7]}, "audiences.0"),
+        ({"token_file": "/etc/hostname"}, None),
+        ({"authority": "/etc/hostname"}, None),
+        (
+            {
+                "introspection": {
+                    "url": "https://other.example/i",
+                    "client_id": "a",
+                    "client_secret_file": "/etc/hostname",
+                }
+            },
+            None,
+        ),
     ],
 )
 async def test_what_is_wrong_with_a_definition_is_named(
@@ -248,3 +236,44 @@ async def test_a_definition_that_is_not_understood_is_not_followed_and_said() ->
         assert listed["issuers"] == []
         assert sorted(listed["unreadable"]) == ["corp", "newer"]
         assert "of_a_newer_release" in listed["unreadable"]["newer"]
+
+
+async def test_a_definition_may_name_files_that_the_node_lends_and_roles_that_it_has() -> None:
+    async with served() as (one, world):
+        body = {**SPEC, "token_file": LENT, "role_map": {"ops": "on-call"}}
+        assert (await define(one, "other", body)).json()["spec"]["token_file"] == LENT
+        assert world.states["node-a"].definitions.all() != []
+        refused = await define(one, "other", {**SPEC, "token_file": f"{LENT}s"})
+        assert "auth.issuer_files" in refused.error()["message"]
+
+
+async def test_nobody_maps_tokens_to_a_role_that_may_more_than_its_own() -> None:
+    own = {"doorkeeper": ["access", *DATA]}
+    async with served(roles=Roles(own)) as (one, world):
+        first = await ask(one.port, "POST", "/v1/cluster/keys", {"role": "admin"})
+        admin = {"authorization": f"Bearer {first.json()['key']}"}
+        wish = {"role": "doorkeeper", "tenant": "acme"}
+        made = await ask(one.port, "POST", "/v1/cluster/keys", wish, admin)
+        keeper = {"authorization": f"Bearer {made.json()['key']}", "if-match": "*"}
+        path = f"{ISSUERS}/other"
+        grown = await ask(one.port, "PUT", path, {**SPEC, "role_map": {"*": "admin"}}, keeper)
+        assert (grown.status, grown.error()["code"]) == (403, "role_may_more")
+        assert world.states["node-a"].definitions.all() == []
+        fine = await ask(one.port, "PUT", path, {**SPEC, "role_map": {"*": "user"}}, keeper)
+        assert fine.status == 200
+
+
+async def test_the_last_issuer_is_taken_away_by_force_only_where_nothing_else_closes() -> None:
+    async with served() as (one, world):
+        world.own = ()
+        await define(one, "other", SPEC)
+        path, match = f"{ISSUERS}/other", {"if-match": "*"}
+        kept = await ask(one.port, "DELETE", path, b"", match)
+        assert (kept.status, kept.error()["code"]) == (409, "last_issuer")
+        assert (await ask(one.port, "DELETE", f"{path}?force=true", b"", match)).status == 200
+        await define(one, "other", SPEC)
+        await define(one, "third", {**SPEC, "issuer": "https://third.example"})
+        assert (await ask(one.port, "DELETE", path, b"", match)).status == 200
+        first = await ask(one.port, "POST", "/v1/cluster/keys", {"role": "admin"})
+        admin = {"authorization": f"Bearer {first.json()['key']}", **match}
+        assert (await ask(one.port, "DELETE", f"{ISSUERS}/third", b"", admin)).status == 200
