@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 RecordKind: TypeAlias = Literal["A", "AAAA", "SRV"]
 RECORDS_MAX: Final = 4096
@@ -47,11 +47,3 @@ class Answer:
     additional: Mapping[str, Addresses] = field(default_factory=lambda: MappingProxyType({}))
     left_out: int = 0
     """Records beyond the 4,096th."""
-
-
-class Lookup(Protocol):
-    """Door to the name servers."""
-
-    async def ask(self, name: str, kind: RecordKind) -> Answer:
-        """Return what the servers answer for an absolute name; UnansweredError if none of them does."""
-        ...

@@ -7,7 +7,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from smg_node.discovery.dns.answers import Addresses, Answer, Lookup, UnansweredError
+from smg_node.discovery.dns.answers import Addresses, Answer, UnansweredError
+from smg_node.discovery.dns.lookup import Lookup
 from smg_node.discovery.dns.names import Round, lowest_priority, round_of_host, round_of_services
 from smg_node.discovery.dns.options import DnsOptions
 

@@ -6,8 +6,9 @@ from typing import Final, TypeAlias
 
 from smg_node.config.worker_url import WorkerUrl
 from smg_node.core.ports import Rng
-from smg_node.discovery.dns.answers import Lookup, UnansweredError
+from smg_node.discovery.dns.answers import UnansweredError
 from smg_node.discovery.dns.evidence import Evidence
+from smg_node.discovery.dns.lookup import Lookup
 from smg_node.discovery.dns.options import DnsOptions
 from smg_node.discovery.dns.questions import ask_round
 from smg_node.discovery.dns.resolver import DnsResolver
