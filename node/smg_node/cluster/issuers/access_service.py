@@ -110,8 +110,21 @@ class ClusterAccess:
         self._write(alias, checked, version)
         return IssuerChange(before, self._view_of(alias))
 
+    def worth(self, alias: str) -> Collection[str]:
+        """Return the roles that tokens of this name may have by now; see `AccessService`."""
+        own = self._issuers().get(alias)
+        if own is not None:
+            return {role for _, role in own.role_map}
+        # Followed by others, if not here.
+        held = self._state.definitions.get(alias)
+        mapped = held.value.get("role_map") if held and isinstance(held.value, dict) else None
+        roles = mapped.values() if isinstance(mapped, dict) else ()
+        return {role for role in roles if isinstance(role, str)}
+
     def is_last(self, alias: str) -> bool:
         """Whether no issuer is left without the cluster's definition of this one; see `AccessService`."""
+        if self._state.definitions.get(alias) is None:
+            return False
         others = {*self._issuers(), *self._here.unreadable} - {alias}
         return not others and alias not in self._here.own()
 

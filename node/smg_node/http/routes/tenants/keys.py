@@ -62,7 +62,7 @@ class KeyRoutes:
     async def revoke(self, request: HttpRequest) -> Reply:
         """Revoke a key on every node; with `?force=true` also the last admin key."""
         key_id, force = request.values["id"], query_switch(request, "force")
-        self._check_revoked(key_id, self._rights(request))
+        self._check_revoked(key_id, self._rights(request), force=force)
         done = self._keys.revoke(key_id, force=force)
         after = {**_plain(done.now), "opens": done.opens}
         self._audit.record(
@@ -83,7 +83,7 @@ class KeyRoutes:
     def _rights(self, request: HttpRequest) -> KeyRights:
         return KeyRights(request.identity, self._parts.options.roles)
 
-    def _check_revoked(self, key_id: str, rights: KeyRights) -> None:
+    def _check_revoked(self, key_id: str, rights: KeyRights, *, force: bool) -> None:
         """Return if a key may be revoked; NOT_FOUND for one that the caller may not even see."""
         found = self._keys.key(key_id)
         if found is None or rights.everywhere:
@@ -99,6 +99,8 @@ class KeyRoutes:
             )
         if found is not None:
             rights.check_revoked(found.role)
+            if force and found.role == "admin":
+                rights.check_opened()
 
 
 def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
