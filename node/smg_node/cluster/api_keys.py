@@ -316,7 +316,7 @@ class ClusterKeys:
         else:
             _log.warning(
                 "no admin key exists: data is open to everyone and the admin API answers loopback only, unless"
-                " auth.data or auth.certificates say otherwise (smg-admin keys create --role admin)",
+                " auth.data, auth.certificates or issuers of tokens say otherwise (smg-admin keys create --role admin)",
                 extra=fields,
             )
 

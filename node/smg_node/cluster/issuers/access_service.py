@@ -55,8 +55,8 @@ class IssuersHere(Protocol):
         """Return the issuers by name."""
         ...
 
-    def own(self) -> Collection[str]:
-        """Return the names of the issuers of this node's own settings."""
+    def own(self) -> Mapping[str, Collection[str]]:
+        """Return the issuers of this node's own settings by name: the roles that their tokens may have."""
         ...
 
     def terms(self) -> NodeTerms:
@@ -111,15 +111,13 @@ class ClusterAccess:
         return IssuerChange(before, self._view_of(alias))
 
     def worth(self, alias: str) -> Collection[str]:
-        """Return the roles that tokens of this name may have by now; see `AccessService`."""
-        own = self._issuers().get(alias)
-        if own is not None:
-            return {role for _, role in own.role_map}
-        # Followed by others, if not here.
-        held = self._state.definitions.get(alias)
+        """Return the roles that tokens of this name may have by now, or again; see `AccessService`."""
+        # Those of its own settings count again without a definition, which others may follow if this node does not.
+        held, roles = self._state.definitions.get(alias), set(self._here.own().get(alias, ()))
         mapped = held.value.get("role_map") if held and isinstance(held.value, dict) else None
-        roles = mapped.values() if isinstance(mapped, dict) else ()
-        return {role for role in roles if isinstance(role, str)}
+        if isinstance(mapped, dict):
+            roles.update(role for role in mapped.values() if isinstance(role, str))
+        return roles
 
     def is_last(self, alias: str) -> bool:
         """Whether no issuer is left without the cluster's definition of this one; see `AccessService`."""

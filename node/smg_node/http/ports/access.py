@@ -103,7 +103,9 @@ class AccessService(Protocol):
         ...
 
     def worth(self, alias: str) -> Collection[str]:
-        """Return the roles that tokens of this name may have by now; none for an unknown name."""
+        """Return the roles that tokens of this name may have by now, or again without the cluster's definition; none for
+        an unknown name.
+        """
         ...
 
     def is_last(self, alias: str) -> bool:

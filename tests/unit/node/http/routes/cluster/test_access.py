@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -282,6 +283,7 @@ async def test_the_last_issuer_is_taken_away_by_force_only_where_nothing_else_cl
 
 async def test_nobody_replaces_or_removes_an_issuer_whose_tokens_may_more_than_it() -> None:
     async with served(roles=Roles({"doorkeeper": ["access", *DATA]})) as (one, world):
+        world.issuers = {"corp": replace(CORP, role_map=(("ops", "operator"),))}
         shared = world.states["node-a"].definitions
         first = await ask(one.port, "POST", "/v1/cluster/keys", {"role": "admin"})
         admin = {"authorization": f"Bearer {first.json()['key']}", "if-match": "*"}
@@ -298,7 +300,11 @@ async def test_nobody_replaces_or_removes_an_issuer_whose_tokens_may_more_than_i
             for method, content in (("PUT", less), ("DELETE", b"")):
                 refused = await ask(one.port, method, path, content, keeper)
                 assert (refused.status, refused.error()["code"]) == (403, "role_may_more")
-        assert [held.alias for held in shared.all()] == ["newer", "other"]
+        # Without the cluster's narrower word, what nodes' own settings say counts again: of corp that is more.
+        shared.set("corp", {**SPEC, "issuer": CORP.issuer, "role_map": {"*": "user"}}, version=None)
+        refused = await ask(one.port, "DELETE", f"{ISSUERS}/corp", b"", keeper)
+        assert (refused.status, refused.error()["code"]) == (403, "role_may_more")
+        assert [held.alias for held in shared.all()] == ["corp", "newer", "other"]
         assert (await ask(one.port, "DELETE", f"{ISSUERS}/newer", b"", admin)).status == 200
 
 
