@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from smg_mesh.shared import IssuerKeySet
-from smg_node.access.identity import Identity
 from smg_node.access.roles import Roles
 from smg_node.access.tokens.key_set import read_key_set
 from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
@@ -16,6 +15,7 @@ from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
 from smg_node.core.access.permissions import DATA, PERMISSIONS
 from support.access.issuers_of_test import LENT, IssuersOfTest
 from support.access.key_world import CORP, KeyWorld
+from support.access.one_token import OneToken
 from support.http.http_node import Node, node
 from support.http.raw_http import Response, ask
 
@@ -324,23 +324,6 @@ async def test_a_restricted_administrator_defines_no_issuer_and_opens_no_cluster
         assert (last.status, last.error()["code"]) == (403, "key_may_more")
 
 
-class _OfToken:
-    """Authenticator that knows one token, of a role."""
-
-    closed = settled = True
-    empty = False
-    version = 99
-
-    def __init__(self, role: str) -> None:
-        self._role = role
-
-    def expects(self, credential: str) -> bool:
-        return True
-
-    def identify(self, credential: str) -> Identity:
-        return Identity("t", "acme", self._role, subject="token:other/alice")
-
-
 async def test_who_may_less_than_an_administrator_opens_no_cluster() -> None:
     own = {"doorkeeper": ["access", *DATA], "all": PERMISSIONS}
     async with served(roles=Roles(own)) as (one, world):
@@ -352,7 +335,7 @@ async def test_who_may_less_than_an_administrator_opens_no_cluster() -> None:
             ("doorkeeper", f"{path}?force=true", 403, "key_may_more"),
             ("all", f"{path}?force=true", 200, None),
         ):
-            one.parts.authenticator = _OfToken(role)
+            one.parts.authenticator = OneToken(role)
             answer = await ask(one.port, "DELETE", asked, b"", headers)
             assert answer.status == status
             assert code is None or answer.error()["code"] == code
