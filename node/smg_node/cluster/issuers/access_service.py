@@ -107,6 +107,13 @@ class ClusterAccess:
         same = next((one.alias for one in others if one.issuer == checked["issuer"]), None)
         if same is not None:
             raise invalid(f"it is the same issuer as {same}", "issuer", CODE)
+        asked = next((one.alias for one in others if one.introspection is not None), None)
+        if asked is not None and checked.get("introspection", {}).get("url"):
+            raise invalid(
+                f"{asked} has an introspection already, and tokens that cannot be read do not say whose they are",
+                "introspection",
+                CODE,
+            )
         self._write(alias, checked, version)
         return IssuerChange(before, self._view_of(alias))
 

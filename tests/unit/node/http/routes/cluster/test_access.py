@@ -249,6 +249,17 @@ async def test_a_definition_may_name_files_that_the_node_lends_and_roles_that_it
         assert "auth.issuer_files" in refused.error()["message"]
 
 
+async def test_a_second_issuer_with_introspection_is_refused() -> None:
+    async with served() as (one, _):
+        at = {"url": "https://a.example", "client_id": "a", "client_secret_file": LENT}
+        body = {**SPEC, "introspection": at}
+        assert (await define(one, "other", body)).status == 200
+        assert (await define(one, "other", body)).status == 200
+        refused = await define(one, "third", {**body, "issuer": "https://third.example"})
+        assert (refused.status, refused.error()["param"]) == (400, "introspection")
+        assert "other has an introspection" in refused.error()["message"]
+
+
 async def test_nobody_maps_tokens_to_a_role_that_may_more_than_its_own() -> None:
     own = {"doorkeeper": ["access", *DATA]}
     async with served(roles=Roles(own)) as (one, world):
