@@ -160,6 +160,8 @@ class ClusterAccess:
                 held = self._state.definitions.get(alias)
                 now = "0" if held is None else str(held.version)
                 raise StaleValueError(f"issuer {alias}", now, self._view_of(alias)) from error
+            if error.reason == "too_large":
+                raise invalid(str(error), None, "issuer_too_large") from error
             code = f"state_{error.reason}"
             raise SmgError(ErrorKind.OVERLOADED, str(error), code=code) from error
 

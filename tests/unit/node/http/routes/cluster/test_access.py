@@ -249,6 +249,14 @@ async def test_a_definition_may_name_files_that_the_node_lends_and_roles_that_it
         assert "auth.issuer_files" in refused.error()["message"]
 
 
+async def test_a_definition_that_is_too_large_is_refused_for_good() -> None:
+    async with served() as (one, world):
+        body = {**SPEC, "role_map": {"x" * 20_000: "user"}}
+        refused = await define(one, "other", body)
+        assert (refused.status, refused.error()["code"]) == (400, "issuer_too_large")
+        assert world.states["node-a"].definitions.all() == []
+
+
 async def test_a_second_issuer_with_introspection_is_refused() -> None:
     async with served() as (one, _):
         at = {"url": "https://a.example", "client_id": "a", "client_secret_file": LENT}
