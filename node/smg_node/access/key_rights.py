@@ -1,17 +1,20 @@
 """Key rights: which keys a caller may see, make and revoke: none of another tenant, and none that may more than it.
 
 A caller with the permission `keys` has the keys of all tenants, one with `keys.own` those of its own. Neither
-makes a key that may more than itself, by its role or by what it is restricted to, and neither revokes one:
-whoever could revoke the last admin key could open the cluster. Pure.
+makes a key that may more than itself, by its role or by what it is restricted to, and neither revokes one whose role
+may more: whoever could revoke the last admin key could open the cluster. Pure.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from smg_node.access.identity import Identity
 from smg_node.access.restrictions import Restrictions, is_within
 from smg_node.access.roles import Roles
 from smg_node.core.errors import ErrorKind, SmgError, invalid
+
+_ADMIN: Final = "admin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,17 @@ class KeyRights:
         return asked
 
     def check_mapped(self, roles: Iterable[str]) -> None:
-        """Return if credentials of others may be worth these roles by the caller's word, as an issuer's tokens are;
-        FORBIDDEN `role_may_more` for one that may more than the caller.
+        """Return if credentials of others may be worth these roles by the caller's word, as an issuer's tokens are, or
+        may be taken away by it; FORBIDDEN `role_may_more` for one that may more than the caller.
+
+        Tokens are restricted to nothing: FORBIDDEN `key_may_more` for a caller that is.
         """
+        if self.identity.restrictions is not None:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                "the credential sent is restricted, and an issuer's tokens are not",
+                code="key_may_more",
+            )
         for role in roles:
             if not self.roles.is_within(role, self.identity.role):
                 raise SmgError(
@@ -96,6 +107,18 @@ class KeyRights:
             raise SmgError(
                 ErrorKind.FORBIDDEN,
                 "the credential sent is restricted, and a key that it makes must be restricted at least so far",
+                code="key_may_more",
+            )
+
+    def check_opened(self) -> None:
+        """Return if the caller may open the cluster, where everybody on this machine is an administrator; FORBIDDEN
+        `key_may_more` for one that may less than that.
+        """
+        may_all = self.roles.is_within(_ADMIN, self.identity.role)
+        if not may_all or self.identity.restrictions is not None:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                "that opens the cluster, and only an administrator without restrictions may open it",
                 code="key_may_more",
             )
 

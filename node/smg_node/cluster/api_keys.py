@@ -34,7 +34,8 @@ Chance = Callable[[int, str], str]
 """Returns so many characters of an alphabet, that nobody can guess."""
 _LAST: Final = (
     "this is the last admin key that is good: without it data is open to everyone again, and the admin API"
-    " answers loopback only; force it (?force=true, --force) if that is meant"
+    " answers loopback only, where no issuer of tokens and no rule for certificates closes them; force it (?force=true,"
+    " --force) if that is meant"
 )
 _RESTRICTED: Final = (
     "the first admin key closes the cluster, so it cannot be a restricted one, which may let nobody in;"
@@ -316,7 +317,7 @@ class ClusterKeys:
         else:
             _log.warning(
                 "no admin key exists: data is open to everyone and the admin API answers loopback only, unless"
-                " auth.data or auth.certificates say otherwise (smg-admin keys create --role admin)",
+                " auth.data, auth.certificates or issuers of tokens say otherwise (smg-admin keys create --role admin)",
                 extra=fields,
             )
 

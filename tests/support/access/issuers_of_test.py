@@ -1,6 +1,6 @@
 """Issuers of a test: what the service of issuers asks of the process that it is in."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from smg_node.access.roles import Roles
@@ -30,8 +30,8 @@ class IssuersOfTest:
         self._world.issuers = dict(found)
         return found
 
-    def own(self) -> Sequence[str]:
-        return self._world.own
+    def own(self) -> Mapping[str, Collection[str]]:
+        return {name: {role for _, role in self._own[name].role_map} for name in self._world.own}
 
     def terms(self) -> NodeTerms:
         return NodeTerms(frozenset({LENT}), Roles({"on-call": ["look"]}))

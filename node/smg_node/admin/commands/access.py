@@ -80,7 +80,7 @@ def define(
     """
     options = options_of(context)
     body = read_definition(file, "issuers", name)
-    headers = version_of(_shared(options, name), if_version)
+    headers = version_of(_shared(options, name, if_version), if_version)
     answer = options.client.look("PUT", *_ACCESS, "issuers", name, body=body, headers=headers)
     done = written(options.client, f"issuer {name}", answer)
     if options.as_json:
@@ -101,7 +101,7 @@ def remove(
 ) -> None:
     """Take the cluster's definition of an issuer away; nodes go by their own settings again."""
     options = options_of(context)
-    headers = version_of(_shared(options, name), if_version)
+    headers = version_of(_shared(options, name, if_version), if_version)
     query = {"force": "true"} if force else None
     answer = options.client.look("DELETE", *_ACCESS, "issuers", name, headers=headers, query=query)
     done = written(options.client, f"issuer {name}", answer)
@@ -177,9 +177,18 @@ def undo(context: typer.Context, issuer: _Issuer, subject: _Subject) -> None:
     print(f"tokens of {done['subject']} ({done['issuer']}) are good again")
 
 
-def _shared(options: Options, name: str) -> Mapping[str, Any] | None:
-    """Return what the cluster defines under a name, None if it does not."""
-    rows = options.client.ask("GET", *_ACCESS, "issuers")["issuers"]
+def _shared(options: Options, name: str, if_version: str) -> Mapping[str, Any] | None:
+    """Return what the cluster defines under a name, None if it does not; AdminError where the node does not follow that, so
+    that nobody has seen which version would be written over.
+    """
+    answer = options.client.ask("GET", *_ACCESS, "issuers")
+    why = answer["unreadable"].get(name)
+    if why is not None and not if_version:
+        raise AdminError(
+            f"this node does not follow the cluster's definition of {name}: {why}; ask a node that does, or write over it"
+            " whatever it is: --if-version '*'"
+        )
+    rows = answer["issuers"]
     found = (one for one in rows if one["name"] == name and one["source"] == "cluster")
     return next(found, None)
 

@@ -55,8 +55,8 @@ class IssuersHere(Protocol):
         """Return the issuers by name."""
         ...
 
-    def own(self) -> Collection[str]:
-        """Return the names of the issuers of this node's own settings."""
+    def own(self) -> Mapping[str, Collection[str]]:
+        """Return the issuers of this node's own settings by name: the roles that their tokens may have."""
         ...
 
     def terms(self) -> NodeTerms:
@@ -107,11 +107,29 @@ class ClusterAccess:
         same = next((one.alias for one in others if one.issuer == checked["issuer"]), None)
         if same is not None:
             raise invalid(f"it is the same issuer as {same}", "issuer", CODE)
+        asked = next((one.alias for one in others if one.introspection is not None), None)
+        if asked is not None and checked.get("introspection", {}).get("url"):
+            raise invalid(
+                f"{asked} has an introspection already, and tokens that cannot be read do not say whose they are",
+                "introspection",
+                CODE,
+            )
         self._write(alias, checked, version)
         return IssuerChange(before, self._view_of(alias))
 
+    def worth(self, alias: str) -> Collection[str]:
+        """Return the roles that tokens of this name may have by now, or again; see `AccessService`."""
+        # Those of its own settings count again without a definition, which others may follow if this node does not.
+        held, roles = self._state.definitions.get(alias), set(self._here.own().get(alias, ()))
+        mapped = held.value.get("role_map") if held and isinstance(held.value, dict) else None
+        if isinstance(mapped, dict):
+            roles.update(role for role in mapped.values() if isinstance(role, str))
+        return roles
+
     def is_last(self, alias: str) -> bool:
         """Whether no issuer is left without the cluster's definition of this one; see `AccessService`."""
+        if self._state.definitions.get(alias) is None:
+            return False
         others = {*self._issuers(), *self._here.unreadable} - {alias}
         return not others and alias not in self._here.own()
 
@@ -142,6 +160,8 @@ class ClusterAccess:
                 held = self._state.definitions.get(alias)
                 now = "0" if held is None else str(held.version)
                 raise StaleValueError(f"issuer {alias}", now, self._view_of(alias)) from error
+            if error.reason == "too_large":
+                raise invalid(str(error), None, "issuer_too_large") from error
             code = f"state_{error.reason}"
             raise SmgError(ErrorKind.OVERLOADED, str(error), code=code) from error
 

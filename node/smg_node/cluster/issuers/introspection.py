@@ -44,6 +44,7 @@ class Introspections:
         self._waiting: dict[bytes, asyncio.Future[None]] = {}
         self._free: Final = asyncio.Semaphore(CALLS_MAX)
         self._said: dict[str, str] = {}
+        self._cleared = 0
         self.calls = 0
         self.failures = 0
 
@@ -71,17 +72,21 @@ class Introspections:
         return self._said.get(alias, "")
 
     def clear(self) -> None:
-        """Forget all answers: an issuer is another than before."""
+        """Forget all answers, those on their way too: an issuer is another than before."""
         self._memory.clear()
+        self._cleared += 1
 
     async def _call(
         self, issuer: Issuer, token: str, place: bytes, done: "asyncio.Future[None]"
     ) -> None:
+        cleared = self._cleared
         try:
             async with self._free:
                 self.calls += 1
                 body = await self._ask(issuer, token)
-            self._memory.put(place, read_introspection(body, self._now_ms()))
+            answer = read_introspection(body, self._now_ms())
+            if cleared == self._cleared:
+                self._memory.put(place, answer)
             self._said.pop(issuer.alias, None)
         except (IssuerError, DocumentError) as error:
             self.failures += 1

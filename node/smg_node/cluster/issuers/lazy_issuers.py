@@ -226,9 +226,9 @@ class LazyIssuers:
         """Return the issuers by name."""
         return self._issuers
 
-    def own(self) -> "Collection[str]":
-        """Return the names of the issuers of this node's own settings."""
-        return self._auth.issuers.keys()
+    def own(self) -> "Mapping[str, Collection[str]]":
+        """Return the issuers of this node's own settings by name: the roles that their tokens may have."""
+        return {alias: set(one.role_map.values()) for alias, one in self._auth.issuers.items()}
 
     def terms(self) -> "NodeTerms":
         """Return what the node's own settings say of definitions of the cluster."""

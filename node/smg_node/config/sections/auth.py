@@ -145,9 +145,20 @@ class Auth(Section):
         default_factory=dict, max_length=_ISSUERS_MAX
     )
 
+    @field_validator("issuer_files")
+    @classmethod
+    def _spelled_as_issuers_spell(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(str(Path(file).expanduser()) for file in files)
+
     @model_validator(mode="after")
     def _issuers_fit(self) -> "Auth":
         known = (*BUILT_IN, *self.roles)
+        asked = [alias for alias, one in self.issuers.items() if one.introspection.url]
+        if len(asked) > 1:
+            raise ValueError(
+                f"issuers.{asked[0]} and issuers.{asked[1]} have an introspection: tokens that cannot be read do not say"
+                " whose they are, so one issuer can be asked about them"
+            )
         named: dict[str, str] = {}
         for alias, one in self.issuers.items():
             other = named.setdefault(one.issuer, alias)

@@ -1,6 +1,6 @@
 """Access port: issuers of tokens, and subjects whose tokens are refused, as the HTTP surface shows and changes them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -102,8 +102,14 @@ class AccessService(Protocol):
         """Define an issuer on all nodes, as it was checked; CONFLICT `stale` for another version than there is."""
         ...
 
+    def worth(self, alias: str) -> Collection[str]:
+        """Return the roles that tokens of this name may have by now, or again without the cluster's definition; none for
+        an unknown name.
+        """
+        ...
+
     def is_last(self, alias: str) -> bool:
-        """Whether no issuer is left on this node without the cluster's definition of this one."""
+        """Whether the cluster defines this one, and no issuer is left on this node without that."""
         ...
 
     def remove(self, alias: str, *, version: int | None) -> IssuerChange:

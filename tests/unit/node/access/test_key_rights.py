@@ -48,6 +48,19 @@ def test_who_says_what_tokens_are_worth_gives_no_more_than_it_may_itself() -> No
         assert refused(more) == (403, "role_may_more")
 
 
+def test_who_is_restricted_says_nothing_of_what_tokens_are_worth_and_opens_no_cluster() -> None:
+    KeyRights(Identity("k", "", "admin"), ROLES).check_opened()
+    only = Restrictions(networks=("10.0.0.0/8",))
+    bound = KeyRights(Identity("k", "", "admin", restrictions=only), ROLES)
+    with pytest.raises(SmgError) as mapped:
+        bound.check_mapped(["user"])
+    assert refused(mapped) == (403, "key_may_more")
+    for less in (bound, DESK):
+        with pytest.raises(SmgError) as opened:
+            less.check_opened()
+        assert refused(opened) == (403, "key_may_more")
+
+
 def test_a_key_that_is_unknown_here_may_be_revoked_and_one_above_may_not() -> None:
     DESK.check_revoked("left-over")
     with pytest.raises(SmgError) as above:

@@ -154,6 +154,24 @@ def test_two_names_of_one_issuer_are_refused() -> None:
         settings(**{"Corp ": GOOD})
 
 
+def test_one_issuer_is_asked_about_tokens_that_do_not_say_whose_they_are() -> None:
+    asked = {"url": "https://a.example", "client_id": "a", "client_secret_file": "/etc/secret"}
+    one, two = {**GOOD, "introspection": asked}, {**GOOD, "issuer": "https://two.example"}
+    assert len(settings(one=one, two=two).auth.issuers) == 2
+    with pytest.raises(ValidationError, match=r"issuers\.one and issuers\.two have an introspect"):
+        settings(one=one, two={**two, "introspection": asked})
+
+
+def test_files_that_are_lent_are_spelled_as_issuers_spell_them() -> None:
+    told = ("~/token", "./a//b", "/etc/ca.pem")
+    auth: Any = {"issuer_files": told}
+    lent = Settings(data_dir=Path("/data"), auth=auth).auth.issuer_files
+    files = [
+        settings(corp={**GOOD, "token_file": file}).auth.issuers["corp"].token_file for file in told
+    ]
+    assert list(lent) == [str(file) for file in files]
+
+
 def test_an_issuer_that_is_no_url_says_where_its_keys_are() -> None:
     told = {**GOOD, "issuer": "kubernetes/serviceaccount", "keys_url": "https://10.0.0.1/keys"}
     assert settings(corp=told).auth.issuers["corp"].issuer == "kubernetes/serviceaccount"

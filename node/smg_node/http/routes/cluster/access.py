@@ -61,8 +61,9 @@ class AccessRoutes:
         body = await self._bodies.large.decoded(await self._bodies.json(request))
         # Its checks come with a library that is slow to load.
         checked = await asyncio.to_thread(self._access.check, name, body)
-        rights = KeyRights(request.identity, self._parts.options.roles)
-        rights.check_mapped(checked["role_map"].values())
+        # What tokens of that name were worth before is taken away.
+        roles = {*checked["role_map"].values(), *self._access.worth(name)}
+        self._rights(request).check_mapped(roles)
         done = self._access.define(name, checked, version=version)
         self._record(request, CHANGED, name, done)
         return json_reply(done.after)
@@ -72,11 +73,18 @@ class AccessRoutes:
         `?force=true` also the last one, where nothing else closes the cluster.
         """
         name, version = request.values["name"], expected_version(request)
-        if not query_switch(request, "force") and self._opens_without(name):
-            raise SmgError(ErrorKind.CONFLICT, _LAST, where="name", code="last_issuer")
+        forced, rights = query_switch(request, "force"), self._rights(request)
+        rights.check_mapped(self._access.worth(name))
+        if self._opens_without(name):
+            if not forced:
+                raise SmgError(ErrorKind.CONFLICT, _LAST, where="name", code="last_issuer")
+            rights.check_opened()
         done = self._access.remove(name, version=version)
         self._record(request, CHANGED, name, done)
         return json_reply({"status": "removed", "name": name, "now": done.after})
+
+    def _rights(self, request: HttpRequest) -> KeyRights:
+        return KeyRights(request.identity, self._parts.options.roles)
 
     def _opens_without(self, name: str) -> bool:
         closed = self._parts.keys.closed or self._parts.options.certificates

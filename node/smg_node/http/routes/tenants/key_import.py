@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from smg_node.access.key_rights import KeyRights
 from smg_node.core.errors import SmgError, invalid
@@ -34,20 +35,26 @@ class KeyImportRoutes:
         bodies: BodyReader,
         rights: Callable[[HttpRequest], KeyRights],
         not_reading: Callable[[int], Sequence[str]],
+        closed: Callable[[], bool],
     ) -> None:
-        """Take what tells the `rights` of a request's caller, and the living members that do not read a form of keys."""
+        """Take what tells the `rights` of a request's caller, the living members that do not read a form of keys, and
+        whether a credential is needed.
+        """
         self._keys = keys
         self._audit = audit
         self._bodies = bodies
         self._rights = rights
         self._not_reading = not_reading
+        self._closed = closed
 
     async def take_over(self, request: HttpRequest) -> Reply:
         """Take keys over, all that can be or, where there is no room, none."""
         body = await read_fields(self._bodies, request, _FIELDS)
         rights = self._rights(request)
         wishes, dry_run = _wishes(body.get("keys"), rights), switch_field(body, "dry_run")
+        closed = self._closed()
         done = self._keys.take_over(wishes, dry_run=dry_run)
+        done = replace(done, closes=done.closes and not closed)
         if done.created and not dry_run:
             subject = f"{len(done.created)} keys of another gateway"
             self._audit.record(caller_of(request), "key.import", subject, after=_audited(done))

@@ -28,6 +28,11 @@ _LIVING: Final = ("alive", "suspect")
 _FIELDS: Final = ("tenant", "role", "name", "expires_in_s", *FIELDS)
 
 
+def is_closed(parts: HttpParts) -> bool:
+    """Whether a credential is needed: an admin key, an issuer of tokens or a rule for certificates exists."""
+    return bool(parts.authenticator.closed or parts.options.certificates)
+
+
 class KeyRoutes:
     """Serves the API keys."""
 
@@ -37,7 +42,12 @@ class KeyRoutes:
         self._audit = parts.audit
         self._bodies = bodies
         self.imports: Final = KeyImportRoutes(
-            parts.keys, parts.audit, bodies, self._rights, self._not_reading
+            parts.keys,
+            parts.audit,
+            bodies,
+            self._rights,
+            self._not_reading,
+            lambda: is_closed(parts),
         )
 
     async def keys(self, request: HttpRequest) -> Reply:
@@ -45,14 +55,15 @@ class KeyRoutes:
         rights = self._rights(request)
         rows = self._keys.keys(revoked=query_switch(request, "all"))
         own = [row for row in rows if rights.sees(row.tenant)]
-        return json_reply({"closed": self._keys.closed, "keys": own})
+        return json_reply({"closed": is_closed(self._parts), "keys": own})
 
     async def create(self, request: HttpRequest) -> Reply:
         """Create a key; this answer is the only place where its text is shown."""
-        rights = self._rights(request)
+        rights, closed = self._rights(request), is_closed(self._parts)
         made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS), rights))
         self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
-        said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": made.closes}
+        closes = made.closes and not closed
+        said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": closes}
         if unknown := self._not_reading(made.form):
             said["unknown_on"] = unknown
         reply = json_reply(said, 201)
@@ -62,9 +73,9 @@ class KeyRoutes:
     async def revoke(self, request: HttpRequest) -> Reply:
         """Revoke a key on every node; with `?force=true` also the last admin key."""
         key_id, force = request.values["id"], query_switch(request, "force")
-        self._check_revoked(key_id, self._rights(request))
+        self._check_revoked(key_id, self._rights(request), force=force)
         done = self._keys.revoke(key_id, force=force)
-        after = {**_plain(done.now), "opens": done.opens}
+        after = {**_plain(done.now), "opens": done.opens and not is_closed(self._parts)}
         self._audit.record(
             caller_of(request), "key.revoke", done.now.id, before=done.before, after=after
         )
@@ -83,7 +94,7 @@ class KeyRoutes:
     def _rights(self, request: HttpRequest) -> KeyRights:
         return KeyRights(request.identity, self._parts.options.roles)
 
-    def _check_revoked(self, key_id: str, rights: KeyRights) -> None:
+    def _check_revoked(self, key_id: str, rights: KeyRights, *, force: bool) -> None:
         """Return if a key may be revoked; NOT_FOUND for one that the caller may not even see."""
         found = self._keys.key(key_id)
         if found is None or rights.everywhere:
@@ -99,6 +110,8 @@ class KeyRoutes:
             )
         if found is not None:
             rights.check_revoked(found.role)
+            if force and found.role == "admin":
+                rights.check_opened()
 
 
 def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:

@@ -138,3 +138,18 @@ def test_a_whole_file_of_issuers_must_have_that_one(run: RunAdmin, tmp_path: Pat
         code, _, err = run("--url", api.url, "access", "define", "other", "--file", str(file))
     assert (code, api.asked) == (1, [])
     assert "has no other among its issuers: corp" in err
+
+
+def test_what_the_node_does_not_follow_is_written_over_only_if_that_is_said(
+    run: RunAdmin, tmp_path: Path
+) -> None:
+    file = tmp_path / "newer.yaml"
+    file.write_text("issuer: https://sso.example\n")
+    with admin_api(_answer) as api:
+        for words in (("remove", "newer"), ("define", "newer", "--file", str(file))):
+            code, _, err = run("--url", api.url, "access", *words)
+            assert (code, "it has a field of a newer release" in err) == (1, True)
+            assert "--if-version '*'" in err
+            assert run("--url", api.url, "access", *words, "--if-version", "*")[0] == 0
+    writes = [asked.method for asked in api.asked if asked.method != "GET"]
+    assert writes == ["DELETE", "PUT"]

@@ -150,6 +150,24 @@ async def test_all_who_have_the_token_wait_for_one_call(scene: Scene) -> None:
     assert len({one.result().key_id for one in waiting}) == 1
 
 
+async def test_an_answer_that_was_on_its_way_when_issuers_changed_does_not_count(
+    scene: Scene,
+) -> None:
+    scene.gate.clear()
+    scene.answers["t"] = GOOD
+    async with scene.running():
+        with pytest.raises(KeysWantedError) as wanted:
+            scene.tokens("t")
+        await settled()
+        scene.calls.clear()
+        scene.gate.set()
+        await cast("asyncio.Future[None]", wanted.value.ready)
+        scene.answers["t"] = {"active": False}
+        with pytest.raises(AccessError) as refused:
+            await scene.identify("t")
+        assert (refused.value.code, scene.asked) == ("inactive_token", ["t", "t"])
+
+
 async def test_few_calls_are_in_flight_and_more_than_can_wait_are_turned_away(scene: Scene) -> None:
     scene.gate.clear()
     async with asyncio.TaskGroup() as group:

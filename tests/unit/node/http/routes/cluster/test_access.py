@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from smg_node.access.roles import Roles
 from smg_node.access.tokens.key_set import read_key_set
 from smg_node.cluster.issuers.access_service import ClusterAccess, IssuerParts
 from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
-from smg_node.core.access.permissions import DATA
+from smg_node.core.access.permissions import DATA, PERMISSIONS
 from support.access.issuers_of_test import LENT, IssuersOfTest
 from support.access.key_world import CORP, KeyWorld
+from support.access.one_token import OneToken
 from support.http.http_node import Node, node
 from support.http.raw_http import Response, ask
 
@@ -247,6 +249,25 @@ async def test_a_definition_may_name_files_that_the_node_lends_and_roles_that_it
         assert "auth.issuer_files" in refused.error()["message"]
 
 
+async def test_a_definition_that_is_too_large_is_refused_for_good() -> None:
+    async with served() as (one, world):
+        body = {**SPEC, "role_map": {"x" * 20_000: "user"}}
+        refused = await define(one, "other", body)
+        assert (refused.status, refused.error()["code"]) == (400, "issuer_too_large")
+        assert world.states["node-a"].definitions.all() == []
+
+
+async def test_a_second_issuer_with_introspection_is_refused() -> None:
+    async with served() as (one, _):
+        at = {"url": "https://a.example", "client_id": "a", "client_secret_file": LENT}
+        body = {**SPEC, "introspection": at}
+        assert (await define(one, "other", body)).status == 200
+        assert (await define(one, "other", body)).status == 200
+        refused = await define(one, "third", {**body, "issuer": "https://third.example"})
+        assert (refused.status, refused.error()["param"]) == (400, "introspection")
+        assert "other has an introspection" in refused.error()["message"]
+
+
 async def test_nobody_maps_tokens_to_a_role_that_may_more_than_its_own() -> None:
     own = {"doorkeeper": ["access", *DATA]}
     async with served(roles=Roles(own)) as (one, world):
@@ -277,3 +298,70 @@ async def test_the_last_issuer_is_taken_away_by_force_only_where_nothing_else_cl
         first = await ask(one.port, "POST", "/v1/cluster/keys", {"role": "admin"})
         admin = {"authorization": f"Bearer {first.json()['key']}", **match}
         assert (await ask(one.port, "DELETE", f"{ISSUERS}/third", b"", admin)).status == 200
+
+
+async def test_nobody_replaces_or_removes_an_issuer_whose_tokens_may_more_than_it() -> None:
+    async with served(roles=Roles({"doorkeeper": ["access", *DATA]})) as (one, world):
+        world.issuers = {"corp": replace(CORP, role_map=(("ops", "operator"),))}
+        shared = world.states["node-a"].definitions
+        first = await ask(one.port, "POST", "/v1/cluster/keys", {"role": "admin"})
+        admin = {"authorization": f"Bearer {first.json()['key']}", "if-match": "*"}
+        wish = {"role": "doorkeeper", "tenant": "acme"}
+        made = await ask(one.port, "POST", "/v1/cluster/keys", wish, admin)
+        keeper = {"authorization": f"Bearer {made.json()['key']}", "if-match": "*"}
+        for name, roles in (("other", {"*": "admin"}), ("newer", {"x": "operator"})):
+            newer = {"of_a_newer_release": True} if name == "newer" else {}
+            body = {**SPEC, "issuer": f"https://{name}.example", "role_map": roles, **newer}
+            shared.set(name, body, version=None)
+        for name in ("other", "newer"):
+            path = f"{ISSUERS}/{name}"
+            less = {**SPEC, "role_map": {"*": "user"}}
+            for method, content in (("PUT", less), ("DELETE", b"")):
+                refused = await ask(one.port, method, path, content, keeper)
+                assert (refused.status, refused.error()["code"]) == (403, "role_may_more")
+        # Without the cluster's narrower word, what nodes' own settings say counts again: of corp that is more.
+        shared.set("corp", {**SPEC, "issuer": CORP.issuer, "role_map": {"*": "user"}}, version=None)
+        refused = await ask(one.port, "DELETE", f"{ISSUERS}/corp", b"", keeper)
+        assert (refused.status, refused.error()["code"]) == (403, "role_may_more")
+        assert [held.alias for held in shared.all()] == ["corp", "newer", "other"]
+        assert (await ask(one.port, "DELETE", f"{ISSUERS}/newer", b"", admin)).status == 200
+
+
+async def test_a_restricted_administrator_defines_no_issuer_and_opens_no_cluster() -> None:
+    async with served() as (one, world):
+        keys, here = "/v1/cluster/keys", {"networks": ["127.0.0.0/8"]}
+        first = (await ask(one.port, "POST", keys, {"role": "admin"})).json()
+        admin = {"authorization": f"Bearer {first['key']}"}
+        made = (await ask(one.port, "POST", keys, {"role": "admin", **here}, admin)).json()
+        bound = {"authorization": f"Bearer {made['key']}", "if-match": "*"}
+        refused = await ask(one.port, "PUT", f"{ISSUERS}/other", SPEC, bound)
+        assert (refused.status, refused.error()["code"]) == (403, "key_may_more")
+        assert world.states["node-a"].definitions.all() == []
+        gone = await ask(one.port, "DELETE", f"{keys}/{first['id']}", b"", bound)
+        assert gone.status == 200
+        last = await ask(one.port, "DELETE", f"{keys}/{made['id']}?force=true", b"", bound)
+        assert (last.status, last.error()["code"]) == (403, "key_may_more")
+
+
+async def test_who_may_less_than_an_administrator_opens_no_cluster() -> None:
+    own = {"doorkeeper": ["access", *DATA], "all": PERMISSIONS}
+    async with served(roles=Roles(own)) as (one, world):
+        world.own = ()
+        await define(one, "other", {**SPEC, "role_map": {"*": "user"}})
+        path, headers = f"{ISSUERS}/other", {"authorization": "Bearer x", "if-match": "*"}
+        for role, asked, status, code in (
+            ("doorkeeper", path, 409, "last_issuer"),
+            ("doorkeeper", f"{path}?force=true", 403, "key_may_more"),
+            ("all", f"{path}?force=true", 200, None),
+        ):
+            one.parts.authenticator = OneToken(role)
+            answer = await ask(one.port, "DELETE", asked, b"", headers)
+            assert answer.status == status
+            assert code is None or answer.error()["code"] == code
+
+
+async def test_an_issuer_that_the_cluster_does_not_define_is_not_found_whatever_is_left() -> None:
+    async with served() as (one, world):
+        world.own = ()
+        gone = await ask(one.port, "DELETE", f"{ISSUERS}/other", b"", {"if-match": "*"})
+        assert (gone.status, gone.error()["code"]) == (404, "issuer_not_found")

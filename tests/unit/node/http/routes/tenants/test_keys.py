@@ -12,6 +12,7 @@ import pytest
 from smg_node.access.identity import Role
 from smg_node.core.generation.events import Event
 from smg_node.http.ports.keys import KeyRequest
+from support.access.one_token import OneToken
 from support.http.http_node import FakeRun, Node, chat, for_ever, node
 from support.http.raw_http import Response, ask, connect, until
 
@@ -151,6 +152,21 @@ async def test_a_key_made_on_another_node_is_good_here_and_revoked_there_it_is_n
         assert (await ask(served.port, "GET", "/workers", b"", bearer(admin.text))).status == 200
         other.revoke(admin.view.id, force=True)
         assert (await ask(served.port, "GET", "/workers")).status == 200
+
+
+async def test_where_tokens_close_the_cluster_no_key_closes_or_opens_it() -> None:
+    async with node() as served:
+        served.parts.authenticator = OneToken("admin")
+        operator = bearer("t")
+        assert (await ask(served.port, "GET", KEYS, b"", operator)).json()["closed"] is True
+        asked = {"keys": [{"sha256": "ab" * 32, "role": "admin"}], "dry_run": True}
+        taken = await ask(served.port, "POST", f"{KEYS}/import", asked, operator)
+        assert (len(taken.json()["created"]), taken.json()["closes"]) == (1, False)
+        first = await made(served, "t", role="admin")
+        assert first["closes"] is False
+        path = f"{KEYS}/{first['id']}?force=true"
+        gone = await ask(served.port, "DELETE", path, b"", operator)
+        assert (gone.status, gone.json()["opens"]) == (200, False)
 
 
 async def test_the_last_admin_key_is_revoked_by_force_only() -> None:
