@@ -33,7 +33,7 @@ SLICE: Final = 250
 """So many endpoints are looked at in one step, about a millisecond."""
 
 CallsUp = Callable[[str], bool]
-"""Whether some prober calls the worker of that id up."""
+"""Whether some prober calls the worker of that id up, or none has judged it yet."""
 _NOBODY: Final = 2**62
 
 
