@@ -133,7 +133,7 @@ class Page(Struct):
     """A page of a list, its items unread."""
 
     metadata: ListMetadata
-    items: list[msgspec.Raw] | None | msgspec.UnsetType = msgspec.UNSET
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
     """Nothing for an empty list, as some servers write it; what has no such key is no list."""
 
 
