@@ -32,8 +32,10 @@ WORKERS_MAX: Final = 16_384
 SLICE: Final = 250
 """So many endpoints are looked at in one step, about a millisecond."""
 
+IsOrphan = Callable[[str], bool]
+"""Whether the source of that name is in the settings of no node any more."""
 CallsUp = Callable[[str], bool]
-"""Whether some prober calls the worker of that id up."""
+"""Whether some prober calls the worker of that id up, or none has judged it yet."""
 _NOBODY: Final = 2**62
 
 
@@ -102,6 +104,7 @@ class Looking:
     room: int = WORKERS_MAX
     empty_confirm_ms: int = 30_000
     calls_up: CallsUp = lambda worker_id: False
+    is_orphan: IsOrphan = lambda owner: False
     dropped: Mapping[Endpoint, Dropped] = field(default_factory=dict)
 
 
@@ -166,7 +169,7 @@ class _Look:
             self._unknown(sighting)
             return
         name = self._looking.name
-        if known.owner and known.owner < name:
+        if known.owner and known.owner < name and not self._looking.is_orphan(known.owner):
             self._refused[sighting.endpoint] = f"the source {known.owner} shows it as well"
         elif known.withheld:
             self._withheld(sighting, known)

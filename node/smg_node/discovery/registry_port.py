@@ -33,7 +33,7 @@ class RegistryPort(Protocol):
         ...
 
     def calls_up(self, worker_id: str) -> bool:
-        """Return whether some prober calls that worker up."""
+        """Return whether some prober calls that worker up, or none has judged it yet."""
         ...
 
     def put(self, kind: str, name: str, sighting: Sighting) -> None:

@@ -5,7 +5,7 @@ long as they say. A shared source is watched if that is this node's duty; what i
 writer, fifty rows at a time and twenty times a second. A file is each node's own.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from smg_node.core.errors import SmgError
@@ -36,6 +36,8 @@ TURN_MS: Final = 2_000
 PAUSE_MS: Final = 8_000
 """Who has not had a turn for so long was stopped, and knows nothing of what happened meanwhile."""
 ASK_AGAIN_MS: Final = 10_000
+ORPHANED_MS: Final = 20_000
+"""A source on which no node has reported for so long is in no settings: another one may have its workers."""
 REFUSED_AGAIN_MS: Final = 30_000
 """What could not be written is tried again after that time."""
 
@@ -81,6 +83,8 @@ class SourceRun:
         self._turned_ms = now_ms
         self._asked_ms = now_ms - ASK_AGAIN_MS
         self._failed: dict[Endpoint, tuple[str, int]] = {}
+        self._silent: dict[str, int] = {}
+        """Other owners on which no node reports, and since when."""
         self._listed: View | None = None
         self._refused: Mapping[Endpoint, str] = {}
         self._said: tuple[object, ...] = ()
@@ -183,6 +187,7 @@ class SourceRun:
             return now_ms + REFUSED_AGAIN_MS
         yield from self._registry.catch_up()
         known = self._registry.known(self.kind)
+        orphans = self._orphans(known.values(), now_ms)
         looking = Looking(
             name=self.name,
             now_ms=now_ms,
@@ -191,6 +196,7 @@ class SourceRun:
             room=self._registry.room(),
             empty_confirm_ms=self._confirm_ms,
             calls_up=self._registry.calls_up,
+            is_orphan=orphans.__contains__,
             dropped=self._registry.dropped(self.kind),
         )
         found = yield from changes_in_steps(view, known, self.found.memory, looking)
@@ -199,6 +205,18 @@ class SourceRun:
             self._ask_again(now_ms)
         again_ms = yield from self._write_all(found.writes, now_ms)
         return min(again_ms, now_ms + TURN_MS if found.next_ms is None else found.next_ms)
+
+    def _orphans(self, entries: Iterable[Known], now_ms: int) -> frozenset[str]:
+        """Return the other owners of entries that are in no node's settings any more."""
+        owners = {one.owner for one in entries} - {self.name, ""}
+        self._silent = {
+            owner: self._silent.get(owner, now_ms)
+            for owner in sorted(owners)
+            if not self._reports.of(self.kind, owner)
+        }
+        return frozenset(
+            owner for owner, since_ms in self._silent.items() if now_ms - since_ms >= ORPHANED_MS
+        )
 
     def _write_all(self, writes: tuple[Write, ...], now_ms: int) -> Steps:
         """Write what is due, in batches; what is no longer as it was when that was decided waits for the next turn."""

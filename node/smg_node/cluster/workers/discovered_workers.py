@@ -176,8 +176,11 @@ class DiscoveredWorkers:
         return max(0, WORKERS_MAX - len(self._findings))
 
     def calls_up(self, worker_id: str) -> bool:
-        """Return whether some prober calls that worker up."""
-        return any(sight.up for sight in self._registry.outlook.sights(worker_id))
+        """Return whether some prober calls that worker up, or none has judged it yet: so it is after a restart."""
+        sights = self._registry.outlook.sights(worker_id)
+        if not sights:
+            return self._findings.get(worker_id) is not None
+        return any(sight.up for sight in sights)
 
     def called_down(self, kind: str, endpoint: Endpoint) -> bool:
         """Return whether a prober calls what is registered there down, and none calls it up."""

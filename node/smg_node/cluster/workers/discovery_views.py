@@ -49,7 +49,8 @@ class ClusterDiscovery:
             return None
         members = [_member(node, report) for node, report in reports.items()]
         if kind == "file":
-            return SourceView(kind, name, "", "", registered, removed, "", members)
+            trouble = _trouble(members, [])
+            return SourceView(kind, name, "", "", registered, removed, trouble, members)
         candidates = {
             node: Candidate(standing_of(report.standing), report.since_ms)
             for node, report in reports.items()

@@ -9,7 +9,13 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from smg_node.config.address import split_host_port
 from smg_node.config.schema.declaration import Section, choice, number, place, text, words
-from smg_node.config.sections.discovery_pods import PodSelectors
+from smg_node.config.sections.discovery_pods import (
+    PodSelectors,
+    checked_annotation,
+    checked_from,
+    checked_model_from,
+    checked_namespace,
+)
 from smg_node.config.worker_url import parse_worker_url
 from smg_node.core.errors import SmgError
 
@@ -19,13 +25,8 @@ Role = Literal["regular", "prefill", "decode", "encode"]
 SOURCES_MAX: Final = 64
 """Of a kind: each Kubernetes source is a watch of its own."""
 _NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?", re.ASCII)
-_NAMESPACE: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 _OBJECT: Final = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
 _PORT_NAME: Final = re.compile(r"(?=.*[a-z])[a-z0-9](?:[a-z0-9-]{0,13}[a-z0-9])?", re.ASCII)
-_KEY: Final = re.compile(
-    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
-    re.ASCII,
-)
 _PORT_MAX: Final = 65_535
 _SCHEME_SAYS: Final = "How its engines are spoken to; `any` finds out."
 _SPEC_SAYS: Final = (
@@ -95,9 +96,7 @@ class KubernetesSource(Section):
     @field_validator("namespace")
     @classmethod
     def _namespace(cls, said: str) -> str:
-        if said not in ("", "*") and not _NAMESPACE.fullmatch(said):
-            raise ValueError(f"{said[:80]!r} is no name of a namespace, and not *")
-        return said
+        return checked_namespace(said)
 
     @field_validator("service")
     @classmethod
@@ -116,23 +115,17 @@ class KubernetesSource(Section):
     @field_validator("role_from")
     @classmethod
     def _role_from(cls, said: str) -> str:
-        if said:
-            _check_from(said, ("label",))
-        return said
+        return checked_from(said, ("label",))
 
     @field_validator("model_from")
     @classmethod
     def _model_from(cls, said: str) -> str:
-        if said not in ("", "namespace"):
-            _check_from(said, ("label", "annotation"))
-        return said
+        return checked_model_from(said)
 
     @field_validator("connector_annotation", "engine_id_annotation")
     @classmethod
     def _annotation(cls, said: str) -> str:
-        if not _KEY.fullmatch(said):
-            raise ValueError(f"{said[:80]!r} is no key of an annotation")
-        return said
+        return checked_annotation(said)
 
     @field_validator("spec")
     @classmethod
@@ -299,14 +292,6 @@ class Discovery(Section):
 
 def _is_port(said: str) -> bool:
     return said.isascii() and said.isdigit() and 0 < int(said) <= _PORT_MAX
-
-
-def _check_from(said: str, kinds: tuple[str, ...]) -> None:
-    kind, colon, key = said.partition(":")
-    if kind not in kinds or not colon:
-        raise ValueError(f"it must be {' or '.join(f'{kind}:KEY' for kind in kinds)}")
-    if not _KEY.fullmatch(key):
-        raise ValueError(f"{key[:80]!r} is no key of a {kind}")
 
 
 def _checked_spec(said: str) -> str:

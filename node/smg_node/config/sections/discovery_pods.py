@@ -7,6 +7,11 @@ from pydantic import field_validator, model_validator
 
 from smg_node.config.schema.declaration import Section, choice, number, switch, text, words
 
+_NAMESPACE: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
+_KEY: Final = re.compile(
+    r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?",
+    re.ASCII,
+)
 _PAIR: Final = re.compile(
     r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
     r"=(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?",
@@ -106,6 +111,21 @@ class PodSelectors(Section):
                 raise ValueError(f"{pair[:120]!r} is no label such as app=vllm")
         return said
 
+    @field_validator("namespace")
+    @classmethod
+    def _namespace(cls, said: str) -> str:
+        return checked_namespace(said)
+
+    @field_validator("model_from")
+    @classmethod
+    def _model_from(cls, said: str) -> str:
+        return checked_model_from(said)
+
+    @field_validator("connector_annotation", "engine_id_annotation")
+    @classmethod
+    def _annotation(cls, said: str) -> str:
+        return checked_annotation(said)
+
     @field_validator("router_selector")
     @classmethod
     def _no_peers(cls, said: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,3 +164,38 @@ class PodSelectors(Section):
         if not self.enabled or self.provider == "file":
             return ()
         return tuple(f"pods-{role}" for role in _ROLES if self.selections[role])
+
+
+def checked_namespace(said: str) -> str:
+    """Return a namespace, `*` for all, empty for the own one; ValueError if it can be none."""
+    if said not in ("", "*") and not _NAMESPACE.fullmatch(said):
+        raise ValueError(f"{said[:80]!r} is no name of a namespace, and not *")
+    return said
+
+
+def checked_model_from(said: str) -> str:
+    """Return what names a pod's model; ValueError if it is none of the words for it."""
+    if said == "namespace" or said.startswith(("label:", "annotation:")):
+        return said if said == "namespace" else checked_from(said, ("label", "annotation"))
+    if said:
+        raise ValueError("it must be namespace, label:KEY or annotation:KEY")
+    return said
+
+
+def checked_from(said: str, kinds: tuple[str, ...]) -> str:
+    """Return `KIND:KEY`, or nothing; ValueError for another kind, and for what can be no key."""
+    if not said:
+        return said
+    kind, colon, key = said.partition(":")
+    if kind not in kinds or not colon:
+        raise ValueError(f"it must be {' or '.join(f'{kind}:KEY' for kind in kinds)}")
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"{key[:80]!r} is no key of a {kind}")
+    return said
+
+
+def checked_annotation(said: str) -> str:
+    """Return the key of an annotation; ValueError if it can be none."""
+    if not _KEY.fullmatch(said):
+        raise ValueError(f"{said[:80]!r} is no key of an annotation")
+    return said

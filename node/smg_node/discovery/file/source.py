@@ -105,7 +105,7 @@ class FileSource:
         except ManifestError as error:
             self._keep(error)
             return
-        if manifest is not None and not manifest.closed and not settled:
+        if manifest is not None and not manifest.closed and not (settled and seen == self._read):
             self._read = None  # it is read again at the next look
             return
         self._believe(read.raw, manifest)

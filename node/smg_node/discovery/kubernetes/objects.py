@@ -133,7 +133,8 @@ class Page(Struct):
     """A page of a list, its items unread."""
 
     metadata: ListMetadata
-    items: list[msgspec.Raw] | None = None
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
+    """Nothing for an empty list, as some servers write it; what has no such key is no list."""
 
 
 class StatusDetails(Struct, rename="camel"):
@@ -180,6 +181,8 @@ _SLICE: Final = msgspec.json.Decoder(Slice)
 def read_page(text: bytes) -> Page:
     """Return a page of a list; NotUnderstoodError if it is none."""
     page = _read(_PAGE.decode, text, "a list")
+    if page.items is msgspec.UNSET:
+        raise NotUnderstoodError("a list without items")
     if not page.metadata.resource_version:
         raise NotUnderstoodError("a list without a resourceVersion")
     return page

@@ -16,6 +16,7 @@ from smg_node.config.worker_url import (
     BOOTSTRAP_PORT_LABEL,
     CONNECTOR_LABEL,
     ENGINE_ID_LABEL,
+    ROLES,
 )
 from smg_node.core.errors import SmgError
 from smg_node.discovery.kubernetes.objects import Pod, shown
@@ -34,7 +35,6 @@ from smg_node.discovery.kubernetes.url_form import (
 from smg_node.discovery.sighting import Sighting, SightingState, Unusable
 
 _ZONE: Final = "topology.kubernetes.io/zone"
-_ROLES: Final = ("regular", "prefill", "decode")
 _ENDED: Final = ("Succeeded", "Failed")
 _PORTS_MAX: Final = 64
 """Workers of one pod: engines that share a machine are at most as many as its accelerators are."""
@@ -165,7 +165,7 @@ class _PodOnce:
         default = self._options.role
         kind, _, key = self._options.role_from.partition(":")
         said = self._labels.get(key) if kind == "label" else None
-        if said is None or said in _ROLES:
+        if said is None or said in ROLES:
             return said or default
         self._wrong.append(
             f"its label {key} is {shown(said)[:60]!r}, and no role: {default} is taken"

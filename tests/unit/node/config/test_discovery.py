@@ -87,6 +87,24 @@ def test_flags_of_other_gateways_name_selections_of_pods() -> None:
     assert (said.connector_annotation, said.engine_id_annotation) == ("a/b", "c/d")
 
 
+@pytest.mark.parametrize(
+    ("flag", "said", "why"),
+    [
+        ("--model-id-from", "model", "it must be namespace, label:KEY or annotation:KEY"),
+        ("--model-id-from", "label:", "no key of a label"),
+        ("--service-discovery-namespace", "Bad NS", "no name of a namespace"),
+        ("--kv-connector-annotation", "a b", "no key of an annotation"),
+        ("--kv-engine-id-annotation", "", "no key of an annotation"),
+    ],
+)
+def test_flags_of_other_gateways_are_held_to_what_sources_are(
+    flag: str, said: str, why: str
+) -> None:
+    refused = _refusal("--service-discovery", "--selector", "app=vllm", flag, said)
+    assert why in refused
+    assert flag in refused
+
+
 def test_the_provider_file_asks_no_api_server() -> None:
     argv = ("--service-discovery", "--discovery-provider", "file", "--discovery-file", "/x")
 

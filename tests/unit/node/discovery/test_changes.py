@@ -154,6 +154,13 @@ def test_of_two_sources_the_first_by_name_has_an_endpoint() -> None:
     assert look(view(seen("c")), known(had("a", owner="apple"), had("c"))).writes == ()
 
 
+def test_an_endpoint_of_a_source_that_is_in_no_settings_any_more_is_taken_over() -> None:
+    entries = known(had("a", owner="apple"), had("b", owner="berry"))
+    found = look(view(seen("a"), seen("b")), entries, is_orphan=lambda owner: owner == "apple")
+    assert written(found) == [("change", "a")]
+    assert found.refused == {"b:1": "the source berry shows it as well"}
+
+
 # ── Gone ─────────────────────────────────────────────────────────────────────
 
 

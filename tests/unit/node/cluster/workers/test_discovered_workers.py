@@ -234,3 +234,16 @@ async def test_probers_are_asked_what_they_say(world: FleetWorld) -> None:
     assert not found.calls_up("w-unknown")
     assert not found.called_down(KIND, "a:1")
     assert not found.called_down(KIND, "nobody:1")
+
+
+async def test_one_that_nobody_has_judged_yet_is_not_taken_for_dead(world: FleetWorld) -> None:
+    found = findings(world["n0"])
+    found.put(KIND, "chat", seen("grpc://a:1"))
+    worker_id = found.known(KIND)["a:1"].worker_id
+    assert world["n0"].registry.outlook.sights(worker_id) == []
+    assert found.calls_up(worker_id)
+    assert not found.called_down(KIND, "a:1")
+
+    world["n0"].shared.verdicts.publish(worker_id, up=False, reason="refused", ttl_ms=60_000)
+    assert not found.calls_up(worker_id)
+    assert found.called_down(KIND, "a:1")

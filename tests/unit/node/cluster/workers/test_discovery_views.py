@@ -71,3 +71,17 @@ def test_who_is_set_aside_is_no_candidate() -> None:
 
 def test_nothing_is_told_where_there_is_nothing() -> None:
     assert view_of(SharedSources("a"), "a") == []
+
+
+def test_a_file_that_no_node_can_read_is_trouble() -> None:
+    sources = SharedSources("a", "b")
+    failing = {"standing": "failing", "since_ms": 20_000, "trouble": "workers.yaml: it is empty"}
+    for node in "ab":
+        sources.reports[node].publish("file", "file", failing)
+    sources.pass_time(200)
+    assert "answers no node" in views(sources, "a")["file/file"].trouble
+
+    for node in "ab":
+        sources.reports[node].publish("file", "file", {"standing": "ok", "writing": True})
+    sources.pass_time(200)
+    assert views(sources, "b")["file/file"].trouble == ""

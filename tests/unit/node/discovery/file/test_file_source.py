@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from smg_node.discovery.file import source as file_source
+from smg_node.discovery.file.look import Read, read_file
 from smg_node.discovery.file.options import FileOptions
 from smg_node.discovery.file.source import FileSource
 from smg_node.discovery.sighting import View
@@ -230,3 +232,25 @@ def _has_ended(pid: int) -> bool:
     except OSError:
         return True
     return stat.rpartition(")")[2].split()[0] == "Z"
+
+
+async def test_a_list_that_is_written_between_a_look_and_its_reading_is_not_believed_by_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "workers.yaml"
+    path.write_text("- a:1\n- b:2\n")
+    reads = 0
+
+    def read_late(named: str) -> Read:
+        nonlocal reads
+        reads += 1
+        if reads == 3:  # after 30 seconds, though nothing changed until a moment ago
+            path.write_text("- a:1\n")
+        return read_file(named)
+
+    monkeypatch.setattr(file_source, "read_file", read_late)
+    complete = [lambda: path.write_text("- a:1\n- b:2\n- c:3\n")]
+    views = await watched(FileOptions(path=str(path)), *[wait] * 31, *complete, wait)
+    assert reads == 5
+    assert [endpoints(one) for one in views[1:33]] == [["a:1", "b:2"]] * 32
+    assert endpoints(views[33]) == ["a:1", "b:2", "c:3"]

@@ -163,9 +163,11 @@ def test_pairing_comes_from_annotations_whose_names_are_options() -> None:
 
 
 def test_a_role_comes_from_a_label_and_else_from_the_options() -> None:
-    for label, role in (("decode", "decode"), ("prefill", "prefill"), ("regular", "regular")):
-        reading = read(pod(labels={"role": label}), role_from="label:role", role="prefill")
+    for role in ("decode", "prefill", "encode", "regular"):
+        default = "decode" if role == "prefill" else "prefill"
+        reading = read(pod(labels={"role": role}), role_from="label:role", role=default)
         assert reading.sightings[0].url.role == role
+        assert reading.unusable == ()
     reading = read(pod(labels={}), role_from="label:role", role="decode")
     assert reading.sightings[0].url.role == "decode"
     reading = read(pod(labels={"role": "queen"}), role_from="label:role")

@@ -93,6 +93,7 @@ def test_a_list_takes_away_what_it_does_not_have_and_says_whose_end_was_told() -
         b"null",
         b"[]",
         b'{"metadata":{}}',
+        b'{"metadata":{"resourceVersion":"1"}}',
         b'{"metadata":{"resourceVersion":"1"},"items":[1]}',
     ],
 )
