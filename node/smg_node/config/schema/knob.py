@@ -285,6 +285,8 @@ def _knob(path: KnobPath, field: FieldInfo, annotation: Any) -> Knob:
 
 
 def _say_default(path: KnobPath, field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
     words = format_value(field.default)
     if not path[-1].endswith("_bytes") or format_bytes(field.default) == words:
         return words

@@ -107,6 +107,12 @@ class _Locked(Section):
     key: SecretStr = text(SecretStr("hunter2"), "A key.", most=64)
 
 
+def test_a_knob_without_a_default_is_said_to_be_required() -> None:
+    (match,) = (one for one in SCHEMA.knobs if one.dotted == "auth.certificates.NAME.match")
+    assert match.default == "required"
+    assert all("Undefined" not in one.default for one in SCHEMA.knobs)
+
+
 def test_secrets_are_masked_when_printed() -> None:
     assert "hunter2" not in render_settings(_Locked(), {})
     loaded = load(["--telemetry.otlp-endpoint", "https://me:hunter2@collector:4318/v1"])
