@@ -8,11 +8,10 @@ source can then tell.
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from smg_node.cluster.workers.worker_registry import WORKERS_MAX, ClusterRegistry
-from smg_node.cluster.workers.worker_specs import ids_at, refusals, spec_of
+from smg_node.cluster.workers.worker_specs import ids_at, refusals, spec_of, url_of
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.discovery.known import Dropped, Known
@@ -305,15 +304,7 @@ class DiscoveredWorkers:
         """Return an entry as discovery knows it; None for one that this version cannot read."""
         spec = found.spec
         try:
-            url = replace(
-                parse_worker_url(spec.url),
-                role=spec.role,
-                model=spec.model,
-                contract=spec.contract,
-                labels=MappingProxyType(dict(spec.labels)),
-                priority=spec.priority,
-                cost=spec.cost,
-            )
+            url = url_of(spec)
         except SmgError:
             return None
         return Known(

@@ -12,14 +12,12 @@ are one.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from smg_node.cluster.workers.shared_port import LoadPort, SharedPort
 from smg_node.cluster.workers.shared_verdicts import SharedVerdicts
-from smg_node.cluster.workers.worker_specs import fields_of, ids_at, refusals, spec_of
+from smg_node.cluster.workers.worker_specs import fields_of, ids_at, refusals, spec_of, url_of
 from smg_node.config.worker_url import WorkerUrl, identity_of, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
@@ -336,15 +334,7 @@ class ClusterRegistry:
     def _declared(self, record: "WorkerRecord") -> DeclaredWorker:
         """Return a record as the fleet takes it; INVALID_REQUEST if this version cannot read it."""
         spec = record.spec
-        said = replace(
-            parse_worker_url(spec.url),
-            role=spec.role,
-            model=spec.model,
-            contract=spec.contract,
-            labels=MappingProxyType(dict(spec.labels)),
-            priority=spec.priority,
-            cost=spec.cost,
-        )
+        said = url_of(spec)
         url = parse_worker_url(str(said))
         api_key = self._shared.open_secret(spec.sealed_key) if spec.sealed_key else None
         unreadable = bool(spec.sealed_key) and (api_key is None or not fits_header(api_key))

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from smg_node.config.worker_url import WorkerUrl
+from smg_node.config.worker_url import WorkerUrl, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 from smg_node.core.ids import WorkerId
 from smg_node.fleet.workers.worker_spec import worker_id_at
@@ -34,6 +36,21 @@ def spec_of(url: WorkerUrl, sealed_key: bytes = b"") -> "WorkerSpec":
     from smg_mesh.shared import WorkerSpec
 
     return WorkerSpec(url=url.endpoint, sealed_key=sealed_key, **fields_of(url))
+
+
+def url_of(spec: "WorkerSpec") -> WorkerUrl:
+    """Return the URL of a worker with all that its spec says beside the address; INVALID_REQUEST for an address that is
+    none here.
+    """
+    return replace(
+        parse_worker_url(spec.url),
+        role=spec.role,
+        model=spec.model,
+        contract=spec.contract,
+        labels=MappingProxyType(dict(spec.labels)),
+        priority=spec.priority,
+        cost=spec.cost,
+    )
 
 
 def fields_of(url: WorkerUrl) -> dict[str, Any]:
