@@ -67,6 +67,16 @@ class Authenticators:
             return self._tokens.knows(credential)
         return self._keys.expects(credential)
 
+    def is_asked_about(self, credential: str) -> bool:
+        """Return whether an issuer would be asked about a credential: one that is no token, and no key that is known."""
+        if self._opaque is None or credential.startswith(PREFIX) or looks_signed(credential):
+            return False
+        try:
+            self._keys.identify(credential)
+        except SmgError as error:
+            return _is_unknown(error)
+        return False
+
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; UNAUTHENTICATED, FORBIDDEN, OVERLOADED, KeysWantedError."""
         if looks_signed(credential):
@@ -77,6 +87,10 @@ class Authenticators:
             return self._keys.identify(credential)
         except SmgError as error:
             # Its record is known, and it is not good: nobody else is asked about it.
-            if error.kind is not ErrorKind.UNAUTHENTICATED or error.code != "invalid_api_key":
+            if not _is_unknown(error):
                 raise
             return self._opaque(credential)
+
+
+def _is_unknown(error: SmgError) -> bool:
+    return error.kind is ErrorKind.UNAUTHENTICATED and error.code == "invalid_api_key"

@@ -119,6 +119,10 @@ class Authenticator(Protocol):
         """
         ...
 
+    def is_asked_about(self, credential: str) -> bool:
+        """Return whether somebody else would be asked about a credential, and so see it."""
+        ...
+
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; UNAUTHENTICATED for one that is not or no longer
         good, FORBIDDEN for one that is good and worth nothing here, KeysWantedError.
@@ -260,6 +264,10 @@ class KeyAuthenticator:
         if credential.startswith(PREFIX):
             return not self.empty
         return self._keys.foreign and may_be_foreign(credential)
+
+    def is_asked_about(self, credential: str) -> bool:
+        """Return whether somebody else would be asked: nobody is."""
+        return False
 
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a key; UNAUTHENTICATED otherwise, with no part of the key in

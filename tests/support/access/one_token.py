@@ -16,5 +16,8 @@ class OneToken:
     def expects(self, credential: str) -> bool:
         return True
 
+    def is_asked_about(self, credential: str) -> bool:
+        return False
+
     def identify(self, credential: str) -> Identity:
         return Identity("t", "acme", self._role, subject="token:other/alice")

@@ -59,6 +59,10 @@ class LiveAuthenticator:
         """Return whether a credential is meant for this node, by its look alone."""
         return self._now.expects(credential)
 
+    def is_asked_about(self, credential: str) -> bool:
+        """Return whether an issuer would be asked about a credential."""
+        return self._now.is_asked_about(credential)
+
     def identify(self, credential: str) -> Identity:
         """Return the identity behind a credential; errors as `Authenticators`."""
         return self._now.identify(credential)

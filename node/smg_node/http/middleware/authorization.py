@@ -167,16 +167,21 @@ class Guard:
         return self._certificates.identify(certificate)
 
     def _counting(self, given: Sequence[str]) -> str | None:
-        """Return the one that counts of what a client sent: the one that is a key of ours, else the first.
+        """Return the one that counts of what a client sent: the one that is a key of ours, else the first that an issuer
+        can be asked about, else the first.
 
         INVALID_REQUEST for two keys of ours. Each is looked at whatever the others are, so the time says
-        nothing about which of them is one.
+        nothing about which of them is one. But no issuer sees what may be another service's: of several it is asked
+        about one, where none is known here.
         """
         if len(given) < 2:
             return given[0] if given else None
         good: list[str] = []
         wanted: KeysWantedError | None = None
+        others = [key for key in given if self._authenticator.is_asked_about(key)]
         for key in given:
+            if key in others:
+                continue
             try:
                 self._authenticator.identify(key)
             except KeysWantedError as error:
@@ -190,7 +195,7 @@ class Guard:
         if not good and wanted is not None:
             # One of them may be good: that is known in a moment.
             raise wanted
-        return good[0] if good else given[0]
+        return (*good, *others, *given)[0]
 
     def _tenant(self, given: str | None, data: DataAccess) -> Identity:
         keys = self._authenticator

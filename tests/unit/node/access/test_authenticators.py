@@ -162,6 +162,27 @@ async def test_a_good_key_does_not_wait_for_what_came_beside_it() -> None:
         guard.admit(neither, "generate", "auto")
 
 
+def test_an_issuer_is_asked_about_no_more_than_one_of_several_credentials() -> None:
+    asked: list[str] = []
+
+    def opaque(credential: str) -> Identity:
+        asked.append(credential)
+        return OPAQUE
+
+    guard = Guard(authenticators(opaque=opaque))
+
+    def admit(*given: str) -> Identity:
+        return guard.admit(cast("HttpRequest", Asked(*given)), "generate", "auto")
+
+    # Beside a key or a token of ours, what another service knows is nobody's business.
+    assert admit("of-another-service", key_text("one", SECRET)).tenant == "keys"
+    assert admit(GOOD, "of-another-service").tenant == "acme"
+    assert asked == []
+    assert admit("opaque", "of-another-service") is OPAQUE
+    assert admit("smg-one-wrong", "opaque") is OPAQUE
+    assert asked == ["opaque", "opaque"]
+
+
 def test_a_token_of_an_issuer_that_fails_is_nothing_else() -> None:
     asked: list[str] = []
 

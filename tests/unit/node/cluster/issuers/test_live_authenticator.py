@@ -22,6 +22,9 @@ class Keys:
     def expects(self, credential: str) -> bool:
         return False
 
+    def is_asked_about(self, credential: str) -> bool:
+        return False
+
     def identify(self, credential: str) -> Identity:
         raise unknown_key()
 
