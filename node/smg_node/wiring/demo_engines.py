@@ -79,9 +79,9 @@ async def _addresses(process: asyncio.subprocess.Process) -> list[str]:
     return found
 
 
-def print_demo(port: int, certificate: Path | None) -> None:
+def print_demo(port: int, certificate: Path | None, operators: str = "") -> None:
     """Print what to type now: commands that work when pasted as they are, over TLS where the node has a certificate that is
-    for localhost.
+    for localhost. `operators` is the URL of the admin API where it is apart, or the path of its socket.
     """
     url, trust = f"http://127.0.0.1:{port}", ""
     if certificate is not None:
@@ -94,7 +94,10 @@ def print_demo(port: int, certificate: Path | None) -> None:
             client=_CLIENT.format(url=url)
             if certificate is None
             else _TLS_CLIENT.format(url=url, file=str(certificate.absolute())),
-            admins=f" --ca-file {trust}" if trust else "",
+            operators=quote(operators or url),
+            admins=f" --ca-file {trust} --server-name localhost"
+            if (operators or url).startswith("https:")
+            else "",
             model=MODEL,
             python=sys.executable if known else "python",
             hint="" if known else "   # after: pip install openai",
@@ -142,7 +145,7 @@ print()
 PYTHON
 
 # What the node knows of its engines:
-{admin} --url {url}{admins} workers list
+{admin} --url {operators}{admins} workers list
 
 Ctrl-C ends it.
 

@@ -386,4 +386,6 @@ def _announce(settings: Settings, server: Server, address: Address) -> None:
     if settings.demo:
         from smg_node.wiring.demo_engines import print_demo
 
-        print_demo(address.port, settings.http.tls.certificate)
+        http, operators = settings.http, server.operators_address
+        where = f"{http.admin_scheme}://{operators}" if ":/" not in operators else operators
+        print_demo(address.port, http.tls.certificate, where if operators else "")

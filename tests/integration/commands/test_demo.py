@@ -25,11 +25,22 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in found.split()]
 
 
-@pytest.mark.parametrize("tls", [False, True])
-def test_the_printed_commands_work_when_pasted(tmp_path: Path, *, tls: bool) -> None:
+@pytest.mark.parametrize(
+    ("tls", "operators"),
+    [
+        (False, ()),
+        (True, ()),
+        (False, ("--http.admin-listen", "unix:{folder}/a.sock")),
+        (True, ("--http.admin-listen", "127.0.0.1:0", "--http.admin-tls")),
+    ],
+)
+def test_the_printed_commands_work_when_pasted(
+    tmp_path: Path, *, tls: bool, operators: tuple[str, ...]
+) -> None:
     program = Path(sys.executable).with_name("smg-node")
     listen = ("--http", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
     command: list[str | Path] = [program, "--demo", *listen, "--data-dir", tmp_path / "data"]
+    command += [one.format(folder=tmp_path) for one in operators]
     if tls:
         pair = write_pair(tmp_path / "its files", Authority("one"), "localhost")
         command += ["--tls-cert-path", pair.certificate, "--tls-key-path", pair.key]

@@ -1,4 +1,4 @@
-"""Answers of name servers, as values: addresses or SRV records with the time that they hold; and what asks for them."""
+"""Answers of name servers, as values: addresses or SRV records with the time that they hold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
