@@ -68,6 +68,7 @@ def test_operators_come_by_a_socket_and_nobody_else_does(tmp_path: Path, process
         assert status("http://localhost/v1/chat/completions", *over, *posted) == "404"
         assert status(f"{node.url}/v1/chat/completions", *bearer, *posted) == "200"
         assert admin(node.url, "workers", "list", key=key[0]).returncode == 1
+        assert '"workers": null' in admin(node.url, "status").stdout
     assert not path.exists()
 
 
@@ -81,6 +82,7 @@ def test_a_port_for_operators_needs_keys_as_the_public_one_did(
         made = admin(url, "keys", "create", "--role", "admin", "--tenant", "ops")
         assert made.returncode == 0, made.stderr
         assert admin(url, "workers", "list").returncode == 1
+        assert '"workers": null' in admin(url, "status").stdout
         key = re.search(r"smg-[a-z0-9]+-[A-Za-z0-9_-]+", made.stdout)
         assert key is not None
         assert admin(url, "workers", "list", key=key[0]).returncode == 0

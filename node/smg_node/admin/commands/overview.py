@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
+from smg_node.admin.client import AdminClient
 from smg_node.admin.options import CommandGroup, options_of
 from smg_node.admin.views.output import print_facts, print_json, print_table
 
@@ -15,6 +16,9 @@ models_app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_NOT_TOLD: Final = (401, 403, 404)
+"""How a node answers who may not see its workers; 404 where the admin API has a listener of its own."""
+_NOT_SHOWN: Final = "not shown without an operator's key, or at this address"
 _LOADS: Final = {
     "worker": "WORKER",
     "rank": "RANK",
@@ -30,13 +34,14 @@ _LOADS: Final = {
 
 
 def status(context: typer.Context) -> None:
-    """Say whether the node is ready, its version and its workers. Exit code 1 when it is not ready."""
+    """Say whether the node is ready, its version and its workers; these are for operators: without a key that is
+    needed they are left out. Exit code 1 when it is not ready.
+    """
     options = options_of(context)
     version = options.client.ask("GET", "version")
     probe = options.client.look("GET", "readiness").body or {}
-    workers = options.client.ask("GET", "workers")
+    workers = _workers(options.client)
     ready = probe.get("status") == "ready"
-    counted = workers["stats"].get("by_status", {})
     found: dict[str, Any] = {
         "url": options.client.url,
         "name": version["name"],
@@ -44,7 +49,7 @@ def status(context: typer.Context) -> None:
         "commit": version.get("commit"),
         "ready": ready,
         "reasons": probe.get("reasons", []),
-        "workers": {"total": len(workers["workers"]), "by_status": counted},
+        "workers": workers,
     }
     if options.as_json:
         print_json(found)
@@ -53,18 +58,30 @@ def status(context: typer.Context) -> None:
     raise typer.Exit(0 if ready else 1)
 
 
+def _workers(client: AdminClient) -> Mapping[str, Any] | None:
+    """Return how many workers there are; None where that is not told to who sent no credential."""
+    answer = client.look("GET", "workers")
+    if answer.status in _NOT_TOLD and not client.key and client.tokens is None:
+        return None
+    workers = client.taken(answer)
+    return {"total": len(workers["workers"]), "by_status": workers["stats"].get("by_status", {})}
+
+
 def _print_status(found: Mapping[str, Any]) -> None:
-    by_status: Mapping[str, int] = found["workers"]["by_status"]
-    counts = ", ".join(f"{count} {name}" for name, count in sorted(by_status.items()))
+    counts = _NOT_SHOWN if found["workers"] is None else _counts(found["workers"]["by_status"])
     commit = f" ({found['commit']})" if found["commit"] else ""
     print_facts(
         [
             ("node", f"{found['name']} {found['version']}{commit} at {found['url']}"),
             ("state", "ready" if found["ready"] else "not ready"),
             *(("", reason) for reason in found["reasons"]),
-            ("workers", counts or "none"),
+            ("workers", counts),
         ]
     )
+
+
+def _counts(by_status: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in sorted(by_status.items())) or "none"
 
 
 @models_app.command("list")

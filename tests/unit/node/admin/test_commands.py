@@ -298,7 +298,7 @@ def test_a_model_of_workers_that_speak_http_has_no_parsers_here(run: RunAdmin) -
     assert "what decided" in table
 
 
-def _node(*, ready: bool) -> Script:
+def _node(*, ready: bool, workers: int = 200) -> Script:
     probe = {
         "status": "ready" if ready else "not ready",
         "reasons": [] if ready else ["no workers"],
@@ -307,7 +307,7 @@ def _node(*, ready: bool) -> Script:
         "/version": (200, {"name": "smg-node", "version": "0.1.0", "commit": "abc", "wire": None}),
         "/readiness": (200 if ready else 503, probe),
         "/workers": (
-            200,
+            workers,
             {"workers": [_READY, _PENDING], "stats": {"by_status": {"ready": 1, "pending": 1}}},
         ),
     }
@@ -338,6 +338,28 @@ def test_status_of_a_node_that_is_not_ready_says_why_and_is_1(run: RunAdmin) -> 
         ["no workers"],
         2,
     )
+
+
+@pytest.mark.parametrize("refusal", [401, 403, 404])
+def test_status_without_a_key_that_is_needed_leaves_the_workers_out(
+    run: RunAdmin, refusal: int
+) -> None:
+    with admin_api(_node(ready=True, workers=refusal)) as api:
+        code, told, _ = run("--url", api.url, "status")
+        _, as_json, _ = run("--url", api.url, "status", "--json")
+    assert code == 0
+    assert "state    ready\nworkers  not shown without an operator's key" in told
+    assert json.loads(as_json)["workers"] is None
+
+
+def test_status_with_a_key_that_is_refused_is_an_error(run: RunAdmin) -> None:
+    refusal = {"error": {"message": "no such key", "code": "invalid_api_key"}}
+    with admin_api(
+        lambda a: (401, refusal) if a.path == "/workers" else _node(ready=True)(a)
+    ) as api:
+        code, told, error = run("--url", api.url, "--key", "smg-x", "status")
+    assert (code, told) == (1, "")
+    assert "no such key" in error
 
 
 def test_loads_are_shown_by_worker_and_rank_with_failures_as_rows(run: RunAdmin) -> None:
