@@ -280,6 +280,73 @@ ALERTS = (
         ),
     ),
     Alert(
+        name="SmgDiscoveryBlind",
+        severity="warning",
+        expression="max by (source) (smg_node_discovery_failing) == 1 "
+        "unless on (source) (smg_node_discovery_view_age_seconds < 300)",
+        wait_s=300,
+        summary="No node has seen {{ $labels.source }} whole for five minutes.",
+        meaning="Its workers stay, and health checks decide about each; engines that have come or gone since are not known.",
+        action="`smg-admin discovery status` shows what the source answers, such as a right that is missing, and since when.",
+        example=Example(
+            fires={
+                'smg_node_discovery_failing{instance="a:29000",source="kubernetes/chat"}': "1x40",
+                'smg_node_discovery_failing{instance="b:29000",source="kubernetes/chat"}': "0x40",
+            },
+            quiet={
+                'smg_node_discovery_failing{instance="a:29000",source="kubernetes/chat"}': "1x40",
+                'smg_node_discovery_view_age_seconds{instance="b:29000",source="kubernetes/chat"}': "40x40",
+            },
+        ),
+    ),
+    Alert(
+        name="SmgDiscoveryEmpty",
+        severity="critical",
+        expression="max by (source) (smg_node_discovery_held) > 0",
+        wait_s=0,
+        summary="{{ $labels.source }} shows no engine any more, though some of its workers answer.",
+        meaning="Its workers are kept for `discovery.empty_confirm_s` and then given up.",
+        action="If that is not meant, correct its selector, name or list: `smg-admin discovery status` says what is kept. "
+        "Raise `discovery.empty_confirm_s` to have longer.",
+        example=Example(
+            fires={'smg_node_discovery_held{instance="a:29000",source="dns/metal"}': "4x20"},
+            quiet={'smg_node_discovery_held{instance="a:29000",source="dns/metal"}': "0x20"},
+        ),
+    ),
+    Alert(
+        name="SmgDiscoveryUnwritten",
+        severity="warning",
+        expression="sum by (source) (smg_node_discovery_writer) == 0",
+        wait_s=300,
+        summary="No node takes up what {{ $labels.source }} shows.",
+        meaning="Its workers stay as they are; engines that come or go are not noticed.",
+        action="`smg-admin discovery status` says of each node why it does not: without the right or the way to the source, "
+        "leaving, or not joined.",
+        example=Example(
+            fires={
+                'smg_node_discovery_writer{instance="a:29000",source="kubernetes/chat"}': "0x40",
+                'smg_node_discovery_writer{instance="b:29000",source="kubernetes/chat"}': "0x40",
+            },
+            quiet={
+                'smg_node_discovery_writer{instance="a:29000",source="kubernetes/chat"}': "0x40",
+                'smg_node_discovery_writer{instance="b:29000",source="kubernetes/chat"}': "1x40",
+            },
+        ),
+    ),
+    Alert(
+        name="SmgDiscoveryUnusable",
+        severity="warning",
+        expression="max by (source) (smg_node_discovery_unusable) > 0",
+        wait_s=600,
+        summary="{{ $labels.source }} shows something that is no worker, or only in part.",
+        meaning="An engine that should serve may be left out, such as a pod with a wrong annotation.",
+        action="`smg-admin discovery status` names each, and what is wrong with it.",
+        example=Example(
+            fires={'smg_node_discovery_unusable{instance="a:29000",source="file/w.json"}': "1x60"},
+            quiet={'smg_node_discovery_unusable{instance="a:29000",source="file/w.json"}': "0x60"},
+        ),
+    ),
+    Alert(
         name="SmgLimitOverspent",
         severity="critical",
         expression="increase(smg_node_rights_differences_total[1h]) > 0",
