@@ -34,8 +34,9 @@ _LOADS: Final = {
 
 
 def status(context: typer.Context) -> None:
-    """Say whether the node is ready, its version and its workers; these are for operators: without a key that is
-    needed they are left out. Exit code 1 when it is not ready.
+    """Say whether the node is ready, its version and its workers. Exit code 1 when it is not ready.
+
+    Workers are shown to operators only: without a key where one is needed, they are left out (null with --json).
     """
     options = options_of(context)
     version = options.client.ask("GET", "version")
