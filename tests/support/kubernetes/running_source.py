@@ -62,6 +62,11 @@ class Views:
         """Return how long it took until those are the states."""
         return await self.until(lambda views: views.states == states and views.now.whole_ms > 0)
 
+    async def until_watches(self, more: int) -> float:
+        """Return how long it took until that many more watches were begun."""
+        after = self.source.counts.watches + more
+        return await self.until(lambda views: views.source.counts.watches >= after)
+
 
 class HeldApi(ApiServer):
     """An API server at which nothing is watched until `go_on`: as of a process that slept after its list."""
