@@ -43,7 +43,7 @@ QUICK = Pace(
     end_s=5.0,
     shut_s=2.0,
 )
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 """What is waited for in a test comes within milliseconds, or never."""
 
 T = TypeVar("T")
