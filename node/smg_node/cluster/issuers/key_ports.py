@@ -27,8 +27,8 @@ Fetch: TypeAlias = Callable[[Issuer], Awaitable[FetchedKeys]]
 class SharedKeySets(Protocol):
     """Port to the replicated key sets; `smg_mesh.shared.AccessState.keys` fits."""
 
-    def get(self, alias: str) -> IssuerKeySet | None:
-        """Return the set of an issuer."""
+    def get(self, alias: str, source: str) -> IssuerKeySet | None:
+        """Return the set of an issuer that was fetched from that source."""
         ...
 
     def put(self, keys: IssuerKeySet) -> None:
@@ -36,7 +36,7 @@ class SharedKeySets(Protocol):
         ...
 
     def remove(self, alias: str) -> None:
-        """Forget the keys of an issuer, on all nodes."""
+        """Forget the keys of an issuer from all sources, on all nodes."""
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
@@ -112,5 +112,5 @@ class AccessHoldings(Protocol):
 
 
 def source_of(issuer: Issuer) -> str:
-    """Return what tells the keys of an issuer from those of another one that had its alias."""
+    """Return what tells the keys of an issuer from those of another one of its alias: nodes' settings may differ."""
     return f"{issuer.issuer} {issuer.keys_url}".strip()

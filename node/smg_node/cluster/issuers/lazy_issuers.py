@@ -247,8 +247,8 @@ class LazyIssuers:
         return None if self._fetches is None else self._fetches.want(alias)
 
     def held(self, alias: str) -> "IssuerKeySet | None":
-        """Return the keys of an issuer as they are shared."""
-        return None if self._state is None else self._state.access.keys.get(alias)
+        """Return the keys of an issuer as they are shared, however old."""
+        return None if self._keys is None else self._keys.held(alias)
 
     def service(self) -> "ClusterAccess":
         """Return the service of issuers and denials; imported with the first request for it."""
