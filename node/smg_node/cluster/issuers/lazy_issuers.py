@@ -190,11 +190,10 @@ class LazyIssuers:
             return
         from smg_node.cluster.issuers.live_authenticator import LiveAuthenticator
 
-        keys = self._keys
         self._live = LiveAuthenticator(
             self._parts.authenticator,
             self._authenticators,
-            lambda: keys.version,
+            self._keys,
             lambda: bool(self._issuers or self.unreadable),
         )
         self._parts.authenticator = self._live
