@@ -5,13 +5,14 @@ makes a key that may more than itself, by its role or by what it is restricted t
 may more: whoever could revoke the last admin key could open the cluster. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from smg_node.access.identity import Identity
 from smg_node.access.restrictions import Restrictions, is_within
 from smg_node.access.roles import Roles
+from smg_node.core.access.permissions import PERMISSIONS, Permission
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 
 _ADMIN: Final = "admin"
@@ -93,6 +94,26 @@ class KeyRights:
                     f"the credential sent has role {self.identity.role}, and credentials of role {role} may more",
                     code="role_may_more",
                 )
+
+    def check_permissions(self, permissions: Collection[Permission]) -> None:
+        """Return if a role may have these by the caller's word, or lose them by it; FORBIDDEN `role_may_more` for more
+        than the caller has, `key_may_more` for a caller that is restricted.
+        """
+        if self.identity.restrictions is not None:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                "the credential sent is restricted, and a role is not",
+                code="key_may_more",
+            )
+        held = self.roles.of(self.identity.role)
+        more = [one for one in PERMISSIONS if one in permissions and one not in held]
+        if more:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"the credential sent has role {self.identity.role}, which has not the permission {more[0]}",
+                where="permissions",
+                code="role_may_more",
+            )
 
     @property
     def given(self) -> tuple[str, ...]:

@@ -129,8 +129,8 @@ class Auth(Section):
         default_factory=dict, max_length=_RULES_MAX
     )
     roles: dict[Annotated[str, AfterValidator(_role_name)], tuple[str, ...]] = words_by_name(
-        "Own roles, beside user, tenant_admin, operator and admin: the permissions of each. Every node needs them, as it"
-        " knows no others: a key of another role opens nothing.",
+        "Own roles, beside user, tenant_admin, operator and admin: the permissions of each. Every node needs them, or the"
+        " cluster defines them (smg-admin access define-role); a key of a role that is not known opens nothing.",
         most=_ROLES_MAX,
         metavar="PERMISSION",
     )
