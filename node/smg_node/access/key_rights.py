@@ -131,6 +131,15 @@ class KeyRights:
                 code="key_may_more",
             )
 
+    @property
+    def until_ms(self) -> int:
+        """When keys that the caller makes end at the latest, in Unix milliseconds; 0 for never.
+
+        A key makes none that outlives it, or its end would mean nothing. Who signs in by a token or a certificate is known
+        to others, who let him in again.
+        """
+        return 0 if self.identity.subject else self.identity.expires_ms
+
     def check_opened(self) -> None:
         """Return if the caller may open the cluster, where everybody on this machine is an administrator; FORBIDDEN
         `key_may_more` for one that may less than that.
@@ -154,3 +163,17 @@ class KeyRights:
                 where="id",
                 code="key_may_more",
             )
+
+
+def check_end(expires_ms: int | None, until_ms: int, where: str) -> None:
+    """Return if a new key may end then, None where nobody asked for an end, and its maker's key ends at `until_ms`, 0 for
+    never; FORBIDDEN `key_outlives_maker` says `where` that was asked for.
+    """
+    if until_ms and expires_ms is not None and expires_ms > until_ms:
+        raise SmgError(
+            ErrorKind.FORBIDDEN,
+            f"the key sent ends {(expires_ms - until_ms + 999) // 1000} s earlier, and makes none that outlives it;"
+            " without an end asked for, a key ends with the one that made it",
+            where=where,
+            code="key_outlives_maker",
+        )

@@ -15,6 +15,7 @@ from pydantic import (
 from smg_node.config.schema.declaration import (
     Section,
     choice,
+    number,
     place,
     text,
     words,
@@ -123,6 +124,14 @@ class Auth(Section):
         "auto",
         "Who may use the data API: `auto` everyone until an admin key exists and then whoever has a key,"
         " `open` everyone always, `closed` only whoever has a key.",
+    )
+    tenant_keys_max: int = number(
+        200,
+        "Keys that a tenant may have, expired ones too, for its administrators (tenant_admin) to make one more; whoever"
+        " has the permission keys makes any number.",
+        low=1,
+        high=10_000,
+        why="a cluster keeps 10,000 keys, those of all tenants",
     )
 
     certificates: dict[Annotated[str, AfterValidator(_rule_name)], CertificateMapping] = Field(
