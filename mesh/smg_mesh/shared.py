@@ -36,7 +36,7 @@ from smg_mesh.io.shared_state.state_events import StateNews
 from smg_mesh.io.shared_state.state_interface import Gossip
 from smg_mesh.io.shared_state.state_keeper import Keeper
 from smg_mesh.io.shared_state.state_upkeep import StateUpkeep
-from smg_mesh.state.access.access_state import AccessState, Denial, IssuerDefinition, IssuerKeySet
+from smg_mesh.state.access.access_state import AccessDefinition, AccessState, Denial, IssuerKeySet
 from smg_mesh.state.api_keys import FOREIGN, KeyRecord, Keys
 from smg_mesh.state.audit_log import Audit, AuditRow
 from smg_mesh.state.limits.limits_view import LimitError, LimitRule, LimitsView, RuleValue
@@ -70,8 +70,8 @@ from smg_mesh.sync.replica_effects import (
 from smg_mesh.sync.rumor_receiver import REGISTER
 
 __all__ = [
-    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessState", "Audit", "AuditRow",
-    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Held", "Hints", "IssuerDefinition", "IssuerKeySet", "KeyRecord", "Keys",
+    "FOREIGN", "NOTES", "PROVIDER", "ROUTE", "SESSION_BYTES_MAX", "TOOL_SERVER", "AccessDefinition", "AccessState", "Audit", "AuditRow",
+    "CacheRow", "CarriedSecrets", "Denial", "Entry", "Held", "Hints", "IssuerKeySet", "KeyRecord", "Keys",
     "LimitError", "LimitRule", "LimitsView", "Listed", "LoadView", "NamespaceState", "PromptCaches", "ProvidersView",
     "Report", "Rights", "RightsQueue", "Row", "RuleValue", "Running", "SessionRow", "SettingValue", "SettingsView",
     "Share", "Shared", "SharedBucket", "SharedPause", "StateError", "Sticky", "ToolSessions", "VendorRates",

@@ -117,6 +117,15 @@ class Keys:
         self._namespace.put(key_id, encode_key(revoked))
         return revoked
 
+    def forget(self, key_id: str) -> None:
+        """Take away the record of a revoked key before its time; LookupError if there is none, ValueError for one that is
+        good, that closes the cluster, or that another gateway's import would make good again.
+        """
+        record = self._records[key_id]
+        if not record.revoked_ms or record.role == ADMIN or record.foreign:
+            raise ValueError(f"key {key_id} stays known")
+        self._namespace.remove(key_id)
+
     def open_again(self) -> None:
         """Forget every admin key, and with them that the cluster was closed."""
         for key_id in sorted(self._admins):

@@ -5,13 +5,14 @@ makes a key that may more than itself, by its role or by what it is restricted t
 may more: whoever could revoke the last admin key could open the cluster. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from smg_node.access.identity import Identity
 from smg_node.access.restrictions import Restrictions, is_within
 from smg_node.access.roles import Roles
+from smg_node.core.access.permissions import PERMISSIONS, Permission
 from smg_node.core.errors import ErrorKind, SmgError, invalid
 
 _ADMIN: Final = "admin"
@@ -94,6 +95,26 @@ class KeyRights:
                     code="role_may_more",
                 )
 
+    def check_permissions(self, permissions: Collection[Permission]) -> None:
+        """Return if a role may have these by the caller's word, or lose them by it; FORBIDDEN `role_may_more` for more
+        than the caller has, `key_may_more` for a caller that is restricted.
+        """
+        if self.identity.restrictions is not None:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                "the credential sent is restricted, and a role is not",
+                code="key_may_more",
+            )
+        held = self.roles.of(self.identity.role)
+        more = [one for one in PERMISSIONS if one in permissions and one not in held]
+        if more:
+            raise SmgError(
+                ErrorKind.FORBIDDEN,
+                f"the credential sent has role {self.identity.role}, which has not the permission {more[0]}",
+                where="permissions",
+                code="role_may_more",
+            )
+
     @property
     def given(self) -> tuple[str, ...]:
         """The roles of keys that the caller may make."""
@@ -109,6 +130,15 @@ class KeyRights:
                 "the credential sent is restricted, and a key that it makes must be restricted at least so far",
                 code="key_may_more",
             )
+
+    @property
+    def until_ms(self) -> int:
+        """When keys that the caller makes end at the latest, in Unix milliseconds; 0 for never.
+
+        A key makes none that outlives it, or its end would mean nothing. Who signs in by a token or a certificate is known
+        to others, who let him in again.
+        """
+        return 0 if self.identity.subject else self.identity.expires_ms
 
     def check_opened(self) -> None:
         """Return if the caller may open the cluster, where everybody on this machine is an administrator; FORBIDDEN
@@ -133,3 +163,17 @@ class KeyRights:
                 where="id",
                 code="key_may_more",
             )
+
+
+def check_end(expires_ms: int | None, until_ms: int, where: str) -> None:
+    """Return if a new key may end then, None where nobody asked for an end, and its maker's key ends at `until_ms`, 0 for
+    never; FORBIDDEN `key_outlives_maker` says `where` that was asked for.
+    """
+    if until_ms and expires_ms is not None and expires_ms > until_ms:
+        raise SmgError(
+            ErrorKind.FORBIDDEN,
+            f"the key sent ends {(expires_ms - until_ms + 999) // 1000} s earlier, and makes none that outlives it;"
+            " without an end asked for, a key ends with the one that made it",
+            where=where,
+            code="key_outlives_maker",
+        )

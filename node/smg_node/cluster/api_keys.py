@@ -15,6 +15,7 @@ from smg_node.access.api_key import (
     fingerprint_of,
     key_text,
 )
+from smg_node.access.key_rights import check_end
 from smg_node.cluster.admin_key_file import FileKeys
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.http.ports.keys import (
@@ -86,6 +87,10 @@ class KeyStore(Protocol):
 
     def revoke(self, key_id: str, *, wall_ms: int) -> KeyRecord:
         """Make a key worthless everywhere; LookupError."""
+        ...
+
+    def forget(self, key_id: str) -> None:
+        """Take away the record of a revoked key before its time."""
         ...
 
     def open_again(self) -> None:
@@ -205,6 +210,10 @@ class ClusterKeys:
         key_id = self._ground.chance(ID_CHARACTERS, ID_ALPHABET)
         secret = self._ground.chance(SECRET_CHARACTERS, SECRET_ALPHABET)
         expires_ms = 0 if wish.expires_in_s is None else now_ms + wish.expires_in_s * 1000
+        check_end(expires_ms or None, wish.until_ms, "expires_in_s")
+        expires_ms = expires_ms or wish.until_ms
+        if wish.tenant_keys_max is not None:
+            self._check_room(wish.tenant, wish.tenant_keys_max)
         record = KeyRecord(
             key_id,
             wish.tenant,
@@ -229,6 +238,27 @@ class ClusterKeys:
             closes=not closed and self.closed,
             form=KEYS_FORM if record.restricted or record.role not in _FIRST_ROLES else 1,
         )
+
+    def _check_room(self, tenant: str, most: int) -> None:
+        """Return if a tenant has fewer keys than that, after the oldest of more revoked ones are forgotten; CONFLICT
+        `tenant_keys_full`.
+        """
+        records = [record for record in self._store.records() if record.tenant == tenant]
+        kept = sum(not record.revoked_ms for record in records)
+        if kept >= most:
+            raise SmgError(
+                ErrorKind.CONFLICT,
+                f"tenant {tenant} has {kept} keys, and its administrators may have {most} (auth.tenant_keys_max): revoke"
+                " those that are not needed; expired ones count too",
+                where="tenant",
+                code="tenant_keys_full",
+            )
+        gone = [
+            one for one in records if one.revoked_ms and one.role != "admin" and not one.foreign
+        ]
+        gone.sort(key=lambda one: one.revoked_ms)
+        for record in gone[: max(0, len(gone) - most)]:
+            self._store.forget(record.id)
 
     def take_over(self, wishes: Sequence[ForeignKey], *, dry_run: bool) -> KeyImport:
         """Make keys of another gateway good on all nodes; see `KeyService`."""

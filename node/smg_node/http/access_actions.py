@@ -1,4 +1,4 @@
-"""Access actions: the functions behind the routes about issuers and denials, loaded with the first request for one."""
+"""Access actions: the functions behind the routes about issuers, denials and roles, loaded with the first request."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,6 +10,7 @@ from smg_node.http.middleware.middleware import Action
 
 if TYPE_CHECKING:
     from smg_node.http.routes.cluster.access import AccessRoutes
+    from smg_node.http.routes.cluster.roles import RoleRoutes
 
 
 def access_actions(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]:
@@ -22,6 +23,13 @@ def access_actions(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]
         assert parts.token_access is not None, "the process that has this route has the service"
         return AccessRoutes(parts, parts.token_access(), bodies)
 
+    @cache
+    def roles() -> "RoleRoutes":
+        from smg_node.http.routes.cluster.roles import RoleRoutes
+
+        assert parts.role_access is not None, "the process that has this route has the service"
+        return RoleRoutes(parts, parts.role_access(), bodies)
+
     return {
         "access_issuers": lambda request: access().issuers(request),
         "define_issuer": lambda request: access().define(request),
@@ -29,4 +37,7 @@ def access_actions(parts: HttpParts, bodies: BodyReader) -> Mapping[str, Action]
         "access_denials": lambda request: access().denials(request),
         "deny_access": lambda request: access().deny(request),
         "undo_denial": lambda request: access().undo(request),
+        "access_roles": lambda request: roles().roles(request),
+        "define_role": lambda request: roles().define(request),
+        "remove_role": lambda request: roles().remove(request),
     }

@@ -66,6 +66,8 @@ class HttpOptions:
     """Rules of clients' certificates, in the order in which they are tried."""
     roles: Roles = BUILT_IN_ROLES
     """What roles may."""
+    tenant_keys_max: int = 200
+    """So many keys a tenant may have that its own administrators make."""
     request_s: float = 1800.0
     commit_after_s: float = 10.0
     keepalive_s: float = 15.0

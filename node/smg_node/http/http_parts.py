@@ -1,10 +1,11 @@
 """HTTP parts: everything that the wiring hands to the HTTP surface."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from smg_node.access.identity import Authenticator
+from smg_node.access.roles import Roles
 from smg_node.core.ids import IdSource
 from smg_node.core.ports import Clock
 from smg_node.dialects.dialect import Dialect
@@ -39,7 +40,7 @@ from smg_node.telemetry.traces.tracer import Tracer
 
 if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before, or for tools.
-    from smg_node.http.ports.access import AccessService
+    from smg_node.http.ports.access import AccessService, RoleService
     from smg_node.http.ports.discovery import DiscoveryViews
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
@@ -129,8 +130,18 @@ class HttpParts:
     """Returns what tells of runs that wait for an operator's word; in the process that answers such questions."""
     issuers: "Callable[[], Sequence[str]]" = tuple
     """Returns the URLs of the issuers whose tokens are good here; none where no tokens are."""
+    role_access: "Callable[[], RoleService] | None" = None
+    """Returns what tells of roles, and defines them; in the process that answers such questions."""
     heard: list[Callable[[HttpOptions], None]] = field(default_factory=list, init=False)
     """Told of new options."""
+
+    def take_roles(self, roles: Roles) -> None:
+        """Go by these roles from the next request on, also of connections that are open."""
+        if roles is self.options.roles:
+            return
+        self.options = replace(self.options, roles=roles)
+        for heard in self.heard:
+            heard(self.options)
 
     def retune(
         self, options: HttpOptions, reading: ReaderOptions, dialects: Mapping[str, Dialect]

@@ -58,6 +58,7 @@ def http_options(settings: Settings) -> HttpOptions:
         data_access=settings.auth.data,
         certificates=_certificate_rules(settings.auth),
         roles=_roles(settings.auth),
+        tenant_keys_max=settings.auth.tenant_keys_max,
         request_s=settings.engine.request_s,
         commit_after_s=stream.commit_after_s,
         keepalive_s=stream.keepalive_s,

@@ -194,8 +194,8 @@ def _forwarding(parts: HttpParts, role: Role, uplink: Uplink) -> Forwarding:
 
 def _build_desks(settings: Settings, base: Base, copy: NodeCopy, uplink: Uplink) -> SharedServices:
     """Return the services that answer here; the rest is asked of the control process."""
-    keys, clock = copy.access.keys, base.clock
-    base.issuers.follow(copy, lambda spawn: wanted_keys(uplink, keys, clock, spawn))
+    issuers, clock = base.issuers, base.clock
+    issuers.follow(copy, lambda spawn: wanted_keys(uplink, issuers.held, clock, spawn))
     return SharedServices(
         live=build_live(settings, copy),
         settings=ABSENT,

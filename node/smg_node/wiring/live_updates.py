@@ -1,7 +1,7 @@
 """Live updates: hands changed settings of the cluster to the running parts of a process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smg_node.cluster.settings.live_settings import LiveSettings
@@ -65,7 +65,9 @@ def follow_serving(
     def surface(now: Settings) -> None:
         reading = reader_options(now, parts.reading.tool_servers)
         dialects = Dialects(reading, seals, parts.clock.monotonic_s)
-        parts.retune(http_options(now), reading, dialects)
+        # Roles are no such settings: they are followed where issuers are.
+        options = replace(http_options(now), roles=parts.options.roles)
+        parts.retune(options, reading, dialects)
 
     def placing(now: Settings) -> None:
         own = {

@@ -310,7 +310,7 @@ def _build_control(
 
     control = Controlling(role, shared, base.meters, base.clock)
     hear_findings(control.bus, fleet)
-    answer_wants(control.bus, base.issuers.want, shared.access.keys)
+    answer_wants(control.bus, base.issuers.want, base.issuers.held)
     providers.rates, base.approvals.siblings = control.rates, control.approvals
     return control
 

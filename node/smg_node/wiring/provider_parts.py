@@ -71,4 +71,5 @@ def let_define(
     parts.providers = partial(provider_access, shared, base.clock, fleet, providers)
     parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
     parts.token_access = base.issuers.service
+    parts.role_access = base.issuers.role_service
     parts.discovery = partial(discovery_access, shared)

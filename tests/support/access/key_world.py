@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from random import Random
 
 from smg_mesh.mesh import AskError
-from smg_mesh.state.access.access_state import AccessState
+from smg_mesh.state.access.access_state import AccessState, IssuerKeySet
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.cluster.issuers.key_fetches import KeyFetches
-from smg_node.cluster.issuers.key_ports import FetchedKeys, IssuerError
+from smg_node.cluster.issuers.key_ports import FetchedKeys, IssuerError, source_of
 from support.state.fake_namespace import EPOCH_MS, FakeNamespaces
 
 Answerer = Callable[[bytes, str], Awaitable[bytes]]
@@ -76,6 +76,8 @@ class KeyWorld:
         self.clock = MovedClock()
         self.issuer = FakeIssuer()
         self.issuers = {"corp": CORP}
+        self.others: dict[str, dict[str, Issuer]] = {}
+        """Those of nodes whose own settings differ."""
         self.own: Sequence[str] = ("corp",)
         """Those of the settings of the nodes."""
         self.shared = FakeNamespaces(*names, name="access")
@@ -90,7 +92,7 @@ class KeyWorld:
     def _fetches(self, name: str, rng: Random) -> KeyFetches:
         return KeyFetches(
             name,
-            lambda: self.issuers,
+            lambda: self._of(name),
             self.states[name].keys,
             self.issuer.fetch,
             clock=self.clock,
@@ -139,8 +141,16 @@ class KeyWorld:
 
     def document(self, name: str) -> bytes | None:
         """Return the keys as a node has them."""
-        held = self.states[name].keys.get("corp")
+        held = self.held_by(name)
         return None if held is None else held.document
+
+    def held_by(self, name: str) -> IssuerKeySet | None:
+        """Return the set that a node goes by."""
+        issuer = self._of(name).get("corp")
+        return None if issuer is None else self.states[name].keys.get("corp", source_of(issuer))
+
+    def _of(self, name: str) -> dict[str, Issuer]:
+        return self.others.get(name, self.issuers)
 
 
 async def settled(turns: int = 50) -> None:

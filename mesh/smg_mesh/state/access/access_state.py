@@ -1,4 +1,4 @@
-"""Access state: definitions of issuers, their keys, and denials of subjects, which lie in one namespace.
+"""Access state: definitions of issuers and roles, keys of issuers, denials of subjects, all in one namespace.
 
 A node of a release without this namespace does not hold it: it has it from others once it is newer. Keys and denials
 are read, and their modules imported, with the first issuer.
@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from smg_mesh.crdt.namespace import Namespace
+from smg_mesh.state.access.access_definitions import AccessDefinition, AccessDefinitions
 from smg_mesh.state.access.access_records import Denial, IssuerKeySet
-from smg_mesh.state.access.issuer_definitions import IssuerDefinition, IssuerDefinitions
 
 if TYPE_CHECKING:
     from smg_mesh.state.access.denials import Denials
     from smg_mesh.state.access.issuer_keys import IssuerKeys
 
-__all__ = ["AccessState", "Denial", "IssuerDefinition", "IssuerKeySet"]
+__all__ = ["AccessDefinition", "AccessState", "Denial", "IssuerKeySet"]
 
 
 class AccessState:
@@ -23,7 +23,8 @@ class AccessState:
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace: Final = namespace
-        self.definitions: Final = IssuerDefinitions(namespace)
+        self.definitions: Final = AccessDefinitions(namespace, "issuer")
+        self.roles: Final = AccessDefinitions(namespace, "role")
 
     @cached_property
     def keys(self) -> "IssuerKeys":

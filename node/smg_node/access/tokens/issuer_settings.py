@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from smg_node.access.roles import BUILT_IN_ROLES, Roles
+from smg_node.access.roles import Roles
 from smg_node.access.tokens.issuer import Introspection, Issuer
 
 if TYPE_CHECKING:
@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from smg_node.config.sections.auth_issuers import TokenIntrospection
 
 
-def issuers_of(auth: "Auth") -> tuple[Issuer, ...]:
-    """Return the configured issuers, in their order."""
-    known = Roles(auth.roles) if auth.roles else BUILT_IN_ROLES
+def issuers_of(auth: "Auth", known: Roles) -> tuple[Issuer, ...]:
+    """Return the configured issuers, in their order; `known` are the roles that there are."""
     return tuple(
         Issuer(
             alias=alias,

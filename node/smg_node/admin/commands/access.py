@@ -1,4 +1,4 @@
-"""Access commands, `smg-admin access`: issuers of tokens and the state of their keys, and subjects that are denied."""
+"""Access commands, `smg-admin access`: issuers of tokens and their keys, subjects that are denied, and roles."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,19 +20,25 @@ from smg_node.admin.views.value_text import format_time
 
 access_app = typer.Typer(
     cls=CommandGroup,
-    help="Look at and define the issuers of tokens, and refuse the tokens of a subject.",
+    help="Look at and define issuers of tokens and roles, and refuse the tokens of a subject.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 _ACCESS: Final = ("v1", "cluster", "access")
+_ROLES_PATH: Final = (*_ACCESS, "roles")
 _UNITS_S: Final[Mapping[str, int]] = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN: Final = re.compile(r"([0-9]{1,9})([smhd])", re.ASCII)
 _ISSUERS: Final = ("NAME", "ISSUER", "STATE", "KEYS", "SKIPPED", "FETCHED", "BY", "REFRESHED BY")
+_ROLES: Final = ("ROLE", "DEFINED BY", "PERMISSIONS")
 _DENIALS: Final = ("ISSUER", "SUBJECT", "TOKENS BEFORE", "UNTIL", "STATE")
 _Issuer = Annotated[
     str,
     typer.Argument(metavar="ISSUER", help="As `access issuers` calls it.", show_default=False),
+]
+_Role = Annotated[
+    str,
+    typer.Argument(metavar="ROLE", help="As `access roles` calls it.", show_default=False),
 ]
 _Subject = Annotated[
     str, typer.Option("--sub", metavar="SUB", help="What tokens have as `sub`.", show_default=False)
@@ -177,17 +183,104 @@ def undo(context: typer.Context, issuer: _Issuer, subject: _Subject) -> None:
     print(f"tokens of {done['subject']} ({done['issuer']}) are good again")
 
 
-def _shared(options: Options, name: str, if_version: str) -> Mapping[str, Any] | None:
-    """Return what the cluster defines under a name, None if it does not; AdminError where the node does not follow that, so
-    that nobody has seen which version would be written over.
+@access_app.command("roles")
+def roles(context: typer.Context) -> None:
+    """List the roles, where each is defined, and what it may."""
+    options = options_of(context)
+    answer = options.client.ask("GET", *_ROLES_PATH)
+    if options.as_json:
+        print_json(answer)
+        return
+    rows: Sequence[Mapping[str, Any]] = answer["roles"]
+    told = [(one["name"], one["source"], " ".join(one["permissions"])) for one in rows]
+    print_table(_ROLES, told, empty="There is no role.")
+    for name, why in answer["unreadable"].items():
+        tell(f"{name}: the cluster's definition is not followed by this node: {why}")
+
+
+@access_app.command("define-role")
+def define_role(
+    context: typer.Context,
+    name: _Role,
+    permissions: Annotated[
+        str,
+        typer.Option(
+            metavar="WORD,…", help="What it may, such as look,workers.", show_default=False
+        ),
+    ],
+    if_version: IfVersion = "",
+) -> None:
+    """Define a role on every node, at once; in place of what nodes' own settings say of that name.
+
+    Keys that have it may from now on what it says.
+
+    \b
+    smg-admin access define-role fleet --permissions look,workers,engines
     """
-    answer = options.client.ask("GET", *_ACCESS, "issuers")
+    options = options_of(context)
+    body = {"permissions": [word.strip() for word in permissions.split(",") if word.strip()]}
+    headers = version_of(_shared_role(options, name, if_version), if_version)
+    answer = options.client.look("PUT", *_ROLES_PATH, name, body=body, headers=headers)
+    done = written(options.client, f"role {name}", answer)
+    if options.as_json:
+        print_json(done)
+        return
+    print(f"role {name} may {', '.join(done['permissions'])}, version {done['version']}")
+
+
+@access_app.command("remove-role")
+def remove_role(
+    context: typer.Context,
+    name: _Role,
+    if_version: IfVersion = "",
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also while it is in use: keys of it then open nothing."),
+    ] = False,
+) -> None:
+    """Take the cluster's definition of a role away; nodes go by their own settings again."""
+    options = options_of(context)
+    headers = version_of(_shared_role(options, name, if_version), if_version)
+    query = {"force": "true"} if force else None
+    answer = options.client.look("DELETE", *_ROLES_PATH, name, headers=headers, query=query)
+    done = written(options.client, f"role {name}", answer)
+    if options.as_json:
+        print_json(done)
+        return
+    print(f"the cluster's definition of role {name} is gone")
+    used: Mapping[str, Sequence[str]] = done["used_by"]
+    if done["now"] is not None:
+        tell("this node's own settings define it, and count again")
+    elif any(used.values()):
+        counts = ", ".join(f"{len(names)} {what}" for what, names in used.items() if names)
+        tell(f"nothing is opened any more by what has it: {counts}")
+
+
+def _shared_role(options: Options, name: str, if_version: str) -> Mapping[str, Any] | None:
+    """Return what the cluster defines as a role, None if it does not; AdminError where the node does not follow that."""
+    answer = options.client.ask("GET", *_ROLES_PATH)
+    _check_followed(name, answer, if_version)
+    rows = answer["roles"]
+    found = (one for one in rows if one["name"] == name and one["source"] == "cluster")
+    return next(found, None)
+
+
+def _check_followed(name: str, answer: Mapping[str, Any], if_version: str) -> None:
+    """Return if a node follows a definition; AdminError where it does not, so that nobody has seen which version would be
+    written over.
+    """
     why = answer["unreadable"].get(name)
     if why is not None and not if_version:
         raise AdminError(
             f"this node does not follow the cluster's definition of {name}: {why}; ask a node that does, or write over it"
             " whatever it is: --if-version '*'"
         )
+
+
+def _shared(options: Options, name: str, if_version: str) -> Mapping[str, Any] | None:
+    """Return what the cluster defines as an issuer, None if it does not; AdminError where the node does not follow that."""
+    answer = options.client.ask("GET", *_ACCESS, "issuers")
+    _check_followed(name, answer, if_version)
     rows = answer["issuers"]
     found = (one for one in rows if one["name"] == name and one["source"] == "cluster")
     return next(found, None)

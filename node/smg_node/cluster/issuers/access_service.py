@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from smg_mesh.shared import Denial, IssuerDefinition, StateError
+from smg_mesh.shared import AccessDefinition, Denial, StateError
 from smg_node.access.tokens.issuer import Issuer
 from smg_node.cluster.issuers.issuer_definitions import (
     CODE,
@@ -217,7 +217,7 @@ class ClusterAccess:
         )
 
 
-def _issuer_view(issuer: Issuer, parts: IssuerParts, shared: IssuerDefinition | None) -> IssuerView:
+def _issuer_view(issuer: Issuer, parts: IssuerParts, shared: AccessDefinition | None) -> IssuerView:
     shown, fetch = parts.keys.held(issuer.alias), parts.fetches.view(issuer.alias)
     keys = parts.keys.shown(issuer.alias)
     asked = parts.introspections if issuer.introspection is not None else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from smg_mesh.shared import IssuerDefinition
+from smg_mesh.shared import AccessDefinition
 from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.access.tokens.issuer import (
     KEYS_MAX_AGE_S,
@@ -68,7 +68,7 @@ class NodeTerms:
 
 
 def merged(
-    own: Sequence[Issuer], shared: Sequence[IssuerDefinition], terms: NodeTerms
+    own: Sequence[Issuer], shared: Sequence[AccessDefinition], terms: NodeTerms
 ) -> Definitions:
     """Return what counts on a node with these settings, and these definitions of the cluster."""
     issuers = {one.alias: one for one in own}

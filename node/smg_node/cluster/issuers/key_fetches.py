@@ -354,8 +354,7 @@ class KeyFetches:
         line.schedule.hold(self._now_ms(), age_ms=age_ms, max_age_ms=held.max_age_ms)
 
     def _held_keys(self, issuer: Issuer) -> IssuerKeySet | None:
-        held = self._keys.get(issuer.alias)
-        return held if held is not None and held.source == source_of(issuer) else None
+        return self._keys.get(issuer.alias, source_of(issuer))
 
     def _digest(self, issuer: Issuer) -> bytes:
         held = self._held_keys(issuer)

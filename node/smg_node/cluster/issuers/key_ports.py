@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from smg_mesh.shared import Denial, IssuerDefinition, IssuerKeySet
+from smg_mesh.shared import AccessDefinition, Denial, IssuerKeySet
 from smg_node.access.tokens.issuer import Issuer
 
 
@@ -27,8 +27,8 @@ Fetch: TypeAlias = Callable[[Issuer], Awaitable[FetchedKeys]]
 class SharedKeySets(Protocol):
     """Port to the replicated key sets; `smg_mesh.shared.AccessState.keys` fits."""
 
-    def get(self, alias: str) -> IssuerKeySet | None:
-        """Return the set of an issuer."""
+    def get(self, alias: str, source: str) -> IssuerKeySet | None:
+        """Return the set of an issuer that was fetched from that source."""
         ...
 
     def put(self, keys: IssuerKeySet) -> None:
@@ -36,7 +36,7 @@ class SharedKeySets(Protocol):
         ...
 
     def remove(self, alias: str) -> None:
-        """Forget the keys of an issuer, on all nodes."""
+        """Forget the keys of an issuer from all sources, on all nodes."""
         ...
 
     def watch(self, heard: Callable[[Sequence[str]], None]) -> None:
@@ -69,18 +69,18 @@ class SharedDenials(Protocol):
 
 
 class SharedDefinitions(Protocol):
-    """Port to the replicated definitions of issuers; `smg_mesh.shared.AccessState.definitions` fits."""
+    """Port to the replicated definitions of issuers or roles; those of `smg_mesh.shared.AccessState` fit."""
 
-    def get(self, alias: str) -> IssuerDefinition | None:
+    def get(self, alias: str) -> AccessDefinition | None:
         """Return what counts under a name."""
         ...
 
-    def all(self) -> Sequence[IssuerDefinition]:
+    def all(self) -> Sequence[AccessDefinition]:
         """Return all, sorted by name."""
         ...
 
-    def set(self, alias: str, value: object, *, version: int | None) -> IssuerDefinition:
-        """Define an issuer on all nodes; StateError."""
+    def set(self, alias: str, value: object, *, version: int | None) -> AccessDefinition:
+        """Define it on all nodes; StateError."""
         ...
 
     def remove(self, alias: str, *, version: int | None) -> None:
@@ -93,11 +93,16 @@ class SharedDefinitions(Protocol):
 
 
 class AccessHoldings(Protocol):
-    """Port to all three; `smg_mesh.shared.AccessState` fits."""
+    """Port to all of them; `smg_mesh.shared.AccessState` fits."""
 
     @property
     def definitions(self) -> SharedDefinitions:
         """The definitions of issuers."""
+        ...
+
+    @property
+    def roles(self) -> SharedDefinitions:
+        """The definitions of roles."""
         ...
 
     @property
@@ -112,5 +117,5 @@ class AccessHoldings(Protocol):
 
 
 def source_of(issuer: Issuer) -> str:
-    """Return what tells the keys of an issuer from those of another one that had its alias."""
+    """Return what tells the keys of an issuer from those of another one of its alias: nodes' settings may differ."""
     return f"{issuer.issuer} {issuer.keys_url}".strip()

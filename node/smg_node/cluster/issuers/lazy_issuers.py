@@ -1,6 +1,6 @@
-"""Lazy issuers of one process: keys of the issuers whose tokens are taken, made with the first one.
+"""Lazy issuers of one process: keys of the issuers whose tokens are taken, made with the first one; and its roles.
 
-Issuers are those of the node's own settings, and those that operators defined for the cluster while it runs. A node
+Issuers and roles are those of the node's own settings, and those that operators defined for the cluster while it runs. A node
 without any imports nothing of them.
 """
 
@@ -9,10 +9,11 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
+from smg_node.access.roles import BUILT_IN_ROLES, Roles
 from smg_node.core.ports import Clock, Rng
 
 if TYPE_CHECKING:
-    from smg_mesh.shared import IssuerKeySet
+    from smg_mesh.shared import AccessDefinition, IssuerKeySet
     from smg_node.access.authenticators import Authenticators
     from smg_node.access.identity import Authenticator
     from smg_node.access.tokens.issuer import Issuer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from smg_node.cluster.issuers.key_fetches import KeyFetches
     from smg_node.cluster.issuers.key_ports import AccessHoldings, FetchedKeys
     from smg_node.cluster.issuers.live_authenticator import LiveAuthenticator
+    from smg_node.cluster.issuers.role_service import ClusterRoles
     from smg_node.cluster.issuers.shared_keys import SharedIssuerKeys
     from smg_node.cluster.membership.member_query import MemberQueries
     from smg_node.config.sections.auth import Auth
@@ -40,7 +42,7 @@ class IssuerState(Protocol):
 
     @property
     def access(self) -> "AccessHoldings":
-        """Definitions, keys and denials."""
+        """Definitions of issuers and roles, keys and denials."""
         ...
 
     @property
@@ -65,6 +67,9 @@ class LazyIssuers:
         self._issuers: Mapping[str, Issuer] = {}
         self.unreadable: Mapping[str, str] = {}
         """Definitions of the cluster that are not followed here, and why."""
+        self.roles = Roles(auth.roles) if auth.roles else BUILT_IN_ROLES
+        self.unreadable_roles: Mapping[str, str] = {}
+        self._followed_roles: Sequence[AccessDefinition] = ()
         self._state: IssuerState | None = None
         self._mesh: MemberQueries | None = None
         self._make_want: Callable[[Spawn], Want] | None = None
@@ -91,23 +96,26 @@ class LazyIssuers:
     def serve(self, parts: "HttpParts") -> None:
         """Let requests be admitted by tokens too, from the first issuer on."""
         self._parts = parts
+        parts.take_roles(self.roles)
         self._install()
 
     def _begin(self, state: IssuerState) -> None:
         self._state = state
         state.access.definitions.watch(lambda _aliases: self.refresh())
+        state.access.roles.watch(lambda _names: self.refresh())
         self.refresh()
 
     def refresh(self) -> None:
-        """Go by the issuers that there are now; what was read from the disk came without a word."""
+        """Go by the roles and issuers that there are now; what was read from the disk came without a word."""
         assert self._state is not None, "it is connected"
+        self._follow_roles(self._state.access.roles.all())
         shared = self._state.access.definitions.all()
         if not shared and not self._auth.issuers and self._keys is None:
             return
         from smg_node.access.tokens.issuer_settings import issuers_of
         from smg_node.cluster.issuers.issuer_definitions import merged
 
-        now = merged(issuers_of(self._auth), shared, self.terms())
+        now = merged(issuers_of(self._auth, self.roles), shared, self.terms())
         if self._keys is not None and (now.issuers, now.unreadable) == (
             self._issuers,
             self.unreadable,
@@ -118,6 +126,17 @@ class LazyIssuers:
             self._build(self._state)
         self._prepare_introspection()
         self._renew()
+
+    def _follow_roles(self, shared: "Sequence[AccessDefinition]") -> None:
+        """Go by these definitions of roles, in place of what the node's own settings say of their names."""
+        if list(shared) == list(self._followed_roles):
+            return
+        from smg_node.cluster.issuers.role_definitions import merged_roles
+
+        self._followed_roles = shared
+        self.roles, self.unreadable_roles = merged_roles(self._auth.roles, shared)
+        if self._parts is not None:
+            self._parts.take_roles(self.roles)
 
     def _build(self, state: IssuerState) -> None:
         from smg_node.access.tokens.key_set import read_key_set
@@ -190,11 +209,10 @@ class LazyIssuers:
             return
         from smg_node.cluster.issuers.live_authenticator import LiveAuthenticator
 
-        keys = self._keys
         self._live = LiveAuthenticator(
             self._parts.authenticator,
             self._authenticators,
-            lambda: keys.version,
+            self._keys,
             lambda: bool(self._issuers or self.unreadable),
         )
         self._parts.authenticator = self._live
@@ -232,11 +250,13 @@ class LazyIssuers:
 
     def terms(self) -> "NodeTerms":
         """Return what the node's own settings say of definitions of the cluster."""
-        from smg_node.access.roles import BUILT_IN_ROLES, Roles
         from smg_node.cluster.issuers.issuer_definitions import NodeTerms
 
-        roles = Roles(self._auth.roles) if self._auth.roles else BUILT_IN_ROLES
-        return NodeTerms(frozenset(self._auth.issuer_files), roles)
+        return NodeTerms(frozenset(self._auth.issuer_files), self.roles)
+
+    def own_roles(self) -> "Mapping[str, Collection[str]]":
+        """Return the roles of the node's own settings by name, with the permissions of each."""
+        return self._auth.roles
 
     def urls(self) -> "Sequence[str]":
         """Return what the issuers call themselves in their tokens; none without any."""
@@ -247,8 +267,8 @@ class LazyIssuers:
         return None if self._fetches is None else self._fetches.want(alias)
 
     def held(self, alias: str) -> "IssuerKeySet | None":
-        """Return the keys of an issuer as they are shared."""
-        return None if self._state is None else self._state.access.keys.get(alias)
+        """Return the keys of an issuer as they are shared, however old."""
+        return None if self._keys is None else self._keys.held(alias)
 
     def service(self) -> "ClusterAccess":
         """Return the service of issuers and denials; imported with the first request for it."""
@@ -256,6 +276,13 @@ class LazyIssuers:
 
         assert self._state is not None, "the process that answers has the shared state"
         return ClusterAccess(self, self._state.access, self._clock.now_ms)
+
+    def role_service(self) -> "ClusterRoles":
+        """Return the service of roles; imported with the first request for it."""
+        from smg_node.cluster.issuers.role_service import ClusterRoles
+
+        assert self._state is not None, "the process that answers has the shared state"
+        return ClusterRoles(self, self._state.access.roles)
 
     def parts(self) -> "IssuerParts | None":
         """Return what a process that fetches has of its issuers; None without any."""

@@ -8,26 +8,28 @@ and closes the node all the same: open it would be for whoever the issuer was to
 from collections.abc import Callable
 from typing import Final
 
-from smg_node.access.authenticators import Authenticators
-from smg_node.access.identity import Authenticator, Identity
+from smg_node.access.authenticators import Authenticators, Versioned
+from smg_node.access.identity import Authenticator, Identity, KeyAuthenticator
 
 
 class LiveAuthenticator:
-    """See `Authenticator`. `make` returns what knows tokens by the issuers there are now, None without any;
-    `issuers_version` grows with every change of them and of their keys, and is never 0; `closes` says whether any is
-    defined, followed or not.
+    """See `Authenticator`. `make` returns what knows tokens by the issuers there are now, None without any; the version
+    of `issued` grows with every change of them and of their keys, and is never 0; `closes` says whether any is defined,
+    followed or not.
     """
 
     def __init__(
         self,
         keys: Authenticator,
         make: Callable[[Authenticator], Authenticators | None],
-        issuers_version: Callable[[], int],
+        issued: Versioned,
         closes: Callable[[], bool],
     ) -> None:
         self._keys: Final = keys
         self._make: Final = make
-        self._issuers_version: Final = issuers_version
+        # Read for every request, so that it is one look at each, whatever stands before them.
+        self._own: Final[Versioned] = keys.source if isinstance(keys, KeyAuthenticator) else keys
+        self._issued: Final = issued
         self._closes: Final = closes
         self._now: Authenticator = make(keys) or keys
 
@@ -53,7 +55,7 @@ class LiveAuthenticator:
     @property
     def version(self) -> int:
         """Another number whenever a credential may be worth something else than before."""
-        return self._keys.version + self._issuers_version()
+        return self._own.version + self._issued.version
 
     def expects(self, credential: str) -> bool:
         """Return whether a credential is meant for this node, by its look alone."""

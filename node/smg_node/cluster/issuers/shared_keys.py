@@ -165,8 +165,7 @@ class SharedIssuerKeys:
         self.version += 1
 
     def _held(self, issuer: Issuer) -> IssuerKeySet | None:
-        held = self._keys.get(issuer.alias)
-        return held if held is not None and held.source == source_of(issuer) else None
+        return self._keys.get(issuer.alias, source_of(issuer))
 
     def _left_ms(self, issuer: Issuer, held: IssuerKeySet) -> int:
         return held.fetched_ms + round(issuer.keys_max_age_s * 1000) - self._now_ms()

@@ -15,6 +15,7 @@ LIVE: Final = (
     "http.reasoning_field",
     "http.expose_routing_headers",
     "auth.data",
+    "auth.tenant_keys_max",
     "stream.commit_after_s",
     "stream.keepalive_s",
     "stream.coalesce_ms",

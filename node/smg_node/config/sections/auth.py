@@ -15,6 +15,7 @@ from pydantic import (
 from smg_node.config.schema.declaration import (
     Section,
     choice,
+    number,
     place,
     text,
     words,
@@ -124,13 +125,21 @@ class Auth(Section):
         "Who may use the data API: `auto` everyone until an admin key exists and then whoever has a key,"
         " `open` everyone always, `closed` only whoever has a key.",
     )
+    tenant_keys_max: int = number(
+        200,
+        "Keys that a tenant may have, expired ones too, for its administrators (tenant_admin) to make one more; whoever"
+        " has the permission keys makes any number.",
+        low=1,
+        high=10_000,
+        why="a cluster keeps 10,000 keys, those of all tenants",
+    )
 
     certificates: dict[Annotated[str, AfterValidator(_rule_name)], CertificateMapping] = Field(
         default_factory=dict, max_length=_RULES_MAX
     )
     roles: dict[Annotated[str, AfterValidator(_role_name)], tuple[str, ...]] = words_by_name(
-        "Own roles, beside user, tenant_admin, operator and admin: the permissions of each. Every node needs them, as it"
-        " knows no others: a key of another role opens nothing.",
+        "Own roles, beside user, tenant_admin, operator and admin: the permissions of each. Every node needs them, or the"
+        " cluster defines them (smg-admin access define-role); a key of a role that is not known opens nothing.",
         most=_ROLES_MAX,
         metavar="PERMISSION",
     )

@@ -62,19 +62,24 @@ class Authorizing(Protocol):
 
 
 class UsualGuard:
-    """Guard by whatever knows credentials now: that is another one from the first issuer of tokens on."""
+    """Guard by whatever knows credentials now: that is another one from the first issuer of tokens on, and with other
+    roles.
+    """
 
     def __init__(self, parts: "HttpParts") -> None:
         self._parts = parts
         self._authenticator = parts.authenticator
+        self._roles = parts.options.roles
         self._guard = _guard_of(parts)
 
     def admit(
         self, request: HttpRequest, needed: Needed, data: DataAccess, own: Permission | None = None
     ) -> Identity:
         """Return the caller; see `Guard`."""
-        if self._parts.authenticator is not self._authenticator:
-            self._authenticator, self._guard = self._parts.authenticator, _guard_of(self._parts)
+        parts = self._parts
+        if parts.authenticator is not self._authenticator or parts.options.roles is not self._roles:
+            self._authenticator, self._roles = parts.authenticator, parts.options.roles
+            self._guard = _guard_of(parts)
         return self._guard.admit(request, needed, data, own)
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.openapi.access.keys import ACCESS_EXAMPLES, KEY_EXAMPLES
+from smg_node.http.openapi.access.roles import ROLE_EXAMPLES
 from smg_node.http.openapi.cluster_metrics import NUMBERS_EXAMPLES
 from smg_node.http.openapi.drain import DRAIN_EXAMPLES
 from smg_node.http.openapi.explain import EXPLAIN_EXAMPLE
 from smg_node.http.openapi.history import HISTORY_EXAMPLES
-from smg_node.http.openapi.keys import ACCESS_EXAMPLES, KEY_EXAMPLES
 from smg_node.http.openapi.limits import LIMIT_EXAMPLES
 from smg_node.http.openapi.providers import PROVIDER_EXAMPLES
 from smg_node.http.openapi.tool_servers import TOOL_SERVER_EXAMPLES
@@ -159,6 +160,7 @@ EXAMPLES: Final[Mapping[str, Any]] = {
     **DISCOVERY_EXAMPLES,
     **KEY_EXAMPLES,
     **ACCESS_EXAMPLES,
+    **ROLE_EXAMPLES,
     **LIMIT_EXAMPLES,
     **PROVIDER_EXAMPLES,
     **TOOL_SERVER_EXAMPLES,

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from smg_node.http.openapi.access.keys import ACCESS_SCHEMAS, KEY_SCHEMAS
+from smg_node.http.openapi.access.roles import ROLE_SCHEMAS
 from smg_node.http.openapi.cluster_metrics import NUMBERS_SCHEMAS
 from smg_node.http.openapi.drain import DRAIN_SCHEMAS
 from smg_node.http.openapi.explain import EXPLAIN_SCHEMAS
 from smg_node.http.openapi.history import HISTORY_SCHEMAS
-from smg_node.http.openapi.keys import ACCESS_SCHEMAS, KEY_SCHEMAS
 from smg_node.http.openapi.limits import LIMIT_SCHEMAS
 from smg_node.http.openapi.providers import PROVIDER_SCHEMAS
 from smg_node.http.openapi.requests.bodies import BODY_SCHEMAS
@@ -184,6 +185,7 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     **HISTORY_SCHEMAS,
     **KEY_SCHEMAS,
     **ACCESS_SCHEMAS,
+    **ROLE_SCHEMAS,
     **LIMIT_SCHEMAS,
     **PROVIDER_SCHEMAS,
     **TOOL_SERVER_SCHEMAS,

@@ -1,9 +1,11 @@
-"""Access port: issuers of tokens, and subjects whose tokens are refused, as the HTTP surface shows and changes them."""
+"""Access port: issuers of tokens, refused subjects, and roles, as the HTTP surface shows and changes them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
+
+from smg_node.core.access.permissions import Permission
 
 SUBJECT_MAX: Final = 1_024
 FOR_MAX_S: Final = 366 * 86_400
@@ -79,6 +81,54 @@ class DenialChange(msgspec.Struct, frozen=True):
 
     before: DenialView | None
     after: DenialView | None
+
+
+class RoleView(msgspec.Struct, frozen=True):
+    """One role: what it may, where it is defined, and the `version` of the cluster's definition, "0" for none."""
+
+    name: str
+    permissions: Sequence[Permission]
+    source: Literal["built-in", "node", "cluster"]
+    version: str = "0"
+
+
+class RoleChange(msgspec.Struct, frozen=True):
+    """A role before a change and after, None where there was or is none."""
+
+    before: RoleView | None
+    after: RoleView | None
+
+
+class RoleService(Protocol):
+    """Roles as this node knows them."""
+
+    def roles(self) -> Sequence[RoleView]:
+        """Return all roles, the built-in ones first."""
+        ...
+
+    def unreadable(self) -> Mapping[str, str]:
+        """Return why definitions of the cluster are not followed here, by name."""
+        ...
+
+    def worth(self, name: str) -> Collection[Permission]:
+        """Return the permissions that credentials of this role have by now, or again without the cluster's definition;
+        none for an unknown name.
+        """
+        ...
+
+    def users(self, name: str) -> Sequence[str]:
+        """Return the names of the issuers whose tokens may have this role, sorted."""
+        ...
+
+    def define(
+        self, name: str, permissions: Collection[Permission], *, version: int | None
+    ) -> RoleChange:
+        """Define a role on all nodes; INVALID_REQUEST for one too many, CONFLICT `stale` for another version."""
+        ...
+
+    def remove(self, name: str, *, version: int | None) -> RoleChange:
+        """Take the cluster's definition away; NOT_FOUND `role_not_found`, CONFLICT `stale`."""
+        ...
 
 
 class AccessService(Protocol):

@@ -47,13 +47,20 @@ class KeyView(msgspec.Struct, frozen=True):
 
 
 class KeyRequest(msgspec.Struct, frozen=True):
-    """A key to be created; `expires_in_s` is None for one that does not expire."""
+    """A key to be created; `expires_in_s` is None for one that does not expire.
+
+    It is refused if it would end after `until_ms`, Unix milliseconds, and ends then if nothing else is said; 0 for never.
+    It is made only if its tenant has fewer than
+    `tenant_keys_max` keys that are not revoked, None for any number.
+    """
 
     tenant: str
     role: Role
     name: str = ""
     expires_in_s: int | None = None
     restrictions: "Restrictions | None" = None
+    until_ms: int = 0
+    tenant_keys_max: int | None = None
 
 
 class NewKey(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ it fetches comes as a change of the shared state; who waits here waits for that.
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 from smg_mesh.shared import IssuerKeySet
 from smg_node.core.ports import Clock
@@ -21,12 +21,12 @@ ARRIVAL_S: Final = 1.0
 """So long keys may be on their way from the control process."""
 
 
-class _Sets(Protocol):
-    def get(self, alias: str) -> IssuerKeySet | None: ...
+Held: TypeAlias = Callable[[str], IssuerKeySet | None]
+"""Returns the keys of an issuer as they are shared."""
 
 
 def answer_wants(
-    bus: Bus, want: "Callable[[str], asyncio.Future[None] | None]", sets: _Sets
+    bus: Bus, want: "Callable[[str], asyncio.Future[None] | None]", held: Held
 ) -> None:
     """Let data processes want keys: they are told which set counts when that is decided."""
 
@@ -35,7 +35,7 @@ def answer_wants(
         wanted = want(alias)
         if wanted is not None:
             await asyncio.shield(wanted)
-        return _digest(sets, alias)
+        return _digest(held, alias)
 
     bus.answer(WANTED, answer)
 
@@ -46,12 +46,12 @@ class WantedKeys:
     def __init__(
         self,
         uplink: Uplink,
-        sets: _Sets,
+        held: Held,
         clock: Clock,
         spawn: Callable[[Coroutine[Any, Any, None]], bool],
     ) -> None:
         self._uplink: Final = uplink
-        self._sets: Final = sets
+        self._held: Final = held
         self._clock: Final = clock
         self._spawn: Final = spawn
         self._running: dict[str, asyncio.Future[None]] = {}
@@ -74,7 +74,7 @@ class WantedKeys:
 
     async def _ask(self, alias: str, done: "asyncio.Future[None]") -> None:
         try:
-            before = _digest(self._sets, alias)
+            before = _digest(self._held, alias)
             try:
                 digest = await self._uplink.ask(WANTED, alias.encode())
             except (LinkCutError, AnswerError):
@@ -92,18 +92,18 @@ class WantedKeys:
         """Return when the keys of that digest are here, or late."""
         ends_s = self._clock.monotonic_s() + ARRIVAL_S
         while self._clock.monotonic_s() < ends_s:
-            if _digest(self._sets, alias) == digest:
+            if _digest(self._held, alias) == digest:
                 return
             await asyncio.sleep(0.01)
 
 
 def wanted_keys(
-    uplink: Uplink, sets: _Sets, clock: Clock, spawn: Callable[[Coroutine[Any, Any, None]], bool]
+    uplink: Uplink, held: Held, clock: Clock, spawn: Callable[[Coroutine[Any, Any, None]], bool]
 ) -> "Callable[[str], asyncio.Future[None] | None]":
     """Return what lets the control process fetch."""
-    return WantedKeys(uplink, sets, clock, spawn).want
+    return WantedKeys(uplink, held, clock, spawn).want
 
 
-def _digest(sets: _Sets, alias: str) -> bytes:
-    held = sets.get(alias)
-    return b"" if held is None else held.digest
+def _digest(held: Held, alias: str) -> bytes:
+    keys = held(alias)
+    return b"" if keys is None else keys.digest

@@ -339,3 +339,21 @@ def test_room_is_made_for_many_at_a_time(views: Views, monkeypatch: pytest.Monke
         keys.put(record(name))
     with pytest.raises(StateError, match="no more fit"):
         keys.add(record("k5"), wall_ms=NOW)
+
+
+def test_a_revoked_key_may_be_forgotten_before_its_time_and_others_may_not() -> None:
+    views = Views()
+    for key_id in ("good", "gone"):
+        views.on["a"].put(record(key_id))
+    views.on["a"].put(record("boss", "admin"))
+    views.on["a"].put(msgspec.structs.replace(record("theirs"), kind=FOREIGN))
+    for key_id in ("gone", "boss", "theirs"):
+        views.on["b"].revoke(key_id, wall_ms=NOW + 1)
+    views.on["c"].forget("gone")
+    assert [view.get("gone") for view in views.on.values()] == [None] * 3
+    for key_id in ("good", "boss", "theirs"):
+        with pytest.raises(ValueError, match="stays known"):
+            views.on["c"].forget(key_id)
+    with pytest.raises(LookupError):
+        views.on["c"].forget("gone")
+    assert views.on["a"].closed

@@ -1,12 +1,15 @@
 """Rights over keys, as values: whose keys a caller has, and what it may give."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from smg_node.access.identity import LOCAL, Identity
 from smg_node.access.key_rights import KeyRights
 from smg_node.access.limit_rights import LimitRights
 from smg_node.access.restrictions import Restrictions
 from smg_node.access.roles import BUILT_IN_ROLES, Roles
+from smg_node.core.access.permissions import PERMISSIONS, Permission
 from smg_node.core.errors import SmgError
 
 ROLES = Roles({"gate": ["access", "look"], "desk": ["keys", "look"]})
@@ -102,3 +105,21 @@ def test_limits_are_a_tenant_s_by_its_name_or_by_a_key_of_its_own() -> None:
     with pytest.raises(SmgError) as each:
         rights.check_set({"tenant": "a", "model": "*"})
     assert refused(each) == (403, "other_tenant")
+
+
+@given(
+    st.sets(st.sampled_from(PERMISSIONS)),
+    st.sets(st.sampled_from(PERMISSIONS)),
+    st.sampled_from(["user", "operator", "admin", "own", "nobody"]),
+)
+def test_whoever_defines_a_role_has_all_of_it(
+    held: set[Permission], asked: set[Permission], role: str
+) -> None:
+    roles = Roles({"own": held or {"look"}})
+    rights = KeyRights(Identity("k", "", role), roles)
+    if asked <= roles.of(role):
+        rights.check_permissions(asked)
+        return
+    with pytest.raises(SmgError) as more:
+        rights.check_permissions(asked)
+    assert refused(more) == (403, "role_may_more")

@@ -238,3 +238,29 @@ def test_the_log_says_whether_keys_are_needed_at_the_start_and_when_it_changes(
         ("WARNING", "no admin key exists: data "),
     ]
     assert admin.text not in caplog.text
+
+
+def test_keys_of_a_tenant_count_wherever_they_were_made() -> None:
+    nodes = Nodes()
+    wish = KeyRequest("acme", "user", tenant_keys_max=2)
+    first = nodes.a.create(wish)
+    nodes.b.create(wish)
+    for keys in (nodes.a, nodes.b):
+        with pytest.raises(SmgError, match="tenant acme has 2 keys") as full:
+            keys.create(wish)
+        assert (full.value.status, full.value.code) == (409, "tenant_keys_full")
+    nodes.a.create(KeyRequest("other", "user", tenant_keys_max=2))
+    nodes.b.revoke(first.view.id, force=False)
+    nodes.a.create(wish)
+
+
+def test_a_key_ends_with_its_maker_and_not_after_it() -> None:
+    nodes = Nodes()
+    until_ms = EPOCH_MS + 60_000
+    assert nodes.a.create(KeyRequest("acme", "user", until_ms=until_ms)).view.expires_ms == until_ms
+    exact = nodes.a.create(KeyRequest("acme", "user", expires_in_s=60, until_ms=until_ms))
+    assert exact.view.expires_ms == until_ms
+    with pytest.raises(SmgError, match="ends 1 s earlier") as late:
+        nodes.a.create(KeyRequest("acme", "user", expires_in_s=61, until_ms=until_ms))
+    assert (late.value.status, late.value.code) == (403, "key_outlives_maker")
+    assert len(nodes.a.keys(revoked=True)) == 2

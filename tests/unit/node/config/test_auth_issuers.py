@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from smg_node.access.roles import BUILT_IN_ROLES
 from smg_node.access.tokens.issuer import Introspection, Issuer
 from smg_node.access.tokens.issuer_settings import issuers_of
 from smg_node.config.frozen_settings import plain_settings
@@ -55,7 +56,9 @@ def refused(**changed: Any) -> str:
 def test_a_file_becomes_values(tmp_path: Path) -> None:
     file = tmp_path / "node.yaml"
     file.write_text(FILE)
-    (found,) = issuers_of(plain_settings(load(["--config", str(file)]).settings).auth)
+    (found,) = issuers_of(
+        plain_settings(load(["--config", str(file)]).settings).auth, BUILT_IN_ROLES
+    )
     assert found == Issuer(
         alias="corp",
         issuer="https://sso.example/realms/prod",
@@ -80,8 +83,8 @@ def test_a_file_becomes_values(tmp_path: Path) -> None:
 
 
 def test_settings_without_issuers_have_none_and_defaults_are_the_values_own() -> None:
-    assert issuers_of(Settings().auth) == ()
-    (found,) = issuers_of(settings(corp=GOOD).auth)
+    assert issuers_of(Settings().auth, BUILT_IN_ROLES) == ()
+    (found,) = issuers_of(settings(corp=GOOD).auth, BUILT_IN_ROLES)
     assert found == Issuer(
         "corp",
         GOOD["issuer"],

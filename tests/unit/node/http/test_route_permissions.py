@@ -8,6 +8,7 @@ import pytest
 
 from smg_node.access.roles import Roles
 from smg_node.cluster.issuers.access_service import ClusterAccess
+from smg_node.cluster.issuers.role_service import ClusterRoles
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS
 from smg_node.http.openapi.document import document
 from smg_node.http.ports.discovery import DiscoveryView
@@ -94,6 +95,7 @@ GET /v1/usage
 [look]
 GET /v1/cluster/access/issuers
 GET /v1/cluster/access/denials
+GET /v1/cluster/access/roles
 GET /v1/cluster/discovery
 GET /get_model_info
 GET /model_info
@@ -181,6 +183,8 @@ POST /v1/cluster/keys/import
 [access]
 PUT /v1/cluster/access/issuers/{name}
 DELETE /v1/cluster/access/issuers/{name}
+PUT /v1/cluster/access/roles/{name}
+DELETE /v1/cluster/access/roles/{name}
 POST /v1/cluster/access/denials
 DELETE /v1/cluster/access/denials/{issuer}/{subject+}
 [look limits.own]
@@ -255,6 +259,8 @@ async def closed() -> AsyncIterator[tuple[Node, dict[str, str]]]:
         world, clock = KeyWorld(("node-a",)), served.parts.clock
         access = ClusterAccess(IssuersOfTest(world), world.states["node-a"], clock.now_ms)
         served.parts.token_access = lambda: access
+        roles = ClusterRoles(IssuersOfTest(world), world.states["node-a"].roles)
+        served.parts.role_access = lambda: roles
         served.parts.discovery = NoSources
         keys: dict[str, str] = {}
         for role in ("admin", *(name for name in ROLES if name != "admin")):

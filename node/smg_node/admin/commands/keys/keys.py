@@ -98,6 +98,8 @@ def create(
         print_json(made)
         return
     _tell_made(made)
+    if not expires and made["expires_ms"] is not None:
+        tell(f"it ends with the key that made it, {format_time(made['expires_ms'])}")
 
 
 @keys_app.command("list")

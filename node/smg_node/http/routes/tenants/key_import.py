@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from smg_node.access.key_rights import KeyRights
+from smg_node.access.key_rights import KeyRights, check_end
 from smg_node.core.errors import SmgError, invalid
 from smg_node.http.message.body_reader import BodyReader
 from smg_node.http.message.field_reader import read_fields, switch_field
@@ -95,7 +95,10 @@ def _wish(entry: object, rights: KeyRights) -> ForeignKey:
         raise invalid("a key of role admin is not for some models only", "models")
     rights.check_restrictions(only)
     models = () if only is None else only.models
-    return ForeignKey(_sha256(entry.get("sha256")), tenant, role, name, _expires_ms(entry), models)
+    expires_ms = _expires_ms(entry)
+    check_end(expires_ms, rights.until_ms, "expires_ms")
+    ends_ms = expires_ms or rights.until_ms or None
+    return ForeignKey(_sha256(entry.get("sha256")), tenant, role, name, ends_ms, models)
 
 
 def _sha256(said: object) -> bytes:

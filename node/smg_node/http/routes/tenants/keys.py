@@ -60,7 +60,8 @@ class KeyRoutes:
     async def create(self, request: HttpRequest) -> Reply:
         """Create a key; this answer is the only place where its text is shown."""
         rights, closed = self._rights(request), is_closed(self._parts)
-        made = self._keys.create(_wish(await read_fields(self._bodies, request, _FIELDS), rights))
+        body = await read_fields(self._bodies, request, _FIELDS)
+        made = self._keys.create(self._wish(body, rights))
         self._audit.record(caller_of(request), "key.create", made.view.id, after=made.view)
         closes = made.closes and not closed
         said = {**msgspec.to_builtins(made.view), "key": made.text, "closes": closes}
@@ -80,6 +81,23 @@ class KeyRoutes:
             caller_of(request), "key.revoke", done.now.id, before=done.before, after=after
         )
         return json_reply(after)
+
+    def _wish(self, body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
+        tenant, role, name = read_owner(body, rights)
+        said = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
+        expires_in_s = None if said is None else int(said)
+        only = read_restrictions(body)
+        rights.check_restrictions(only)
+        return KeyRequest(
+            tenant,
+            role,
+            name,
+            expires_in_s,
+            only,
+            until_ms=rights.until_ms,
+            # Whoever has the keys of all tenants sees to them himself.
+            tenant_keys_max=None if rights.everywhere else self._parts.options.tenant_keys_max,
+        )
 
     def _not_reading(self, form: int) -> list[str]:
         """Return the living members of an older version, to whom a key of that form is an unknown one."""
@@ -112,14 +130,6 @@ class KeyRoutes:
             rights.check_revoked(found.role)
             if force and found.role == "admin":
                 rights.check_opened()
-
-
-def _wish(body: Mapping[str, Any], rights: KeyRights) -> KeyRequest:
-    tenant, role, name = read_owner(body, rights)
-    expires = number_field(body, "expires_in_s", low=1, high=EXPIRES_IN_MAX_S, whole=True)
-    only = read_restrictions(body)
-    rights.check_restrictions(only)
-    return KeyRequest(tenant, role, name, None if expires is None else int(expires), only)
 
 
 def _form_of(member: MemberRow) -> int:

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from smg_node.http.openapi.keys import ACCESS_EXAMPLES
+from smg_node.http.openapi.access.keys import ACCESS_EXAMPLES
+from smg_node.http.openapi.access.roles import ROLE_EXAMPLES
 from support.http.admin_api import Asked, RunAdmin, admin_api
 
 DENIAL: dict[str, Any] = dict(ACCESS_EXAMPLES["Denial"])
 ISSUER: dict[str, Any] = dict(ACCESS_EXAMPLES["TokenIssuer"])
+ROLE: dict[str, Any] = dict(ROLE_EXAMPLES["Role"])
 
 
 def _answer(asked: Asked) -> tuple[int, Any]:
@@ -153,3 +155,37 @@ def test_what_the_node_does_not_follow_is_written_over_only_if_that_is_said(
             assert run("--url", api.url, "access", *words, "--if-version", "*")[0] == 0
     writes = [asked.method for asked in api.asked if asked.method != "GET"]
     assert writes == ["DELETE", "PUT"]
+
+
+def _roles(asked: Asked) -> tuple[int, Any]:
+    if asked.method == "GET":
+        strange = {"newer": "there is no permission 'teleport'"}
+        return 200, {"node": "a", "roles": [ROLE], "unreadable": strange}
+    if asked.method == "PUT":
+        return 200, ROLE
+    used = {"keys": ["k1", "k2"], "issuers": [], "certificates": ["x"]}
+    return 200, {**ROLE_EXAMPLES["RoleRemoved"], "used_by": used}
+
+
+def test_roles_are_listed_defined_and_taken_away_over_the_version_that_was_seen(
+    run: RunAdmin,
+) -> None:
+    with admin_api(_roles) as api:
+        _, listed, err = run("--url", api.url, "access", "roles")
+        words = ("--permissions", "look, workers")
+        made = run("--url", api.url, "access", "define-role", "fleet", *words)
+        new = run("--url", api.url, "access", "define-role", "new", *words)
+        gone = run("--url", api.url, "access", "remove-role", "fleet", "--force")
+        strange = run("--url", api.url, "access", "define-role", "newer", *words)
+    assert listed.splitlines()[1].split() == ["fleet", "cluster", "look", "workers"]
+    assert "newer: the cluster's definition is not followed by this node" in err
+    assert made[1] == "role fleet may look, workers, version 115964116992\n"
+    assert (made[0], new[0], gone[0], strange[0]) == (0, 0, 0, 1)
+    assert "nothing is opened any more by what has it: 2 keys, 1 certificates" in gone[2]
+    writes = [asked for asked in api.asked if asked.method != "GET"]
+    assert [(asked.method, asked.path.rpartition("/")[2]) for asked in writes] == [
+        ("PUT", "fleet"),
+        ("PUT", "new"),
+        ("DELETE", "fleet?force=true"),
+    ]
+    assert writes[0].body == {"permissions": ["look", "workers"]}

@@ -1,11 +1,13 @@
 """Key fetches: one node asks for all, whoever meets a new key has it at once, and nobody can make them ask often."""
 
 import asyncio
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smg_node.access.tokens.issuer import Issuer
+from smg_node.cluster.issuers.key_ports import source_of
 from support.access.key_world import CORP, KeyWorld, settled
 
 OTHER = b'{"keys":[{"kid":"new","kty":"RSA"}]}'
@@ -18,7 +20,7 @@ async def test_at_the_start_one_node_fetches_and_all_have_the_keys() -> None:
         assert {name: world.document(name) for name in "abc"} == dict.fromkeys(
             "abc", b'{"keys":[]}'
         )
-        held = world.states["b"].keys.get("corp")
+        held = world.states["b"].keys.get("corp", "https://sso.example")
         assert held is not None
         assert (held.node, held.source) == (world.first, "https://sso.example")
         assert world.fetches[world.first].view("corp").requests == 1
@@ -151,9 +153,25 @@ async def test_keys_of_another_issuer_of_that_name_do_not_count() -> None:
         world.issuers = {"corp": Issuer("corp", "https://other.example", ("smg",))}
         await world.pass_time(0.1)
         assert world.issuer.asked == 2
-        held = world.states["a"].keys.get("corp")
+        held = world.states["a"].keys.get("corp", "https://other.example")
         assert held is not None
         assert held.source == "https://other.example"
+
+
+async def test_nodes_that_fetch_the_keys_of_one_alias_elsewhere_all_have_their_own() -> None:
+    world = KeyWorld()
+    mirror = replace(CORP, keys_url="https://mirror.example/keys")
+    world.others[world.last] = {"corp": mirror}
+    async with world.running():
+        await world.pass_time(30)
+        begun = world.issuer.asked
+        for _ in range(500):
+            await world.pass_time(20)
+            held = [world.held_by(name) for name in "abc"]
+            assert all(held)
+        # In 10,000 s each source is asked two or three times, whichever nodes go by it: nobody writes over the other's.
+        assert 4 <= world.issuer.asked - begun <= 8
+        assert world.states["a"].keys.sources("corp") == [source_of(CORP), source_of(mirror)]
 
 
 async def test_an_issuer_that_is_not_configured_is_not_asked() -> None:

@@ -34,7 +34,7 @@ def test_it_goes_by_the_issuers_there_are_and_each_change_is_another_version() -
     live = LiveAuthenticator(
         cast("Authenticator", Keys()),
         lambda keys: cast("Authenticators | None", now.tokens),
-        lambda: now.version,
+        now,
         lambda: now.some,
     )
     assert (live.closed, live.empty, live.settled, live.version) == (False, True, True, 8)
@@ -55,7 +55,7 @@ def test_it_goes_by_the_issuers_there_are_and_each_change_is_another_version() -
 
 def test_an_issuer_that_is_not_followed_closes_the_node() -> None:
     live = LiveAuthenticator(
-        cast("Authenticator", Keys()), lambda keys: None, lambda: 1, lambda: True
+        cast("Authenticator", Keys()), lambda keys: None, SimpleNamespace(version=1), lambda: True
     )
     assert live.closed
     with pytest.raises(SmgError):

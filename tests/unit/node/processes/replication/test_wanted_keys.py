@@ -22,7 +22,7 @@ class Sets:
     def __init__(self, document: bytes = OLD) -> None:
         self.document = document
 
-    def get(self, alias: str) -> IssuerKeySet | None:
+    def held(self, alias: str) -> IssuerKeySet | None:
         return IssuerKeySet(alias, self.document, 1) if alias == "corp" else None
 
 
@@ -38,8 +38,8 @@ class Scene:
         self.asked = 0
         self.fetching: asyncio.Future[None] | None = None
         self._answer: Callable[[str, bytes], Awaitable[bytes]]
-        answer_wants(cast("Bus", self), lambda alias: self.fetching, self.control)
-        self.want = wanted_keys(cast("Uplink", self), self.data, self.clock, self.tasks.spawn)
+        answer_wants(cast("Bus", self), lambda alias: self.fetching, self.control.held)
+        self.want = wanted_keys(cast("Uplink", self), self.data.held, self.clock, self.tasks.spawn)
 
     def answer(self, name: str, answerer: Callable[[str, bytes], Awaitable[bytes]]) -> None:
         assert name == WANTED

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -232,3 +233,75 @@ async def test_settings_of_who_may_ask_need_the_permission_for_that() -> None:
         assert said(undone) == (403, "insufficient_permissions")
         allowed = await tuner.ask("PUT", f"{SETTINGS}/routing.policy", {"value": "random"}, 0)
         assert allowed.status == 200, allowed.body
+
+
+async def test_a_tenant_has_a_bound_of_keys_that_its_administrators_make() -> None:
+    async with tenants() as (admin, a, b):
+        parts = admin.served.parts
+        parts.options = replace(parts.options, tenant_keys_max=3)
+        first = await a.made(role="user")
+        await a.made(role="user", expires_in_s=1)
+        for name in ("user", "tenant_admin"):
+            full = await a.ask("POST", KEYS, {"role": name})
+            assert (full.status, full.error()["code"]) == (409, "tenant_keys_full")
+            assert "tenant a has 3 keys" in full.error()["message"]
+            assert "auth.tenant_keys_max" in full.error()["message"]
+        # Another tenant has its own, and who has the keys of all is not bound.
+        await b.made(role="user")
+        await admin.made(role="user", tenant="a")
+        assert (await a.ask("POST", KEYS, {"role": "user"})).status == 409
+        for key_id in (first.id, first.id):
+            await a.ask("DELETE", f"{KEYS}/{key_id}")
+        assert (await a.ask("POST", KEYS, {"role": "user"})).status == 409
+        parts.options = replace(parts.options, tenant_keys_max=4)
+        await a.made(role="user")
+
+
+async def test_making_and_revoking_in_turn_fills_nothing() -> None:
+    async with tenants() as (admin, a, _):
+        parts = admin.served.parts
+        parts.options = replace(parts.options, tenant_keys_max=2)
+        for _ in range(8):
+            made = await a.made(role="user")
+            assert (await a.ask("DELETE", f"{KEYS}/{made.id}")).status == 200
+        rows = (await a.ask("GET", f"{KEYS}?all=true")).json()["keys"]
+        states = [row["state"] for row in rows]
+        # Before the last one was made, what was too many had been forgotten: it is the third.
+        assert (states.count("active"), states.count("revoked")) == (1, 3)
+
+
+async def test_no_key_makes_one_that_outlives_it() -> None:
+    async with tenants() as (admin, a, _):
+        for maker, wish in (
+            (await admin.made(role="admin", expires_in_s=600), {"role": "admin"}),
+            (await a.made(role="tenant_admin", expires_in_s=600), {"role": "user"}),
+        ):
+            seen = (await maker.ask("GET", KEYS)).json()["keys"]
+            ends_ms = next(row["expires_ms"] for row in seen if row["id"] == maker.id)
+            capped = await maker.ask("POST", KEYS, wish)
+            assert (capped.status, capped.json()["expires_ms"]) == (201, ends_ms)
+            shorter = await maker.ask("POST", KEYS, {**wish, "expires_in_s": 60})
+            assert shorter.status == 201, shorter.body
+            assert shorter.json()["expires_ms"] < ends_ms
+            longer = await maker.ask("POST", KEYS, {**wish, "expires_in_s": 700})
+            error = longer.error()
+            assert (longer.status, error["code"]) == (403, "key_outlives_maker")
+            assert (error["param"], "the key sent ends 1" in error["message"]) == (
+                "expires_in_s",
+                True,
+            )
+
+
+async def test_an_import_by_an_expiring_key_outlives_it_neither() -> None:
+    async with tenants() as (admin, _, __):
+        maker = await admin.made(role="admin", expires_in_s=600)
+        row = {"sha256": "ab" * 32, "tenant": "a", "role": "user"}
+        done = await maker.ask("POST", f"{KEYS}/import", {"keys": [row]})
+        assert done.status == 200, done.body
+        (created,) = done.json()["created"]
+        rows = (await admin.ask("GET", KEYS)).json()["keys"]
+        ends = {one["id"]: one["expires_ms"] for one in rows}
+        assert ends[created["id"]] == ends[maker.id]
+        late = {**row, "sha256": "cd" * 32, "expires_ms": ends[maker.id] + 1}
+        refused = await maker.ask("POST", f"{KEYS}/import", {"keys": [late]})
+        assert (refused.status, refused.error()["param"]) == (403, "keys[0].expires_ms")

@@ -1,0 +1,1 @@
+"""Access in `/openapi.json`: API keys, issuers of tokens, denials and roles."""
