@@ -76,7 +76,7 @@ class SourceRun:
         self._me: Final = me
         self._registry: Final = registry
         self._reports: Final = reports
-        self._confirm_ms: Final = empty_confirm_ms
+        self.empty_confirm_ms = empty_confirm_ms
         self._standing = OwnStanding("waiting", now_ms)
         self._shown_ms = now_ms
         self._since_ms = 0
@@ -194,7 +194,7 @@ class SourceRun:
             shown_ms=self._shown_ms,
             since_ms=self._since_ms,
             room=self._registry.room(),
-            empty_confirm_ms=self._confirm_ms,
+            empty_confirm_ms=self.empty_confirm_ms,
             calls_up=self._registry.calls_up,
             is_orphan=orphans.__contains__,
             dropped=self._registry.dropped(self.kind),

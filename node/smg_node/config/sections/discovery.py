@@ -197,7 +197,15 @@ class DnsSource(Section):
         return self
 
 
-def _source_name(name: str) -> str:
+SOURCE_SECTIONS: Final[dict[str, type[KubernetesSource] | type[DnsSource]]] = {
+    "kubernetes": KubernetesSource,
+    "dns": DnsSource,
+}
+"""What is said of one source, by its kind."""
+
+
+def checked_source_name(name: str) -> str:
+    """Return the name of a source; ValueError if it can be none."""
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"{name[:80]!r} is no name of a source: lower-case letters, digits and -, at most 32"
@@ -205,7 +213,7 @@ def _source_name(name: str) -> str:
     return name
 
 
-SourceName = Annotated[str, AfterValidator(_source_name)]
+SourceName = Annotated[str, AfterValidator(checked_source_name)]
 
 
 class Discovery(Section):
