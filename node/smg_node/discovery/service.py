@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from smg_node.discovery.registry_port import RegistryPort, ReportsPort
-from smg_node.discovery.source import Source
+from smg_node.discovery.source import Source, label_of
 from smg_node.discovery.source_keeper import Notes, SourceKeeper
 from smg_node.discovery.source_run import SourceRun
 
@@ -118,7 +118,8 @@ class DiscoveryService:
             empty_confirm_ms=self._confirm_ms,
             now_ms=self._now_ms(),
         )
-        return SourceKeeper(source, run, self._now_ms, self._notes)
+        label = label_of(source.kind, source.name, self._me)
+        return SourceKeeper(source, run, self._now_ms, self._notes, label)
 
     def _start(self, running: _Running, before: asyncio.Task[None] | None) -> None:
         if self._group is None:

@@ -38,6 +38,7 @@ class SourceKeeper:
         run: SourceRun,
         now_ms: Callable[[], int],
         notes: Notes | None,
+        label: str,
     ) -> None:
         self._source: Final = source
         self._run: Final = run
@@ -47,7 +48,7 @@ class SourceKeeper:
         self._watch: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._restarts = 0
-        self._label: Final = f"{source.kind}/{source.name}" if source.name else source.kind
+        self._label: Final = label
         self._failing = False
         self._was_held = False
         self._counted: Mapping[Reason, int] = {}

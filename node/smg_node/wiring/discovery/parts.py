@@ -47,7 +47,7 @@ class DiscoveryParts:
             shared.workers, registry, me=shared.name, is_held=lambda: shared.held, now_ms=now_ms
         )
         reports = SourceReports(shared)
-        metrics = DiscoveryMetrics(base.meters)
+        metrics = DiscoveryMetrics(base.meters, shared.name)
         self.service = service = DiscoveryService(
             me=shared.name,
             registry=self._workers,
