@@ -21,8 +21,8 @@ class SharedSources:
         self.registers = RegisterWorld(*names)
         self.nodes = Nodes(*names)
         self.living = list(names)
-        defined = FakeNamespaces(*names, name="discovery")
-        self.definitions = {name: SettingsView(defined[name], name) for name in names}
+        self.defined = FakeNamespaces(*names, name="discovery")
+        self.definitions = {name: SettingsView(self.defined[name], name) for name in names}
         self.shared = {name: self._shared(name) for name in names}
         self.reports = {name: SourceReports(self.shared[name]) for name in names}
 
@@ -36,15 +36,26 @@ class SharedSources:
         )
         return cast("Shared", one)
 
-    def find(self, node: str, host: str, name: str = "chat", instance: str = "u1") -> str:
+    def find(
+        self,
+        node: str,
+        host: str,
+        name: str = "chat",
+        instance: str = "u1",
+        state: str = "ready",
+        *,
+        keep: bool = False,
+    ) -> str:
         """Let a node find a worker; return its id."""
         worker_id = f"w-{host}"
         spec = WorkerSpec(url=f"grpc://{host}:1")
-        self.nodes[node].find(worker_id, "kubernetes", spec, name=name, instance=instance)
+        told = {"state": state, "instance": instance, "keep": keep}
+        self.nodes[node].find(worker_id, "kubernetes", spec, name=name, **told)  # type: ignore[arg-type]  # they fit
         return worker_id
 
     def pass_time(self, span_ms: int) -> None:
         """Let time pass, and rumors arrive."""
+        self.defined.wall_ms += span_ms
         self.registers.pass_time(span_ms, step_ms=min(span_ms, 500))
 
 

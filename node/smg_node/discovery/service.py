@@ -23,10 +23,14 @@ Key: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Source as it is to be run. Of two with equal `said` the first one goes on."""
+    """Source as it is to be run. Of two with equal `said` the first one goes on.
+
+    `keep`: its workers stay when it is in no settings any more.
+    """
 
     source: Source
     said: object
+    keep: bool = False
 
     @property
     def key(self) -> Key:
@@ -98,7 +102,7 @@ class DiscoveryService:
                 continue
             # What is reported of it stays as it is: it is in the settings of this node all the time.
             ended = None if before is None else _cancelled(before)
-            self._running[key] = running = _Running(plan, self._keeper(plan.source))
+            self._running[key] = running = _Running(plan, self._keeper(plan))
             self._start(running, ended)
 
     def confirm(self, empty_confirm_s: float) -> None:
@@ -108,7 +112,8 @@ class DiscoveryService:
             one.keeper.run_of_source.empty_confirm_ms = self._confirm_ms
             one.keeper.wake()
 
-    def _keeper(self, source: Source) -> SourceKeeper:
+    def _keeper(self, plan: Plan) -> SourceKeeper:
+        source = plan.source
         run = SourceRun(
             source.kind,
             source.name,
@@ -117,6 +122,7 @@ class DiscoveryService:
             reports=self._reports,
             empty_confirm_ms=self._confirm_ms,
             now_ms=self._now_ms(),
+            keep=plan.keep,
         )
         label = label_of(source.kind, source.name, self._me)
         return SourceKeeper(source, run, self._now_ms, self._notes, label)

@@ -61,6 +61,7 @@ class SourceRun:
         reports: ReportsPort,
         empty_confirm_ms: int,
         now_ms: int,
+        keep: bool = False,
     ) -> None:
         self.kind: Final = kind
         self.name: Final = name
@@ -74,6 +75,7 @@ class SourceRun:
         """What the last look came to."""
         self.written: dict[Reason, int] = {}
         self._me: Final = me
+        self._keep: Final = keep
         self._registry: Final = registry
         self._reports: Final = reports
         self.empty_confirm_ms = empty_confirm_ms
@@ -197,7 +199,9 @@ class SourceRun:
             empty_confirm_ms=self.empty_confirm_ms,
             calls_up=self._registry.calls_up,
             is_orphan=orphans.__contains__,
+            contested=lambda: self._reports.contested(self.kind, self.name),
             dropped=self._registry.dropped(self.kind),
+            keep=self._keep,
         )
         found = yield from changes_in_steps(view, known, self.found.memory, looking)
         self.found = found
@@ -239,10 +243,12 @@ class SourceRun:
 
     def _write_one(self, one: Write, now_ms: int) -> None:
         try:
-            if one.sighting is None:
-                self._registry.drop(self.kind, one.endpoint)
+            if one.sighting is not None:
+                self._registry.put(self.kind, self.name, one.sighting, keep=self._keep)
+            elif one.reason is Reason.RELEASE:
+                self._registry.release(self.kind, one.endpoint)
             else:
-                self._registry.put(self.kind, self.name, one.sighting)
+                self._registry.drop(self.kind, one.endpoint)
         except SmgError as error:
             self._failed[one.endpoint] = error.message, now_ms
             return

@@ -95,7 +95,7 @@ def _own_trouble(members: list[SourceMember]) -> str:
 
 def _trouble(members: list[SourceMember], writing: list[str]) -> str:
     if not members:
-        return "no living node is configured with it; its workers stay as they are"
+        return "no living node is configured with it any more; its workers go after a minute, or stay if it says keep"
     failing = [member for member in members if member.standing == "failing"]
     well = [member for member in members if member.standing in ("ok", "recovering")]
     if failing and not well:

@@ -193,6 +193,7 @@ DISCOVERY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             ),
             "port": {"type": ["string", "integer"]},
             "servers": {"type": "array", "items": _TEXT, "maxItems": 8},
+            "keep": {"type": "boolean"},
             "scheme": {"enum": ["any", "grpc", "grpcs", "http", "https"]},
             "role": {"enum": ["regular", "prefill", "decode", "encode"]},
         },

@@ -6,6 +6,7 @@ What a kind of source needs is imported where one of that kind is there.
 import asyncio
 import shlex
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from smg_node.cluster.discovery.source_definitions import Key, Options, options_of
@@ -65,7 +66,10 @@ class DiscoveryParts:
 
     def follow(self, sources: Mapping[Key, Options]) -> None:
         """See to these sources and to this node's own list, from now on; SmgError for what a source cannot be."""
-        plans = [Plan(self._source(*key, sources[key]), sources[key]) for key in sorted(sources)]
+        plans = [
+            Plan(self._source(*key, options), options, keep=options.keep)
+            for key, options in sorted(sources.items(), key=itemgetter(0))
+        ]
         if self._discovery.lists_own:
             plans.append(Plan(_file(self._discovery, self._base.clock), "own"))
         self.service.follow(plans)

@@ -89,7 +89,10 @@ class Registry:
     def calls_up(self, worker_id: str) -> bool:
         return worker_id in self.up
 
-    def put(self, kind: str, name: str, sighting: Sighting) -> None:
+    def release(self, kind: str, endpoint: str) -> None:
+        self.entries[endpoint] = replace(self.entries[endpoint], released=True)
+
+    def put(self, kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
         if sighting.endpoint in self.refuses:
             raise SmgError(ErrorKind.OVERLOADED, "the document is full")
         self.entries[sighting.endpoint] = Known(
@@ -100,6 +103,7 @@ class Registry:
             name,
             now_ms(),
             own=True,
+            keep=keep,
         )
 
     def drop(self, kind: str, endpoint: str) -> None:
@@ -125,6 +129,9 @@ class Reports:
 
     def of(self, kind: str, name: str) -> Mapping[str, Any]:
         return self.others
+
+    def contested(self, kind: str, name: str) -> bool:
+        return False
 
     def ranked(self, kind: str, name: str, nodes: Sequence[str]) -> Sequence[str]:
         return sorted(nodes)
