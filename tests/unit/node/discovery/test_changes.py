@@ -1,82 +1,32 @@
 """Changes: the table of what follows from a view, row by row, and what holds for any inputs."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.config.worker_url import parse_worker_url
 from smg_node.discovery.changes import (
     FLIP_APART_MS,
-    RELEASED_MS,
     SETTLE_MS,
     VIEW_AGE_MAX_MS,
-    Changes,
-    Looking,
     Memory,
     Reason,
-    changes,
 )
 from smg_node.discovery.known import Dropped, Known
-from smg_node.discovery.sighting import Endpoint, Sighting, SightingState, View
-
-NOW: Final = 1_000_000
-READY, UNREADY, LEAVING = SightingState.READY, SightingState.UNREADY, SightingState.LEAVING
-
-
-def seen(host: str, state: SightingState = READY, instance: str = "u1", spec: str = "") -> Sighting:
-    return Sighting(parse_worker_url(f"{host}:1{spec}"), state, instance)
-
-
-def view(*sightings: Sighting, whole_ms: int = NOW, gone: tuple[str, ...] = ()) -> View:
-    return View(
-        {one.endpoint: one for one in sightings},
-        whole_ms=whole_ms,
-        gone=frozenset(f"{host}:1" for host in gone),
-    )
-
-
-def had(
-    host: str,
-    state: SightingState = READY,
-    instance: str = "u1",
-    *,
-    owner: str = "chat",
-    heard_ms: int = 1,
-    own: bool = True,
-    withheld: bool = False,
-    exists: bool = True,
-) -> Known:
-    url = parse_worker_url(f"{host}:1")
-    told = (f"w-{host}", url, state, instance, owner, heard_ms)
-    return Known(*told, withheld=withheld, exists=exists, own=own)
-
-
-def known(*entries: Known) -> dict[Endpoint, Known]:
-    return {one.endpoint: one for one in entries}
-
-
-def look(
-    seen_now: View,
-    entries: Mapping[Endpoint, Known],
-    memory: Memory | None = None,
-    *,
-    now_ms: int = NOW,
-    up: tuple[str, ...] = (),
-    **conditions: object,
-) -> Changes:
-    looking = Looking(
-        name="chat", now_ms=now_ms, shown_ms=now_ms, calls_up=lambda one: one[2:] in up
-    )
-    looking = replace(looking, **conditions)  # type: ignore[arg-type]  # fields of Looking
-    return changes(seen_now, entries, memory or Memory(), looking)
-
-
-def written(found: Changes) -> list[tuple[str, str]]:
-    return [(one.reason.value, one.endpoint.removesuffix(":1")) for one in found.writes]
-
+from smg_node.discovery.sighting import Endpoint, SightingState
+from support.discovery.change_looks import (
+    LEAVING,
+    NOW,
+    READY,
+    UNREADY,
+    had,
+    known,
+    look,
+    seen,
+    view,
+    written,
+)
 
 # ── Seen ─────────────────────────────────────────────────────────────────────
 
@@ -375,66 +325,3 @@ def test_whatever_a_source_shows_in_turn_the_registry_is_at_the_end_what_it_show
             assert entry.instance == instance
             assert entry.state is state or entry.state is LEAVING
     assert {host for host in HOSTS if f"{host}:1" in entries} <= set(last)
-
-
-# ── Shown by another source as well ──────────────────────────────────────────
-
-
-def test_what_another_source_may_want_is_let_go_and_dropped_two_seconds_later() -> None:
-    entries = known(had("a"), had("b"))
-    found = look(view(seen("a")), entries, contested=lambda: True)
-    assert written(found) == [("release", "b")]
-    assert found.next_ms == NOW + RELEASED_MS
-
-    let_go = known(had("a"), replace(had("b"), released=True))
-    waits = look(view(seen("a")), let_go, found.memory, now_ms=NOW + 1_999, contested=lambda: True)
-    assert written(waits) == []
-    gone = look(view(seen("a")), let_go, waits.memory, now_ms=NOW + 2_000, contested=lambda: True)
-    assert written(gone) == [("drop", "b")]
-
-
-def test_where_no_other_source_wants_anything_it_is_dropped_at_once() -> None:
-    assert written(look(view(seen("a")), known(had("a"), had("b")))) == [("drop", "b")]
-
-
-def test_what_ends_or_was_removed_is_not_let_go() -> None:
-    entries = known(had("a"), had("b", LEAVING), had("c", withheld=True, exists=False))
-    found = look(view(seen("a")), entries, contested=lambda: True)
-    assert written(found) == [("drop", "b"), ("drop", "c")]
-
-
-def test_the_other_source_takes_it_however_old_its_view_is() -> None:
-    entry = replace(had("b", owner="blue", own=False, heard_ms=NOW), released=True)
-    found = look(view(seen("b"), whole_ms=NOW - 60_000), known(entry))
-    assert written(found) == [("change", "b")]
-    assert not found.ask_again
-    # It may have it only then.
-    kept = look(view(seen("b")), known(had("b", owner="blue", own=False)))
-    assert (written(kept), dict(kept.refused)) == (
-        [],
-        {"b:1": "the source blue shows it as well"},
-    )
-
-
-def test_who_shows_it_again_has_it_again() -> None:
-    found = look(view(seen("b")), known(replace(had("b"), released=True)))
-    assert written(found) == [("change", "b")]
-
-
-def test_what_is_kept_because_everything_is_gone_may_be_taken_by_others_meanwhile() -> None:
-    found = look(view(), known(had("a"), had("b")), up=("a",), contested=lambda: True)
-    assert sorted(written(found)) == [("release", "a"), ("release", "b")]
-    assert found.held == ("a:1", "b:1")
-    let_go = known(replace(had("a"), released=True))
-    later = look(
-        view(), let_go, found.memory, now_ms=NOW + 5_000, up=("a",), contested=lambda: True
-    )
-    assert (written(later), later.held) == ([], ("a:1",))
-
-
-def test_what_stays_without_its_source_is_written_so() -> None:
-    entries = known(had("a"), replace(had("b"), keep=True))
-    found = look(view(seen("a"), seen("b")), entries, keep=True)
-    assert written(found) == [("change", "a")]
-    back = look(view(seen("a"), seen("b")), entries)
-    assert written(back) == [("change", "b")]
