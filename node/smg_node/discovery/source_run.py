@@ -147,6 +147,10 @@ class SourceRun:
         self.writing = self.watching and self._me == self.duty.writer
         if was_watching and not self.watching:
             self.view = None
+        if was_writing and not self.writing:
+            # What it held or refused is for the new writer to say.
+            self.found = Changes((), None, Memory())
+            self._failed.clear()
         stopped = now_ms - self._turned_ms > PAUSE_MS
         if self.writing and (stopped or not was_writing):
             self._begin_to_write(now_ms)
@@ -283,7 +287,8 @@ class SourceRun:
         return self._standing.standing
 
     def _say(self, now_ms: int, standing: str = "") -> None:
-        said = (standing or self._standing.standing, self.writing)
+        # That something is refused is said at once: who has it lets go of it less hastily then.
+        said = (standing or self._standing.standing, self.writing, bool(self.refused))
         if said == self._said and now_ms - self._said_ms < REPORT_MS:
             return
         self._said, self._said_ms = said, now_ms
