@@ -134,6 +134,7 @@ class Shared:
         self.limits: Final = LimitsView(self._replica.namespace("limits"), wall_ms=wall_ms)
         self.keys: Final = Keys(self._replica.namespace("keys"))
         self.access: Final = AccessState(self._replica.namespace("access"))
+        self.discovery: Final = SettingsView(self._replica.namespace("discovery"), name)
         self.audit: Final = Audit(self._replica.namespace("audit"), name)
         self.sticky: Final = Sticky(self._replica.table("sticky"))
         self.prompt_caches: Final = PromptCaches(self._replica.table("prompt_caches"))

@@ -29,11 +29,15 @@ class Truth:
     """Nodes that the API server does not answer."""
     silent_for: set[str] = field(default_factory=set)
     """Nodes whose watch is open, and brings nothing."""
+    selected: dict[str, set[str]] = field(default_factory=dict)
+    """Which hosts a source selects, by its name; all of them where it is not in here."""
 
-    def sightings(self) -> dict[Endpoint, Sighting]:
+    def sightings(self, name: str) -> dict[Endpoint, Sighting]:
+        """Return what a source shows of it."""
         return {
             f"{host}:1": Sighting(parse_worker_url(f"{host}:1"), state, instance)
             for host, (state, instance) in self.pods.items()
+            if host in self.selected.get(name, {host})
         }
 
 
@@ -59,19 +63,26 @@ class Reports:
         standing, since_ms = str(fields["standing"]), cast(int, fields["since_ms"])
         told = Told(standing, now_ms - since_ms, now_ms, fields)
         for other in self._world.reached_by(self._me):
-            self._world.told[other][self._me] = told
+            self._world.told[other][name, self._me] = told
 
     def withdraw(self, kind: str, name: str) -> None:
         for other in self._world.reached_by(self._me):
-            self._world.told[other].pop(self._me, None)
+            self._world.told[other].pop((name, self._me), None)
 
     def of(self, kind: str, name: str) -> Mapping[str, Any]:
         now_ms, living = self._world.now_ms, self._world.living(self._me)
         return {
             node: SimpleNamespace(standing=told.standing, since_ms=now_ms - told.since_ms)
-            for node, told in sorted(self._world.told[self._me].items())
-            if node in living and now_ms - told.at_ms < REPORT_TTL_MS
+            for (one, node), told in sorted(self._world.told[self._me].items())
+            if one == name and node in living and now_ms - told.at_ms < REPORT_TTL_MS
         }
+
+    def contested(self, kind: str, name: str) -> bool:
+        return any(
+            told.fields["writing"] and told.fields["refused"]
+            for (one, node), told in self._world.told[self._me].items()
+            if one != name and self._world.now_ms - told.at_ms < REPORT_TTL_MS
+        )
 
     def ranked(self, kind: str, name: str, nodes: Sequence[str]) -> Sequence[str]:
         return probers(f"{kind}/{name}", [(node, "") for node in nodes], all_up_to=len(nodes))
@@ -83,9 +94,10 @@ class ScriptedSource:
     Events of a silent watch are lost; a silence of 90 s is noticed, and then there is a list.
     """
 
-    def __init__(self, world: "DiscoveryWorld", me: str) -> None:
+    def __init__(self, world: "DiscoveryWorld", me: str, name: str) -> None:
         self._world = world
         self._me = me
+        self._name = name
         self.watching = False
         self._restarts = 0
         self._list_ms = 0
@@ -110,7 +122,7 @@ class ScriptedSource:
         elif self.watching and not self._lost and self._me not in world.truth.away_for:
             at_ms = self._world.now_ms + self._world.rng.randrange(1, 400)
             latest = max([at_ms, *(due for due, _ in self._due)])
-            self._due.append((latest, self._world.truth.sightings()))
+            self._due.append((latest, self._world.truth.sightings(self._name)))
 
     def tick(self, run: SourceRun) -> None:
         """Show what has arrived."""
@@ -120,7 +132,7 @@ class ScriptedSource:
         if self._me in world.truth.away_for:
             self._fail(run, now_ms)
         elif self._list_ms and now_ms >= self._list_ms and self._me not in world.truth.silent_for:
-            whole = View(world.truth.sightings(), whole_ms=now_ms)
+            whole = View(world.truth.sightings(self._name), whole_ms=now_ms)
             self._list_ms, self._due, self._lost = 0, [], False
             self._show(run, whole)
         elif self._view is not None and self._due and self._due[0][0] <= now_ms:
@@ -147,26 +159,17 @@ class ScriptedSource:
         run.shown(view, self._world.now_ms)
 
 
-class WorldNode:
-    """One node: registry, findings, a source and its run."""
+class WorldSource:
+    """One source on one node: its watch, its run, and its turns."""
 
-    def __init__(self, world: "DiscoveryWorld", name: str) -> None:
-        self.name = name
-        self.workers = WorkerRegistry(world.namespaces[name], name)
-        outlook = SimpleNamespace(
-            sights=lambda worker_id: [SimpleNamespace(up=worker_id in world.up(self.workers))]
-        )
-        registry = cast(ClusterRegistry, SimpleNamespace(outlook=outlook))
-        self.findings = DiscoveredWorkers(
-            self.workers, registry, me=name, is_held=lambda: True, now_ms=lambda: world.now_ms
-        )
-        self.source = ScriptedSource(world, name)
+    def __init__(self, world: "DiscoveryWorld", node: "WorldNode", name: str) -> None:
+        self.source = ScriptedSource(world, node.name, name)
         self.run = SourceRun(
             KIND,
-            NAME,
-            me=name,
-            registry=self.findings,
-            reports=Reports(world, name),
+            name,
+            me=node.name,
+            registry=node.findings,
+            reports=Reports(world, node.name),
             empty_confirm_ms=world.confirm_ms,
             now_ms=world.now_ms,
         )
@@ -188,16 +191,45 @@ class WorldNode:
                 return
 
 
+class WorldNode:
+    """One node: registry, findings, and its sources."""
+
+    def __init__(self, world: "DiscoveryWorld", name: str) -> None:
+        self.name = name
+        self.workers = WorkerRegistry(world.namespaces[name], name)
+        outlook = SimpleNamespace(
+            sights=lambda worker_id: [SimpleNamespace(up=worker_id in world.up(self.workers))]
+        )
+        registry = cast(ClusterRegistry, SimpleNamespace(outlook=outlook))
+        self.findings = DiscoveredWorkers(
+            self.workers, registry, me=name, is_held=lambda: True, now_ms=lambda: world.now_ms
+        )
+        self.sources = [WorldSource(world, self, source) for source in world.sources]
+        self.source, self.run = self.sources[0].source, self.sources[0].run
+
+    def tick(self, now_ms: int) -> None:
+        """Let all its sources take their turns."""
+        for source in self.sources:
+            source.tick(now_ms)
+
+
 class DiscoveryWorld:
     """Nodes, what they see of each other, and a clock of their own."""
 
-    def __init__(self, *names: str, seed: int = 0, confirm_ms: int = 30_000) -> None:
+    def __init__(
+        self,
+        *names: str,
+        seed: int = 0,
+        confirm_ms: int = 30_000,
+        sources: Sequence[str] = (NAME,),
+    ) -> None:
+        self.sources = sources
         self.rng = Random(seed)
         self.now_ms = START_MS
         self.confirm_ms = confirm_ms
         self.truth = Truth()
         self.namespaces = FakeNamespaces(*names)
-        self.told: dict[str, dict[str, Told]] = {name: {} for name in names}
+        self.told: dict[str, dict[tuple[str, str], Told]] = {name: {} for name in names}
         self.absent_ms: dict[str, int] = {}
         """When a pod was last not there, for however short a time."""
         self.dead: set[str] = set()
@@ -249,9 +281,18 @@ class DiscoveryWorld:
             self.truth.pods.pop(host, None)
         else:
             self.truth.pods[host] = pod
+        self.happened()
+
+    def select(self, source: str, *hosts: str) -> None:
+        """Let a source select these hosts from now on."""
+        self.truth.selected[source] = set(hosts)
+        self.happened()
+
+    def happened(self) -> None:
+        """Let all watches that run hear of a change."""
         for name in self.names:
-            if name not in self.dead:
-                self.nodes[name].source.happened()
+            for one in self.nodes[name].sources if name not in self.dead else ():
+                one.source.happened()
 
     def pass_time(self, span_ms: int, step_ms: int = 50) -> None:
         """Let all nodes run for so long."""

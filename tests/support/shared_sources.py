@@ -3,8 +3,10 @@
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from smg_mesh.state.settings import SettingsView
 from smg_mesh.state.workers.worker_registry import WorkerSpec
 from smg_node.cluster.workers.source_reports import SourceReports
+from support.state.fake_namespace import FakeNamespaces
 from support.state.register_world import RegisterWorld
 from support.state.worker_registries import Nodes
 
@@ -19,6 +21,8 @@ class SharedSources:
         self.registers = RegisterWorld(*names)
         self.nodes = Nodes(*names)
         self.living = list(names)
+        self.defined = FakeNamespaces(*names, name="discovery")
+        self.definitions = {name: SettingsView(self.defined[name], name) for name in names}
         self.shared = {name: self._shared(name) for name in names}
         self.reports = {name: SourceReports(self.shared[name]) for name in names}
 
@@ -27,17 +31,41 @@ class SharedSources:
             name=name,
             registers=self.registers[name].bound,
             workers=self.nodes[name],
+            discovery=self.definitions[name],
             living=lambda: list(self.living),
         )
         return cast("Shared", one)
 
-    def find(self, node: str, host: str, name: str = "chat", instance: str = "u1") -> str:
+    def find(
+        self,
+        node: str,
+        host: str,
+        name: str = "chat",
+        instance: str = "u1",
+        state: str = "ready",
+        *,
+        keep: bool = False,
+    ) -> str:
         """Let a node find a worker; return its id."""
         worker_id = f"w-{host}"
         spec = WorkerSpec(url=f"grpc://{host}:1")
-        self.nodes[node].find(worker_id, "kubernetes", spec, name=name, instance=instance)
+        told = {"state": state, "instance": instance, "keep": keep}
+        self.nodes[node].find(worker_id, "kubernetes", spec, name=name, **told)  # type: ignore[arg-type]  # they fit
         return worker_id
 
     def pass_time(self, span_ms: int) -> None:
         """Let time pass, and rumors arrive."""
+        self.defined.wall_ms += span_ms
         self.registers.pass_time(span_ms, step_ms=min(span_ms, 500))
+
+
+class SourcesHere:
+    """Stands for the sources of a process: those of its own settings, and what it does not follow."""
+
+    def __init__(self, *own: tuple[str, str], **unreadable: str) -> None:
+        self._own = own
+        self.unreadable = unreadable
+
+    def own(self) -> tuple[tuple[str, str], ...]:
+        """Return the kinds and names of the sources in the node's own settings."""
+        return self._own

@@ -75,6 +75,11 @@ class SettingsView:
         """Take a value away, everywhere; `version` as for `set`."""
         self._namespace.remove(key, seen=version)
 
+    def removed(self, key: str) -> int:
+        """Return the version of the removal that counts under a key; 0 if none does, or it is forgotten."""
+        held = self._namespace.latest(key)
+        return held.version if held is not None and held.value is None else 0
+
     def digest(self) -> str:
         """Return 16 hex digits over all that counts, readable or not: equal where the same counts."""
         return self._namespace.digest().hex()

@@ -5,6 +5,8 @@
     ready ↔ unready                        the first at once, then one each 5 s, the last one always
     leaving                                at once, and for good as long as it is the same instance
     removed by an operator                 nothing, while it is the same instance and nobody else lists it
+    shown by another source as well        nothing, unless that one lets go of it or is in no settings
+    gone, and another source waits         let go at once: the worker stays; drop two seconds later if nobody takes it
     gone, and leaving or not up            drop, at once
     gone otherwise                         drop half a second later, unless everything else has gone by then
     all gone, and one of them is up        held, asked again, then believed
@@ -29,6 +31,8 @@ FLIP_APART_MS: Final = 5_000
 SETTLE_MS: Final = 500
 """A whole selection does not go in one moment: who relabels a hundred pods takes so long between the first and the last."""
 WORKERS_MAX: Final = 16_384
+RELEASED_MS: Final = 2_000
+"""So long an endpoint that another source may want is there for it to take: that one hears of it within a second."""
 SLICE: Final = 250
 """So many endpoints are looked at in one step, about a millisecond."""
 
@@ -36,6 +40,8 @@ IsOrphan = Callable[[str], bool]
 """Whether the source of that name is in the settings of no node any more."""
 CallsUp = Callable[[str], bool]
 """Whether some prober calls the worker of that id up, or none has judged it yet."""
+Contested = Callable[[], bool]
+"""Whether another source of the kind shows something that it may not have now."""
 _NOBODY: Final = 2**62
 
 
@@ -45,12 +51,13 @@ class Reason(Enum):
     ADD = "add"
     CHANGE = "change"
     FLIP = "flip"
+    RELEASE = "release"
     DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One thing to say: what is seen there now, None for an endpoint that is gone; over what was known of it."""
+    """One thing to say: what is seen there now, None for an endpoint that is gone or let go; over what was known of it."""
 
     endpoint: Endpoint
     reason: Reason
@@ -94,7 +101,8 @@ class Looking:
     """Conditions of a look: the source's name, how many more workers fit, what probers say, and times.
 
     `shown_ms`: when the view was shown; `since_ms`: nothing is concluded from views that are whole up to an earlier
-    moment, because this node began to write then. `dropped`: what other nodes found gone a while ago.
+    moment, because this node began to write then. `dropped`: what other nodes found gone a while ago. `keep`: workers
+    stay when the source is in no settings any more.
     """
 
     name: str
@@ -105,7 +113,9 @@ class Looking:
     empty_confirm_ms: int = 30_000
     calls_up: CallsUp = lambda worker_id: False
     is_orphan: IsOrphan = lambda owner: False
+    contested: Contested = lambda: False
     dropped: Mapping[Endpoint, Dropped] = field(default_factory=dict)
+    keep: bool = False
 
 
 def changes(
@@ -169,7 +179,8 @@ class _Look:
             self._unknown(sighting)
             return
         name = self._looking.name
-        if known.owner and known.owner < name and not self._looking.is_orphan(known.owner):
+        lost = known.released or self._looking.is_orphan(known.owner)
+        if known.owner and known.owner < name and not lost:
             self._refused[sighting.endpoint] = f"the source {known.owner} shows it as well"
         elif known.withheld:
             self._withheld(sighting, known)
@@ -203,7 +214,11 @@ class _Look:
         meant = sighting if state is sighting.state else replace(sighting, state=state)
         differs = known.url != sighting.url or known.instance != sighting.instance
         differs = differs or known.misplaced or known.owner != self._looking.name
-        if (differs or state is not known.state) and self._is_newer(known):
+        differs = differs or known.keep != self._looking.keep or known.released
+        if known.released and known.owner != self._looking.name:
+            # However old the view is: if the engine is gone by now, this source will tell.
+            self._others.append(Write(endpoint, Reason.CHANGE, meant, known))
+        elif (differs or state is not known.state) and self._is_newer(known):
             self._outdated = True
         elif differs:
             self._others.append(Write(endpoint, Reason.CHANGE, meant, known))
@@ -261,13 +276,19 @@ class _Look:
         missing: dict[Endpoint, int] = {}
         held: list[Endpoint] = []
         drops: list[Write] = []
+        wanted = bool(self._gone) and looking.contested()
         for endpoint, known, doubted in self._gone:
             since_ms = self._before.missing.get(endpoint, looking.now_ms)
             due_ms = since_ms + SETTLE_MS
             alive = not known.withheld and known.state is not SightingState.LEAVING
+            if wanted and alive and not known.released:
+                self._others.append(Write(endpoint, Reason.RELEASE, None, known))
             if is_held and alive:
                 held.append(endpoint)
                 missing[endpoint] = since_ms
+            elif wanted and alive and looking.now_ms < since_ms + RELEASED_MS:
+                missing[endpoint] = since_ms
+                self._next_ms = min(self._next_ms, since_ms + RELEASED_MS)
             elif doubted and not empty_ms and looking.now_ms < due_ms:
                 missing[endpoint] = since_ms
                 self._next_ms = min(self._next_ms, due_ms)

@@ -14,7 +14,8 @@ class Known:
     this node learned of what the entry says now: a view that is older says nothing about it. `withheld`: an operator
     removed the worker, and the entry only remembers what was there; `exists`: the worker does, by whichever word.
     `misplaced`: it is registered under another scheme by hand, and the entry belongs to that worker. `own`: this node
-    wrote it.
+    wrote it. `keep`: the worker stays when its source is in no settings any more; `released`: that source shows it no
+    more, and another one that does may have it.
     """
 
     worker_id: str
@@ -27,6 +28,8 @@ class Known:
     exists: bool = True
     misplaced: bool = False
     own: bool = False
+    keep: bool = False
+    released: bool = False
 
     @property
     def endpoint(self) -> Endpoint:

@@ -36,8 +36,12 @@ class RegistryPort(Protocol):
         """Return whether some prober calls that worker up, or none has judged it yet."""
         ...
 
-    def put(self, kind: str, name: str, sighting: Sighting) -> None:
-        """Register what a source shows, or change it to that."""
+    def put(self, kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
+        """Register what a source shows, or change it to that; `keep`: it stays when the source is in no settings."""
+        ...
+
+    def release(self, kind: str, endpoint: Endpoint) -> None:
+        """Let other sources of that kind have an endpoint; the worker stays until it is dropped."""
         ...
 
     def drop(self, kind: str, endpoint: Endpoint) -> None:
@@ -76,6 +80,10 @@ class ReportsPort(Protocol):
 
     def of(self, kind: str, name: str) -> Mapping[str, Report]:
         """Return the reports of the living nodes, this one's too, by node."""
+        ...
+
+    def contested(self, kind: str, name: str) -> bool:
+        """Return whether another source of that kind shows something that it may not have now."""
         ...
 
     def ranked(self, kind: str, name: str, nodes: Sequence[str]) -> Sequence[str]:

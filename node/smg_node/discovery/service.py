@@ -3,38 +3,39 @@
     source ─▶ view ─▶ run of the source ─▶ registry ─▶ every node's fleet
 
 Each source has a task that takes its turns, and one that watches while that is this node's duty. Whatever a source does,
-the others go on.
+the others go on. Sources may come, change and go while it runs; one that changed is asked anew, and nothing is concluded
+from what it showed before.
 """
 
 import asyncio
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
-from smg_node.discovery.changes import Reason
 from smg_node.discovery.registry_port import RegistryPort, ReportsPort
-from smg_node.discovery.sighting import View
-from smg_node.discovery.source import Source
+from smg_node.discovery.source import Source, label_of
+from smg_node.discovery.source_keeper import Notes, SourceKeeper
 from smg_node.discovery.source_run import SourceRun
 
-APART_S: Final = 0.1
-"""Two looks at everything are so far apart at least …"""
-APART_PER_WORKER_S: Final = 0.00005
-"""… and this for each endpoint that there is: a look costs two microseconds each."""
-LEAVING_LOOK_S: Final = 0.5
-RESTART_S: Final = 5.0
-"""After an error that no source should make."""
-
-_log: Final = logging.getLogger("smg_node.discovery")
+Key: TypeAlias = tuple[str, str]
+"""Kind and name of a source."""
 
 
-class Notes(Protocol):
-    """What is counted of discovery."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Source as it is to be run. Of two with equal `said` the first one goes on.
 
-    def wrote(self, source: str, reason: str, count: int) -> None:
-        """Count rows that were written."""
-        ...
+    `keep`: its workers stay when it is in no settings any more.
+    """
+
+    source: Source
+    said: object
+    keep: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Kind and name."""
+        return self.source.kind, self.source.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,21 @@ class SourceState:
     unusable: int
 
 
+@dataclass(slots=True)
+class _Running:
+    """A source that is seen to; `task` is None before the service runs."""
+
+    plan: Plan
+    keeper: SourceKeeper
+    task: asyncio.Task[None] | None = None
+
+
 class DiscoveryService:
     """All sources of one node. `is_leaving`: whether it leaves, and lets others watch."""
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        plans: Sequence[Plan] = (),
         *,
         me: str,
         registry: RegistryPort,
@@ -68,34 +78,76 @@ class DiscoveryService:
         is_leaving: Callable[[], bool] = lambda: False,
         notes: Notes | None = None,
     ) -> None:
+        self._me: Final = me
+        self._registry: Final = registry
+        self._reports: Final = reports
+        self._confirm_ms = round(1000 * empty_confirm_s)
         self._monotonic_s: Final = monotonic_s
         self._is_leaving: Final = is_leaving
         self._notes: Final = notes
-        self._wake: Final = [asyncio.Event() for _ in sources]
-        self._sources: Final = [
-            (
-                source,
-                SourceRun(
-                    source.kind,
-                    source.name,
-                    me=me,
-                    registry=registry,
-                    reports=reports,
-                    empty_confirm_ms=round(1000 * empty_confirm_s),
-                    now_ms=self._now_ms(),
-                ),
-            )
-            for source in sources
-        ]
+        self._group: asyncio.TaskGroup | None = None
+        self._running: dict[Key, _Running] = {}
+        self.follow(plans)
+
+    # ── Which sources ────────────────────────────────────────────────────────
+
+    def follow(self, plans: Sequence[Plan]) -> None:
+        """See to exactly these sources from now on; those whose plan is as before go on as they are."""
+        wanted = {plan.key: plan for plan in plans}
+        for key in [key for key in self._running if key not in wanted]:
+            self._stop(self._running.pop(key))
+        for key, plan in wanted.items():
+            before = self._running.get(key)
+            if before is not None and before.plan.said == plan.said:
+                continue
+            # What is reported of it stays as it is: it is in the settings of this node all the time.
+            ended = None if before is None else _cancelled(before)
+            self._running[key] = running = _Running(plan, self._keeper(plan))
+            self._start(running, ended)
+
+    def confirm(self, empty_confirm_s: float) -> None:
+        """Believe from now on after so many seconds that a source shows none of its workers any more."""
+        self._confirm_ms = round(1000 * empty_confirm_s)
+        for one in self._running.values():
+            one.keeper.run_of_source.empty_confirm_ms = self._confirm_ms
+            one.keeper.wake()
+
+    def _keeper(self, plan: Plan) -> SourceKeeper:
+        source = plan.source
+        run = SourceRun(
+            source.kind,
+            source.name,
+            me=self._me,
+            registry=self._registry,
+            reports=self._reports,
+            empty_confirm_ms=self._confirm_ms,
+            now_ms=self._now_ms(),
+            keep=plan.keep,
+        )
+        label = label_of(source.kind, source.name, self._me)
+        return SourceKeeper(source, run, self._now_ms, self._notes, label)
+
+    def _start(self, running: _Running, before: asyncio.Task[None] | None) -> None:
+        if self._group is None:
+            return
+        kind, name = running.plan.key
+        turns = running.keeper.run(self._group, self._is_leaving, before)
+        running.task = self._group.create_task(turns, name=f"discovery {kind}/{name}")
+
+    def _stop(self, running: _Running) -> None:
+        _cancelled(running)
+        running.keeper.run_of_source.end()
+
+    # ── What they come to ────────────────────────────────────────────────────
 
     def wake(self) -> None:
         """Look again soon: members, reports or workers are other ones."""
-        for event in self._wake:
-            event.set()
+        for one in self._running.values():
+            one.keeper.wake()
 
     def states(self) -> Sequence[SourceState]:
         """Return how each source is on this node now."""
-        return [self._state(run) for _, run in self._sources]
+        return [self._state(one.keeper.run_of_source) for one in self._running.values()]
 
     def _state(self, run: SourceRun) -> SourceState:
         view = run.view
@@ -118,162 +170,21 @@ class DiscoveryService:
         """See to all sources until cancelled; then let others have them."""
         try:
             async with asyncio.TaskGroup() as group:
-                for (source, run), wake in zip(self._sources, self._wake, strict=True):
-                    keeper = _Keeper(source, run, wake, self._now_ms, self._notes)
-                    name = f"discovery {source.kind}/{source.name}"
-                    group.create_task(keeper.run(group, self._is_leaving), name=name)
+                self._group = group
+                for one in self._running.values():
+                    self._start(one, None)
+                await asyncio.Event().wait()
         finally:
-            for _, run in self._sources:
-                run.end()
+            self._group = None
+            for one in self._running.values():
+                one.keeper.run_of_source.end()
 
     def _now_ms(self) -> int:
         return int(self._monotonic_s() * 1000)
 
 
-class _Keeper:
-    """Task of one source."""
-
-    def __init__(
-        self,
-        source: Source,
-        run: SourceRun,
-        wake: asyncio.Event,
-        now_ms: Callable[[], int],
-        notes: Notes | None,
-    ) -> None:
-        self._source: Final = source
-        self._run: Final = run
-        self._wake: Final = wake
-        self._now_ms: Final = now_ms
-        self._notes: Final = notes
-        self._watch: asyncio.Task[None] | None = None
-        self._ending: asyncio.Task[None] | None = None
-        self._restarts = 0
-        self._label: Final = f"{source.kind}/{source.name}" if source.name else source.kind
-        self._failing = False
-        self._was_held = False
-        self._counted: Mapping[Reason, int] = {}
-        self._refused_before = 0
-
-    async def run(self, group: asyncio.TaskGroup, is_leaving: Callable[[], bool]) -> None:
-        """Take turns until cancelled; while the node leaves or is set aside, others have them."""
-        while True:
-            if is_leaving():
-                self._run.set_aside(self._now_ms())
-                self._attend(group)
-                await asyncio.sleep(LEAVING_LOOK_S)
-                continue
-            next_ms = await self._turn()
-            self._attend(group)
-            self._tell()
-            view = self._run.view
-            count = 0 if view is None else len(view.sightings)
-            await asyncio.sleep(APART_S + APART_PER_WORKER_S * count)
-            await self._rest(next_ms)
-
-    async def _turn(self) -> int:
-        self._wake.clear()
-        steps = self._run.turn(self._now_ms())
-        while True:
-            try:
-                wait_s = next(steps)
-            except StopIteration as end:
-                next_ms: int = end.value
-                return next_ms
-            await asyncio.sleep(wait_s)
-
-    async def _rest(self, until_ms: int) -> None:
-        try:
-            async with asyncio.timeout(max(0.0, (until_ms - self._now_ms()) / 1000)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
-
-    # ── Watching ─────────────────────────────────────────────────────────────
-
-    def _attend(self, group: asyncio.TaskGroup) -> None:
-        """Begin, end or begin anew to watch, as the run says."""
-        run = self._run
-        restart = run.restarts != self._restarts
-        self._restarts = run.restarts
-        if self._watch is not None and (restart or not run.watching):
-            self._watch.cancel()
-            self._ending, self._watch = self._watch, None
-        if run.watching and self._watch is None:
-            self._watch = group.create_task(
-                self._watched(self._ending), name=f"watch {self._label}"
-            )
-            self._ending = None
-
-    async def _watched(self, before: asyncio.Task[None] | None) -> None:
-        """Watch, when the watch `before` has ended: there are never two of one node."""
-        if before is not None:
-            await asyncio.wait([before])
-        while True:
-            try:
-                await self._source.run(self._show)
-            except Exception:
-                # A door: whatever one source provokes, the others must go on.
-                _log.exception("discovery: watching %s failed", self._label)
-            await asyncio.sleep(RESTART_S)
-
-    def _show(self, view: View) -> None:
-        self._run.shown(view, self._now_ms())
-        self._wake.set()
-
-    # ── Telling ──────────────────────────────────────────────────────────────
-
-    def _tell(self) -> None:
-        """Say once what an operator wants to know, and count what was written."""
-        self._count()
-        self._tell_trouble()
-        self._tell_held()
-        self._tell_refused()
-
-    def _count(self) -> None:
-        written = dict(self._run.written)
-        for reason, count in written.items():
-            new = count - self._counted.get(reason, 0)
-            if new and self._notes is not None:
-                self._notes.wrote(self._label, reason.value, new)
-        self._counted = written
-
-    def _tell_trouble(self) -> None:
-        view = self._run.view
-        failing = view is not None and bool(view.failing_since_ms)
-        if failing == self._failing or view is None:
-            return
-        self._failing = failing
-        if failing:
-            since_s = max(0, self._now_ms() - view.failing_since_ms) / 1000
-            text = "discovery: %s does not answer since %.0f s; its workers stay as they are: %s"
-            extra = {"fields": {"event": "discovery_failing", "source": self._label}}
-            _log.warning(text, self._label, since_s, view.trouble or "no answer", extra=extra)
-        else:
-            extra = {"fields": {"event": "discovery_answers", "source": self._label}}
-            _log.info("discovery: %s answers again", self._label, extra=extra)
-
-    def _tell_held(self) -> None:
-        found = self._run.found
-        is_held = bool(found.held)
-        if is_held == self._was_held:
-            return
-        self._was_held = is_held
-        extra = {"fields": {"event": "discovery_empty", "source": self._label}}
-        if is_held:
-            left_s = max(0, found.held_until_ms - self._now_ms()) / 1000
-            text = (
-                "discovery: %s shows none of its %d workers any more, and one of them answers; they are kept"
-                " for %.0f s and then believed to be gone"
-            )
-            _log.warning(text, self._label, len(found.held), left_s, extra=extra)
-        else:
-            _log.info("discovery: %s: what was kept is settled", self._label, extra=extra)
-
-    def _tell_refused(self) -> None:
-        refused = self._run.refused
-        if len(refused) > self._refused_before:
-            shown = "; ".join(f"{one}: {refused[one]}" for one in sorted(refused)[:4])
-            text = "discovery: %s shows %d endpoints that are not registered: %s"
-            _log.warning(text, self._label, len(refused), shown)
-        self._refused_before = len(refused)
+def _cancelled(running: _Running) -> asyncio.Task[None] | None:
+    """Cancel the task of a source, and return it."""
+    if running.task is not None:
+        running.task.cancel()
+    return running.task

@@ -11,6 +11,11 @@ Show: TypeAlias = Callable[[View], None]
 """Takes a view whenever one differs from the one before, or is known to be whole up to a later moment. Never blocks."""
 
 
+def label_of(kind: str, name: str, node: str) -> str:
+    """Return how metrics and logs call a source: `kubernetes/chat`; a list of a node's own is `file@NODE` or `command@NODE`."""
+    return f"{name}@{node}" if kind == "file" else f"{kind}/{name}"
+
+
 class Source(Protocol):
     """One configured place to look for workers."""
 

@@ -61,6 +61,7 @@ class SourceRun:
         reports: ReportsPort,
         empty_confirm_ms: int,
         now_ms: int,
+        keep: bool = False,
     ) -> None:
         self.kind: Final = kind
         self.name: Final = name
@@ -74,9 +75,10 @@ class SourceRun:
         """What the last look came to."""
         self.written: dict[Reason, int] = {}
         self._me: Final = me
+        self._keep: Final = keep
         self._registry: Final = registry
         self._reports: Final = reports
-        self._confirm_ms: Final = empty_confirm_ms
+        self.empty_confirm_ms = empty_confirm_ms
         self._standing = OwnStanding("waiting", now_ms)
         self._shown_ms = now_ms
         self._since_ms = 0
@@ -145,6 +147,10 @@ class SourceRun:
         self.writing = self.watching and self._me == self.duty.writer
         if was_watching and not self.watching:
             self.view = None
+        if was_writing and not self.writing:
+            # What it held or refused is for the new writer to say.
+            self.found = Changes((), None, Memory())
+            self._failed.clear()
         stopped = now_ms - self._turned_ms > PAUSE_MS
         if self.writing and (stopped or not was_writing):
             self._begin_to_write(now_ms)
@@ -194,10 +200,12 @@ class SourceRun:
             shown_ms=self._shown_ms,
             since_ms=self._since_ms,
             room=self._registry.room(),
-            empty_confirm_ms=self._confirm_ms,
+            empty_confirm_ms=self.empty_confirm_ms,
             calls_up=self._registry.calls_up,
             is_orphan=orphans.__contains__,
+            contested=lambda: self._reports.contested(self.kind, self.name),
             dropped=self._registry.dropped(self.kind),
+            keep=self._keep,
         )
         found = yield from changes_in_steps(view, known, self.found.memory, looking)
         self.found = found
@@ -239,10 +247,12 @@ class SourceRun:
 
     def _write_one(self, one: Write, now_ms: int) -> None:
         try:
-            if one.sighting is None:
-                self._registry.drop(self.kind, one.endpoint)
+            if one.sighting is not None:
+                self._registry.put(self.kind, self.name, one.sighting, keep=self._keep)
+            elif one.reason is Reason.RELEASE:
+                self._registry.release(self.kind, one.endpoint)
             else:
-                self._registry.put(self.kind, self.name, one.sighting)
+                self._registry.drop(self.kind, one.endpoint)
         except SmgError as error:
             self._failed[one.endpoint] = error.message, now_ms
             return
@@ -277,7 +287,8 @@ class SourceRun:
         return self._standing.standing
 
     def _say(self, now_ms: int, standing: str = "") -> None:
-        said = (standing or self._standing.standing, self.writing)
+        # That something is refused is said at once: who has it lets go of it less hastily then.
+        said = (standing or self._standing.standing, self.writing, bool(self.refused))
         if said == self._said and now_ms - self._said_ms < REPORT_MS:
             return
         self._said, self._said_ms = said, now_ms

@@ -41,7 +41,7 @@ from smg_node.telemetry.traces.tracer import Tracer
 if TYPE_CHECKING:
     # Loaded with the first request that asks what was said before, or for tools.
     from smg_node.http.ports.access import AccessService, RoleService
-    from smg_node.http.ports.discovery import DiscoveryViews
+    from smg_node.http.ports.discovery import DiscoveryService
     from smg_node.http.ports.history import History
     from smg_node.http.ports.providers import ProviderService
     from smg_node.http.ports.tool_approvals import ApprovalService
@@ -124,8 +124,8 @@ class HttpParts:
     """Returns what tells of servers of tools, and defines them; in the process that answers such questions."""
     token_access: "Callable[[], AccessService] | None" = None
     """Returns what tells of issuers of tokens, and denies subjects; in the process that answers such questions."""
-    discovery: "Callable[[], DiscoveryViews] | None" = None
-    """Returns what tells of sources of workers; in the process that answers such questions."""
+    discovery: "Callable[[], DiscoveryService] | None" = None
+    """Returns what tells of sources of workers, and defines them; in the process that answers such questions."""
     tool_approvals: "Callable[[], ApprovalService] | None" = None
     """Returns what tells of runs that wait for an operator's word; in the process that answers such questions."""
     issuers: "Callable[[], Sequence[str]]" = tuple

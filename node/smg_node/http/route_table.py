@@ -177,6 +177,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     Route("POST", "/v1/cluster/keyring", "keyring", "Install, use or remove a key on every member", "change_keyring", "KeyringRequest", "Keyring"),
     Route("GET", "/v1/cluster/workers", "look", "List the workers with what each node says of them", "cluster_workers", answer="ClusterWorkerList", query=("model", "id")),
     Route("GET", "/v1/cluster/discovery", "look", "List the sources of workers, who watches them, and what they come to", "discovery", answer="Discovery"),
+    Route("PUT", "/v1/cluster/discovery/{kind}/{name}", "workers", "Define a source of workers on every node", "define_source", "WorkerSourceRequest", "WorkerSource", headers=("If-Match",)),
+    Route("DELETE", "/v1/cluster/discovery/{kind}/{name}", "workers", "Take the cluster's definition of a source of workers away", "remove_source", answer="WorkerSourceRemoved", headers=("If-Match",)),
     Route("GET", "/v1/cluster/state", "look", "Show digests and sizes of the replicated state, here and at peers", "state", answer="State", query=("peers",)),
     Route("GET", "/v1/cluster/state/{namespace}", "look", "Show one namespace of the replicated state", "namespace", answer="NamespaceState", query=("peers",)),
     Route("GET", "/v1/cluster/settings", "look", "List the settings of the cluster, set or all that could be", "settings", answer="SettingList", query=("all",)),

@@ -40,7 +40,7 @@ def tool_server_actions(
         from smg_node.http.routes.cluster.discovery import DiscoveryRoutes
 
         assert parts.discovery is not None, "the process that has this route has the service"
-        return DiscoveryRoutes(parts.discovery())
+        return DiscoveryRoutes(parts, parts.discovery(), bodies)
 
     @cache
     def served() -> "McpServerRoutes":
@@ -59,6 +59,8 @@ def tool_server_actions(
         "mcp_tools": lambda request: servers().tools(request),
         "call_mcp_tool": lambda request: servers().call(request),
         "discovery": lambda request: discovery().discovery(request),
+        "define_source": lambda request: discovery().define(request),
+        "remove_source": lambda request: discovery().remove(request),
         "tool_approvals": lambda request: approvals().waiting(request),
         "tool_approval": lambda request: approvals().one(request),
         "answer_tool_approval": lambda request: approvals().answer(request),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from smg_node.cluster.mcp.run_accounts import RunAccounts
     from smg_node.cluster.mcp.server_service import ClusterServers
     from smg_node.cluster.mcp.session_records import SessionState
-    from smg_node.cluster.workers.discovery_views import ClusterDiscovery
     from smg_node.mcp.tool_servers import ToolServers
 
 
@@ -49,13 +48,6 @@ def tool_server_access(
     from smg_node.cluster.mcp.server_service import ClusterServers
 
     return ClusterServers(servers, shared.providers, shared.seal, clock)
-
-
-def discovery_access(shared: "Shared") -> "ClusterDiscovery":
-    """Return what tells of sources of workers; its first request imports what it needs."""
-    from smg_node.cluster.workers.discovery_views import ClusterDiscovery
-
-    return ClusterDiscovery(shared)
 
 
 def offered_servers(

@@ -56,6 +56,7 @@ from smg_node.wiring.base import (
     running,
     signals,
 )
+from smg_node.wiring.discovery.live_discovery import LiveDiscovery
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
 from smg_node.wiring.mcp_parts import tool_servers
 from smg_node.wiring.provider_parts import build_providers, let_define
@@ -67,7 +68,6 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
-    from smg_node.discovery.service import DiscoveryService
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
 
@@ -83,7 +83,7 @@ class _Node:
     providers: ProviderFleet
     tool_servers: LazyToolServers
     registry: ClusterRegistry
-    discovery: "DiscoveryService | None"
+    discovery: LiveDiscovery
     desks: SharedServices
     cluster: ClusterInterface
     sharing: PrefixSharing | None
@@ -212,22 +212,18 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     if control is not None:
         control.join(parts, usage.usage, doubts=doubts, aside=lambda: farewell.aside)
     ends = (usage, history, farewell, _build_server(parts, farewell, control, history), control)
-    found = _build_discovery(settings, base, shared, registry, farewell)
+    found = _build_discovery(settings, base, shared, registry, farewell).connect(parts, desks.live)
     return _Node(base, fleet, providers, servers, registry, found, desks, cluster, sharing, *ends)
 
 
 def _build_discovery(
     settings: Settings, base: Base, shared: Shared, registry: ClusterRegistry, farewell: Shutdown
-) -> "DiscoveryService | None":
-    """Return what finds workers, None where no source is configured: then nothing of it is imported."""
+) -> LiveDiscovery:
+    """Return what finds workers; where there is no source, nothing of it is imported."""
     registry.tidying.append(OrphanedFindings(shared, base.clock.monotonic_s).tidy)
     if not settings.discovery.lists_own:
         registry.list_no_file()
-    if not settings.discovery.configured:
-        return None
-    from smg_node.wiring.discovery.parts import build_discovery
-
-    return build_discovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
+    return LiveDiscovery(settings, base, shared, registry, is_leaving=lambda: farewell.draining)
 
 
 def _build_services(
@@ -374,7 +370,7 @@ def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]
         "usage": node.usage.keeper.run,
         "history": node.history.run,
         **({} if node.sharing is None else {"prefixes": node.sharing.run}),
-        **({} if node.discovery is None else {"discovery": node.discovery.run}),
+        "discovery": node.discovery.run,
         **({} if node.control is None else node.control.loops()),
     }
 

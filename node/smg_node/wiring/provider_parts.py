@@ -9,7 +9,7 @@ from smg_node.config.frozen_settings import Settings
 from smg_node.core.ports import Clock
 from smg_node.fleet.fleet import Fleet
 from smg_node.wiring.base import Base
-from smg_node.wiring.mcp_parts import discovery_access, tool_server_access
+from smg_node.wiring.mcp_parts import tool_server_access
 from smg_node.wiring.serving_parts import engine_options
 
 if TYPE_CHECKING:
@@ -72,4 +72,3 @@ def let_define(
     parts.tool_servers = partial(tool_server_access, shared, base.clock, servers)
     parts.token_access = base.issuers.service
     parts.role_access = base.issuers.role_service
-    parts.discovery = partial(discovery_access, shared)

@@ -69,7 +69,7 @@ class KubeStage(Protocol):
 
 
 def a_source(
-    stage: KubeStage, times: WatchTimes | None = None, **options: str
+    stage: KubeStage, times: WatchTimes | None = None, **options: Any
 ) -> AbstractAsyncContextManager[Views]:
     """Run a source of the pods with the label app=vllm."""
     chosen = {"selector": "app=vllm", "port": "50051", **options}

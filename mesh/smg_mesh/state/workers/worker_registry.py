@@ -87,6 +87,8 @@ class Found:
     exists: bool
     by: str
     version: int
+    keep: bool = False
+    released: bool = False
 
 
 class WorkerRegistry:
@@ -128,7 +130,8 @@ class WorkerRegistry:
             return None
         told = (said.name, said.spec, said.state, said.instance)
         exists = parts.record is not None
-        return Found(worker_id, *told, parts.is_up(part), exists, said.by, part.held.version)
+        wrote = (said.by, part.held.version, said.keep, said.released)
+        return Found(worker_id, *told, parts.is_up(part), exists, *wrote)
 
     def watch(self, heard: Heard) -> None:
         """Tell `heard` the ids of workers that came, changed or went. It may read and must not write."""
@@ -160,11 +163,22 @@ class WorkerRegistry:
         name: str = "",
         state: str = READY,
         instance: str = "",
+        *,
+        keep: bool = False,
+        released: bool = False,
     ) -> WorkerRecord:
         key = own_key(worker_id, part_of(source, self._me))
         parts = self._index.parts(worker_id)
         orphans = parts.orphans
-        said = SourceEntry(fields, self._me, name=name, state=state, instance=instance)
+        said = SourceEntry(
+            fields,
+            self._me,
+            name=name,
+            state=state,
+            instance=instance,
+            keep=keep,
+            released=released,
+        )
         held = self._say(key, said, parts)
         # What was changed a moment ago belongs to a source that is still on its way.
         orphaned_ms = hlc_ms(held.version) - ORPHAN_AGE_MS
@@ -182,13 +196,21 @@ class WorkerRegistry:
         name: str,
         state: str = READY,
         instance: str = "",
+        keep: bool = False,
+        released: bool = False,
     ) -> WorkerRecord:
-        """Say that the shared source `name` shows a worker, later than any removal of it; ValueError as in `add`."""
+        """Say that the shared source `name` shows a worker, later than any removal of it; ValueError as in `add`.
+
+        `released`: it shows it no more, and another source may have it. `keep`: see `SourceEntry`.
+        """
         assert source in SHARED
         assert name, "an operator's removal is remembered for the source of that name"
         if state not in STATES or len(instance) > INSTANCE_CHARACTERS_MAX:
             raise ValueError(f"{state[:32]!r} of {instance[:64]!r} cannot be said of a worker")
-        return self._add(worker_id, source, fields_of(spec), name, state, instance)
+        said = fields_of(spec)
+        return self._add(
+            worker_id, source, said, name, state, instance, keep=keep, released=released
+        )
 
     def drop(self, worker_id: str, source: Source) -> bool:
         """Say that a source does not know the worker any more; return whether it did."""

@@ -1,8 +1,8 @@
 """Worker spec: how a worker is reached and used, as sources and operators say it, and its bytes.
 
 A source's value is a map {spec, by, withheld}, a patch is {spec, by}, a drain {on, by}; `spec` has only the
-fields that were said. A source that all nodes share adds {name, state, instance}: which of its kind it is, what it
-says of the endpoint, and which engine is there now. What a newer version added to any of these maps stays in it.
+fields that were said. A source that all nodes share adds {name, state, instance, keep, released}: which of its kind it is,
+what it says of the endpoint, which engine is there now, and what becomes of the entry without that source. What a newer version added to any of these maps stays in it.
 """
 
 import math
@@ -32,7 +32,9 @@ class WorkerSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 _FIELDS: Final = WorkerSpec.__struct_fields__
 _KNOWN: Final = frozenset(_FIELDS)
-_ENVELOPE: Final = frozenset({"spec", "by", "withheld", "on", "name", "state", "instance"})
+_ENVELOPE: Final = frozenset(
+    {"spec", "by", "withheld", "on", "name", "state", "instance", "keep", "released"}
+)
 READY, UNREADY, LEAVING = "ready", "unready", "leaving"
 STATES: Final = (READY, UNREADY, LEAVING)
 """What a source may say of an endpoint; of any other word nothing is known but that it is not ready."""
@@ -59,6 +61,10 @@ class SourceEntry:
     """Whether it takes new work: one of `STATES`."""
     instance: str = ""
     """What tells the engine there from another one at the same address; empty: it cannot be told."""
+    keep: bool = False
+    """Whether the worker stays, as if added by hand, when its source is in no settings any more."""
+    released: bool = False
+    """Whether the source that says so shows it no more, and another one that does may have it."""
 
     @property
     def sealed_key(self) -> bytes:
@@ -101,11 +107,16 @@ def encode_source(said: SourceEntry, *, onto: bytes = b"") -> bytes:
     value |= {"spec": strange | dict(said.fields), "by": said.by}
     told = {"name": said.name, "state": said.state, "instance": said.instance}
     usual = {"name": "", "state": READY, "instance": ""}
-    for name in ("withheld", *told):
+    for name in ("withheld", "keep", "released", *told):
         value.pop(name, None)
     value |= {name: text for name, text in told.items() if text != usual[name]}
     if said.withheld:
         value["withheld"] = True
+    if said.keep:
+        value["keep"] = True
+    if said.released:
+        # By whom: an older release that takes it over passes this on without knowing what it means.
+        value["released"] = said.name
     return _encoder.encode(value)
 
 
@@ -156,7 +167,11 @@ def _read(decoded: dict[str, object]) -> SourceEntry:
     strange = _strange(decoded, _ENVELOPE) + _strange(fields, _KNOWN)
     known = {name: value for name, value in fields.items() if name in _KNOWN}
     spec = _checked(known if "url" in known else {"url": "-"} | known)
-    return SourceEntry(known, by, withheld, strange, spec, name, state, instance)
+    told = {
+        "keep": decoded.get("keep") is True,
+        "released": bool(name) and decoded.get("released") == name,
+    }
+    return SourceEntry(known, by, withheld, strange, spec, name, state, instance, **told)
 
 
 def _strange(found: dict[str, object], known: frozenset[str]) -> tuple[str, ...]:

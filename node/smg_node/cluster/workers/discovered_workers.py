@@ -72,6 +72,21 @@ class Finding(Protocol):
         """The node that wrote it."""
         ...
 
+    @property
+    def version(self) -> int:
+        """The hybrid time of the write."""
+        ...
+
+    @property
+    def keep(self) -> bool:
+        """Whether the worker stays when the source is in no settings any more."""
+        ...
+
+    @property
+    def released(self) -> bool:
+        """Whether the source shows it no more, and another one may have it."""
+        ...
+
 
 class FindingsPort(Protocol):
     """Port to what the shared state holds of findings; `smg_mesh.shared.WorkerRegistry` fits."""
@@ -97,8 +112,10 @@ class FindingsPort(Protocol):
         name: str,
         state: str,
         instance: str,
+        keep: bool = False,
+        released: bool = False,
     ) -> object:
-        """Say that a shared source shows a worker."""
+        """Say that a shared source shows a worker, or showed it and lets others have it."""
         ...
 
     def drop(self, worker_id: str, source: SharedKind) -> bool:
@@ -194,7 +211,7 @@ class DiscoveredWorkers:
 
     # ── Writing ──────────────────────────────────────────────────────────────
 
-    def put(self, kind: str, name: str, sighting: Sighting) -> None:
+    def put(self, kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
         """Register what a source shows, or change it to that; SmgError if the state cannot take it."""
         source = _shared(kind)
         worker_id = self._target(sighting.url)
@@ -208,10 +225,29 @@ class DiscoveredWorkers:
                 name=name,
                 state=sighting.state.value,
                 instance=sighting.instance,
+                keep=keep,
             )
             for other in ids_at(sighting.url):
                 if other != worker_id and self._findings.found(other, source) is not None:
                     self._findings.drop(other, source)
+
+    def release(self, kind: str, endpoint: Endpoint) -> None:
+        """Let other sources of that kind have an endpoint: its entry says the same, and who said so lets go of it."""
+        source, known = _shared(kind), self.known(kind).get(endpoint)
+        found = None if known is None else self._findings.found(known.worker_id, source)
+        if known is None or found is None:
+            return
+        with refusals():
+            self._findings.find(
+                known.worker_id,
+                source,
+                found.spec,
+                name=found.name,
+                state=found.state,
+                instance=found.instance,
+                keep=found.keep,
+                released=True,
+            )
 
     def drop(self, kind: str, endpoint: Endpoint) -> None:
         """Say that sources of that kind do not show the endpoint any more."""
@@ -277,11 +313,12 @@ class DiscoveredWorkers:
         before = None if place is None else known.get(place)
         after = None if found is None else self._entry(found, now_ms)
         if after is not None and before is not None:
-            # What changed beside the entry, by another source's word, is no news of this one.
-            same = replace(after, heard_ms=before.heard_ms, exists=before.exists)
-            if same == before and after.exists == before.exists:
+            # What changed beside the entry, by another source's word, is no news of this one; nor is that it lets go.
+            own = before.own if after.released else after.own
+            told = replace(after, exists=before.exists, released=before.released, own=own)
+            if replace(after, heard_ms=before.heard_ms) == before:
                 return
-            if same == before:
+            if replace(told, heard_ms=before.heard_ms) == before:
                 after = replace(after, heard_ms=before.heard_ms)
         if place is not None and (after is None or after.endpoint != place):
             if before is not None and before.worker_id == worker_id:
@@ -318,6 +355,8 @@ class DiscoveredWorkers:
             exists=found.exists,
             misplaced=self._target(url) != found.worker_id,
             own=found.by == self._me,
+            keep=found.keep,
+            released=found.released,
         )
 
 

@@ -11,6 +11,8 @@ from smg_node.http.ports.discovery import DiscoveryView, SourceMember, SourceVie
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
 
+NAMED_MAX: Final = 4
+"""Nodes that are named at most in what is wrong with a source."""
 SHARED_KINDS: Final = ("kubernetes", "dns")
 
 
@@ -49,7 +51,7 @@ class ClusterDiscovery:
             return None
         members = [_member(node, report) for node, report in reports.items()]
         if kind == "file":
-            trouble = _trouble(members, [])
+            trouble = _own_trouble(members)
             return SourceView(kind, name, "", "", registered, removed, trouble, members)
         candidates = {
             node: Candidate(standing_of(report.standing), report.since_ms)
@@ -81,9 +83,19 @@ def _member(node: str, report: SourceReport) -> SourceMember:
     )
 
 
+def _own_trouble(members: list[SourceMember]) -> str:
+    """Return what is wrong with lists that are each node's own: that of one is read by nobody else."""
+    failing = [member.node for member in members if member.standing == "failing"]
+    if not failing:
+        return ""
+    named = ", ".join(failing[:NAMED_MAX])
+    more = f" and {len(failing) - NAMED_MAX} more" if len(failing) > NAMED_MAX else ""
+    return f"{named}{more}: the list cannot be read; its workers stay as they are"
+
+
 def _trouble(members: list[SourceMember], writing: list[str]) -> str:
     if not members:
-        return "no living node is configured with it; its workers stay as they are"
+        return "no living node is configured with it any more; its workers go after a minute, or stay if it says keep"
     failing = [member for member in members if member.standing == "failing"]
     well = [member for member in members if member.standing in ("ok", "recovering")]
     if failing and not well:

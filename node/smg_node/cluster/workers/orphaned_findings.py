@@ -1,24 +1,25 @@
-"""Orphaned findings: workers of sources that no node is configured with any more, dropped after a minute.
+"""Orphaned findings: workers of sources that are in nobody's settings any more, given up after a minute or kept as added.
 
-A source has been taken out of the settings if the node that wrote its entries lives and no living node reports on it.
-Where that node does not live, nobody knows: such workers stay, and probers see to them.
+What an orphan is says `discovery.orphans`; here the cluster's state is looked at, and one of the living nodes does what
+follows. A source that says `keep` leaves its workers as if an operator had added them.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal
 
-from smg_mesh.shared import probers
+from smg_mesh.shared import StateError, probers
 
 if TYPE_CHECKING:
     from smg_mesh.shared import Shared
     from smg_node.cluster.workers.discovered_workers import Finding
     from smg_node.cluster.workers.source_reports import SourceReports
+    from smg_node.discovery.orphans import FoundEntry, Homes, Key
 
-TAKEN_OUT_S: Final = 60.0
-"""Put back into the settings in time, nothing happened."""
 APART_S: Final = 15.0
 SLICE: Final = 100
+_KINDS: Final[tuple[Literal["dns", "kubernetes"], ...]] = ("dns", "kubernetes")
+_ENDS: Final = "leaving"
 
 
 class OrphanedFindings:
@@ -27,62 +28,89 @@ class OrphanedFindings:
     def __init__(self, shared: "Shared", monotonic_s: Callable[[], float]) -> None:
         self._shared: Final = shared
         self._monotonic_s: Final = monotonic_s
-        self._since_s: dict[tuple[str, str], float] = {}
+        self._since_s: Mapping[Key, float] = {}
         self._looked_s = -APART_S
         self._reports: SourceReports | None = None
 
     async def tidy(self) -> None:
         """Look at all that sources found, every fifteen seconds; costs nothing where nothing was found."""
-        workers, now_s = self._shared.workers, self._monotonic_s()
-        found = workers.shared()
+        now_s = self._monotonic_s()
+        found = self._shared.workers.shared()
         if not found or now_s < self._looked_s + APART_S:
             return
         self._looked_s = now_s
-        orphans: dict[tuple[str, str], list[str]] = {}
-        for at, worker_id in enumerate(found):
+        # Imported here, as the reports are: where nothing was found there is nothing to look after.
+        from smg_node.discovery.orphans import orphans
+
+        entries = await self._entries(found)
+        seen = orphans(entries, self._since_s, self._homes(), now_s=now_s)
+        self._since_s = seen.since_s
+        for at, entry in enumerate(seen.due):
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-            for source in self._orphaned(worker_id):
-                orphans.setdefault(source, []).append(worker_id)
-        self._since_s = {source: self._since_s.get(source, now_s) for source in sorted(orphans)}
-        for kind, name in sorted(orphans):
-            if now_s - self._since_s[kind, name] >= TAKEN_OUT_S and self._is_mine(kind, name):
-                await self._drop(kind, name, orphans[kind, name])
+            if self._is_mine(entry.key):
+                self._let_go(entry)
 
-    def _orphaned(self, worker_id: str) -> list[tuple[str, str]]:
-        """Return the sources without a home that say something of a worker."""
-        living = self._shared.living()
-        found = [
-            (kind, entry)
-            for kind in ("dns", "kubernetes")
-            if (entry := self._found(worker_id, kind)) is not None
-        ]
-        return [
-            (kind, entry.name)
-            for kind, entry in found
-            if entry.name and entry.by in living and not self._reported(kind, entry.name)
-        ]
-
-    def _found(self, worker_id: str, kind: str) -> "Finding | None":
-        return self._shared.workers.found(worker_id, "dns" if kind == "dns" else "kubernetes")
-
-    def _reported(self, kind: str, name: str) -> bool:
-        if self._reports is None:
-            # Imported here: where nothing was found there is nothing to report on.
-            from smg_node.cluster.workers.source_reports import SourceReports
-
-            self._reports = SourceReports(self._shared)
-        return bool(self._reports.of(kind, name))
-
-    def _is_mine(self, kind: str, name: str) -> bool:
-        candidates = [(node, "") for node in self._shared.living()]
-        chosen = probers(f"orphans/{kind}/{name}", candidates, count=1, all_up_to=1)
-        return chosen == (self._shared.name,)
-
-    async def _drop(self, kind: str, name: str, worker_ids: list[str]) -> None:
+    async def _entries(self, worker_ids: Sequence[str]) -> "list[FoundEntry]":
+        entries: list[FoundEntry] = []
         for at, worker_id in enumerate(worker_ids):
             if at % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-            entry = self._found(worker_id, kind)
-            if entry is not None and entry.name == name and not self._reported(kind, name):
-                self._shared.workers.drop(worker_id, "dns" if kind == "dns" else "kubernetes")
+            for kind in _KINDS:
+                found = self._shared.workers.found(worker_id, kind)
+                if found is not None:
+                    entries.append(_entry(kind, found))
+        return entries
+
+    def _homes(self) -> "Homes":
+        from smg_node.discovery.orphans import Homes
+
+        definitions = self._shared.discovery
+        return Homes(
+            frozenset(self._shared.living()),
+            self._has_home,
+            lambda key: definitions.removed("/".join(key)),
+        )
+
+    def _has_home(self, key: "Key") -> bool:
+        """Whether a living node has a source in its settings, or the cluster defines it, if only newer nodes follow that."""
+        if self._reports is None:
+            from smg_node.cluster.workers.source_reports import SourceReports
+
+            self._reports = SourceReports(self._shared)
+        name = "/".join(key)
+        definitions = self._shared.discovery
+        if definitions.get(name) is not None or self._reports.of(*key):
+            return True
+        return any(one.key == name for one in definitions.unreadable())
+
+    def _is_mine(self, key: "Key") -> bool:
+        candidates = [(node, "") for node in self._shared.living()]
+        chosen = probers(f"orphans/{key[0]}/{key[1]}", candidates, count=1, all_up_to=1)
+        return chosen == (self._shared.name,)
+
+    def _let_go(self, entry: "FoundEntry") -> None:
+        """Drop an entry, if it is as it was; first let its worker stay by an operator's word, if it is to."""
+        from smg_node.discovery.orphans import is_orphan
+
+        workers = self._shared.workers
+        kind: Literal["dns", "kubernetes"] = "dns" if entry.key[0] == "dns" else "kubernetes"
+        found = workers.found(entry.worker_id, kind)
+        if found is None or _entry(kind, found) != entry or not is_orphan(entry, self._homes()):
+            return
+        record = workers.get(entry.worker_id)
+        if entry.stays and record is not None and "api" not in record.sources:
+            try:
+                workers.add(entry.worker_id, "api", found.spec)
+            except StateError:
+                # No room now: it is tried again, and nothing is dropped before.
+                return
+        workers.drop(entry.worker_id, kind)
+
+
+def _entry(kind: str, found: "Finding") -> "FoundEntry":
+    from smg_node.discovery.orphans import FoundEntry
+
+    serves = found.counts and found.state != _ENDS
+    key, version = (kind, found.name), found.version
+    return FoundEntry(key, found.worker_id, found.by, version, found.keep, serves)

@@ -120,6 +120,15 @@ class SourceReports:
             found[self._me] = _aged(own[0], now_ms - own[1])
         return {node: found[node] for node in sorted(found)}
 
+    def contested(self, kind: str, name: str) -> bool:
+        """Return whether another source of that kind, as its writer says, shows something that it may not have now."""
+        others = [other for one, other in self.named() if one == kind and other != name]
+        return any(
+            report.writing and report.refused
+            for other in others
+            for report in self.of(kind, other).values()
+        )
+
     def ranked(self, kind: str, name: str, nodes: Sequence[str]) -> Sequence[str]:
         """Return these nodes in the order in which they see to a source: the same on every node."""
         candidates = [(node, "") for node in nodes]

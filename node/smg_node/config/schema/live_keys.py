@@ -126,6 +126,7 @@ LIVE: Final = (
     "mcp.calls_parallel",
     "mcp.output_bytes_max",
     "mcp.approval_wait_s",
+    "discovery.empty_confirm_s",
     "drain.settle_s",
     "drain.grace_s",
     "readiness.min_workers",

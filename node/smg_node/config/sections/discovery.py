@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from smg_node.config.address import split_host_port
-from smg_node.config.schema.declaration import Section, choice, number, place, text, words
+from smg_node.config.schema.declaration import Section, choice, number, place, switch, text, words
 from smg_node.config.sections.discovery_pods import (
     PodSelectors,
     checked_annotation,
@@ -31,6 +31,10 @@ _PORT_MAX: Final = 65_535
 _SCHEME_SAYS: Final = "How its engines are spoken to; `any` finds out."
 _SPEC_SAYS: Final = (
     "What else is true of its workers, as behind the ? of --worker: priority=60&label.pool=chat."
+)
+
+_KEEP_SAYS: Final = (
+    "Whether its workers stay, as if added by hand, when it is taken out of the settings."
 )
 
 
@@ -92,6 +96,7 @@ class KubernetesSource(Section):
         metavar="KEY",
     )
     spec: str = text("", _SPEC_SAYS, most=1024, metavar="SPEC")
+    keep: bool = switch(False, _KEEP_SAYS)
 
     @field_validator("namespace")
     @classmethod
@@ -164,6 +169,7 @@ class DnsSource(Section):
     scheme: Scheme = choice("any", _SCHEME_SAYS)
     role: Role = choice("regular", "What its workers do.")
     spec: str = text("", _SPEC_SAYS, most=1024, metavar="SPEC")
+    keep: bool = switch(False, _KEEP_SAYS)
 
     @field_validator("port")
     @classmethod
@@ -197,7 +203,15 @@ class DnsSource(Section):
         return self
 
 
-def _source_name(name: str) -> str:
+SOURCE_SECTIONS: Final[dict[str, type[KubernetesSource] | type[DnsSource]]] = {
+    "kubernetes": KubernetesSource,
+    "dns": DnsSource,
+}
+"""What is said of one source, by its kind."""
+
+
+def checked_source_name(name: str) -> str:
+    """Return the name of a source; ValueError if it can be none."""
     if not _NAME.fullmatch(name):
         raise ValueError(
             f"{name[:80]!r} is no name of a source: lower-case letters, digits and -, at most 32"
@@ -205,7 +219,7 @@ def _source_name(name: str) -> str:
     return name
 
 
-SourceName = Annotated[str, AfterValidator(_source_name)]
+SourceName = Annotated[str, AfterValidator(checked_source_name)]
 
 
 class Discovery(Section):

@@ -8,7 +8,6 @@ of the wrong shape, values out of bounds.
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from smg_node.config.address import join_host_port, parse_address
-from smg_node.config.schema.knob import Knob, KnobPath, Schema, format_number
-from smg_node.config.schema.problems import ConfigurationError, Problem, shown
+from smg_node.config.schema.knob import Knob, KnobPath, Schema
+from smg_node.config.schema.problems import ConfigurationError, Problem
 from smg_node.config.schema.value_parser import Entry, read_value
 from smg_node.config.settings import Settings
 from smg_node.config.sources.command_line import CONFIG_FLAG, CommandLine, Half
 from smg_node.config.sources.environment import CONFIG_FILE, read_environment
 from smg_node.config.sources.secret_values import take_secrets
+from smg_node.config.sources.section_reader import problem_text
 from smg_node.config.sources.yaml_file import read_file
 
 
@@ -138,7 +138,7 @@ def _problem(detail: ErrorDetails, said: Mapping[KnobPath, Entry], schema: Schem
     path = next((names[:end] for end in range(len(names), 0, -1) if names[:end] in said), names)
     rest = "".join(f"[{name}]" for name in names[len(path) :] if name.isdecimal())
     knob = schema.at(path)
-    message = _message(detail, knob if isinstance(knob, Knob) else None)
+    message = problem_text(detail, knob if isinstance(knob, Knob) else None)
     return Problem(".".join(path) + rest, message, _place_of(path, said))
 
 
@@ -148,24 +148,3 @@ def _place_of(path: KnobPath, said: Mapping[KnobPath, Entry]) -> str:
     below: Iterable[Entry] = (entry for at, entry in said.items() if at[: len(path)] == path)
     first = next(iter(below), None) if path else None
     return first.place if first is not None else ""
-
-
-def _message(detail: ErrorDetails, knob: Knob | None) -> str:
-    """Return the library's finding in our words; total, because new kinds of findings fall through
-    to its own.
-    """
-    kind, value = detail["type"], detail["input"]
-    if knob is not None and kind in ("greater_than_equal", "less_than_equal", "finite_number"):
-        number = format_number(value) if isfinite(value) else str(value)
-        return f"{number} is out of range {knob.bounds}: {knob.why}"
-    if kind == "value_error":
-        return str(detail["ctx"]["error"])
-    if kind in ("too_long", "string_too_long"):
-        context = detail["ctx"]
-        things = "entries" if kind == "too_long" else "characters"
-        return f"it has more than {context['max_length']} {things}"
-    return (
-        detail["msg"]
-        if knob is not None and knob.secret
-        else f"{detail['msg']}, got {shown(value)}"
-    )

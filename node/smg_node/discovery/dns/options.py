@@ -14,7 +14,8 @@ class DnsOptions:
 
     A name that begins with `_` has SRV records, with ports of their own; any other has addresses, whose engines listen at
     `port`. `servers` are `HOST[:PORT]`; without any, those of the machine are asked. `scheme` is empty where it is to
-    be found out what answers. `spec` has the parameters of a worker URL: `priority=60&label.pool=chat`.
+    be found out what answers. `spec` has the parameters of a worker URL: `priority=60&label.pool=chat`. `keep`: its workers stay when
+    it is taken out of the settings.
     """
 
     name: str
@@ -23,6 +24,7 @@ class DnsOptions:
     scheme: str = ""
     role: str = "regular"
     spec: str = ""
+    keep: bool = False
 
     @property
     def is_srv(self) -> bool:

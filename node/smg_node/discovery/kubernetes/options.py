@@ -20,7 +20,7 @@ class KubernetesOptions:
     name of a container port; empty, a pod that names one TCP port has that one. `scheme` is empty where it is to be
     found out what answers. `role_from` is empty or `label:KEY`; `model_from` is empty, `namespace`, `label:KEY` or
     `annotation:KEY`. `spec` has the parameters of a worker URL: `priority=60&label.pool=chat`. `kubeconfig` is the
-    path of a file, empty for a pod's own account.
+    path of a file, empty for a pod's own account. `keep`: its workers stay when it is taken out of the settings.
     """
 
     selector: str = ""
@@ -32,6 +32,7 @@ class KubernetesOptions:
     role_from: str = ""
     model_from: str = ""
     spec: str = ""
+    keep: bool = False
     ports_annotation: str = PORTS_ANNOTATION
     bootstrap_annotation: str = BOOTSTRAP_ANNOTATION
     connector_annotation: str = CONNECTOR_ANNOTATION

@@ -167,12 +167,70 @@ _SOURCE: Final = _whole(
         "removed": _COUNT,
         "trouble": _TEXT,
         "members": {"type": "array", "items": _MEMBER},
+        "defined": {"enum": ["cluster", "node", ""]},
+        "definition": {"anyOf": [_reference("WorkerSource"), {"type": "null"}]},
+        "overridden": {"type": "boolean"},
     }
 )
 DISCOVERY_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Discovery": _whole({"node": _TEXT, "sources": {"type": "array", "items": _SOURCE}})
+    "Discovery": _whole(
+        {
+            "node": _TEXT,
+            "sources": {"type": "array", "items": _SOURCE},
+            "unreadable": {"type": "object", "additionalProperties": _TEXT},
+        }
+    ),
+    # The fields of discovery.kubernetes or discovery.dns, whose checks are beyond a schema.
+    "WorkerSourceRequest": {
+        "type": "object",
+        "properties": {
+            **dict.fromkeys(
+                (
+                    "selector", "service", "namespace", "role_from", "model_from",
+                    "connector_annotation", "engine_id_annotation", "name", "spec",
+                ),
+                _TEXT,
+            ),
+            "port": {"type": ["string", "integer"]},
+            "servers": {"type": "array", "items": _TEXT, "maxItems": 8},
+            "keep": {"type": "boolean"},
+            "scheme": {"enum": ["any", "grpc", "grpcs", "http", "https"]},
+            "role": {"enum": ["regular", "prefill", "decode", "encode"]},
+        },
+        "additionalProperties": False,
+    },
+    "WorkerSource": _whole(
+        {
+            "kind": {"enum": ["kubernetes", "dns"]},
+            "name": _TEXT,
+            "version": _TEXT,
+            "spec": {"type": "object"},
+        }
+    ),
+    "WorkerSourceRemoved": _whole(
+        {
+            "status": {"const": "removed"},
+            "kind": {"enum": ["kubernetes", "dns"]},
+            "name": _TEXT,
+            "own": {"type": "boolean"},
+        }
+    ),
+}  # fmt: skip
+_CHAT: Final[Mapping[str, Any]] = {
+    "kind": "kubernetes",
+    "name": "chat",
+    "version": "117000000000000001",
+    "spec": {"selector": "app=vllm", "port": "50051", "scheme": "grpc"},
 }
 DISCOVERY_EXAMPLES: Final[Mapping[str, Any]] = {
+    "WorkerSourceRequest": _CHAT["spec"],
+    "WorkerSource": _CHAT,
+    "WorkerSourceRemoved": {
+        "status": "removed",
+        "kind": "kubernetes",
+        "name": "chat",
+        "own": False,
+    },
     "Discovery": {
         "node": "a",
         "sources": [
@@ -199,7 +257,11 @@ DISCOVERY_EXAMPLES: Final[Mapping[str, Any]] = {
                         "unusable": "",
                     }
                 ],
+                "defined": "cluster",
+                "definition": _CHAT,
+                "overridden": False,
             }
         ],
-    }
+        "unreadable": {},
+    },
 }

@@ -285,13 +285,16 @@ ALERTS = (
         expression="max by (source) (smg_node_discovery_failing) == 1 "
         "unless on (source) (smg_node_discovery_view_age_seconds < 300)",
         wait_s=300,
-        summary="No node has seen {{ $labels.source }} whole for five minutes.",
+        summary="{{ $labels.source }} was not seen whole for five minutes, by no node that has it.",
         meaning="Its workers stay, and health checks decide about each; engines that have come or gone since are not known.",
-        action="`smg-admin discovery status` shows what the source answers, such as a right that is missing, and since when.",
+        action="`smg-admin discovery status` shows what the source answers, such as a right that is missing, or what is wrong "
+        "with a node's own list (`file@NODE`), and since when.",
         example=Example(
             fires={
-                'smg_node_discovery_failing{instance="a:29000",source="kubernetes/chat"}': "1x40",
-                'smg_node_discovery_failing{instance="b:29000",source="kubernetes/chat"}': "0x40",
+                'smg_node_discovery_failing{instance="a:29000",source="file@a"}': "1x40",
+                'smg_node_discovery_failing{instance="b:29000",source="file@b"}': "0x40",
+                'smg_node_discovery_view_age_seconds{instance="a:29000",source="file@a"}': "330+30x40",
+                'smg_node_discovery_view_age_seconds{instance="b:29000",source="file@b"}': "20x40",
             },
             quiet={
                 'smg_node_discovery_failing{instance="a:29000",source="kubernetes/chat"}': "1x40",
@@ -342,8 +345,8 @@ ALERTS = (
         meaning="An engine that should serve may be left out, such as a pod with a wrong annotation.",
         action="`smg-admin discovery status` names each, and what is wrong with it.",
         example=Example(
-            fires={'smg_node_discovery_unusable{instance="a:29000",source="file/w.json"}': "1x60"},
-            quiet={'smg_node_discovery_unusable{instance="a:29000",source="file/w.json"}': "0x60"},
+            fires={'smg_node_discovery_unusable{instance="a:29000",source="file@a"}': "1x60"},
+            quiet={'smg_node_discovery_unusable{instance="a:29000",source="file@a"}': "0x60"},
         ),
     ),
     Alert(

@@ -1,81 +1,32 @@
 """Changes: the table of what follows from a view, row by row, and what holds for any inputs."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smg_node.config.worker_url import parse_worker_url
 from smg_node.discovery.changes import (
     FLIP_APART_MS,
     SETTLE_MS,
     VIEW_AGE_MAX_MS,
-    Changes,
-    Looking,
     Memory,
     Reason,
-    changes,
 )
 from smg_node.discovery.known import Dropped, Known
-from smg_node.discovery.sighting import Endpoint, Sighting, SightingState, View
-
-NOW: Final = 1_000_000
-READY, UNREADY, LEAVING = SightingState.READY, SightingState.UNREADY, SightingState.LEAVING
-
-
-def seen(host: str, state: SightingState = READY, instance: str = "u1", spec: str = "") -> Sighting:
-    return Sighting(parse_worker_url(f"{host}:1{spec}"), state, instance)
-
-
-def view(*sightings: Sighting, whole_ms: int = NOW, gone: tuple[str, ...] = ()) -> View:
-    return View(
-        {one.endpoint: one for one in sightings},
-        whole_ms=whole_ms,
-        gone=frozenset(f"{host}:1" for host in gone),
-    )
-
-
-def had(
-    host: str,
-    state: SightingState = READY,
-    instance: str = "u1",
-    *,
-    owner: str = "chat",
-    heard_ms: int = 1,
-    own: bool = True,
-    withheld: bool = False,
-    exists: bool = True,
-) -> Known:
-    url = parse_worker_url(f"{host}:1")
-    told = (f"w-{host}", url, state, instance, owner, heard_ms)
-    return Known(*told, withheld=withheld, exists=exists, own=own)
-
-
-def known(*entries: Known) -> dict[Endpoint, Known]:
-    return {one.endpoint: one for one in entries}
-
-
-def look(
-    seen_now: View,
-    entries: Mapping[Endpoint, Known],
-    memory: Memory | None = None,
-    *,
-    now_ms: int = NOW,
-    up: tuple[str, ...] = (),
-    **conditions: object,
-) -> Changes:
-    looking = Looking(
-        name="chat", now_ms=now_ms, shown_ms=now_ms, calls_up=lambda one: one[2:] in up
-    )
-    looking = replace(looking, **conditions)  # type: ignore[arg-type]  # fields of Looking
-    return changes(seen_now, entries, memory or Memory(), looking)
-
-
-def written(found: Changes) -> list[tuple[str, str]]:
-    return [(one.reason.value, one.endpoint.removesuffix(":1")) for one in found.writes]
-
+from smg_node.discovery.sighting import Endpoint, SightingState
+from support.discovery.change_looks import (
+    LEAVING,
+    NOW,
+    READY,
+    UNREADY,
+    had,
+    known,
+    look,
+    seen,
+    view,
+    written,
+)
 
 # ── Seen ─────────────────────────────────────────────────────────────────────
 

@@ -27,8 +27,8 @@ class Watchdog:
     def _wrap(self, node: WorldNode) -> None:
         put, drop = node.findings.put, node.findings.drop
 
-        def watched_put(kind: str, name: str, sighting: Sighting) -> None:
-            put(kind, name, sighting)
+        def watched_put(kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
+            put(kind, name, sighting, keep=keep)
             self.put_ms[sighting.endpoint] = self._world.now_ms
             self.puts += 1
 

@@ -14,7 +14,7 @@ import pytest
 from smg_node.config.worker_url import WorkerUrl, parse_worker_url
 from smg_node.core.errors import ErrorKind, SmgError
 from smg_node.discovery.known import Known
-from smg_node.discovery.service import DiscoveryService
+from smg_node.discovery.service import DiscoveryService, Plan
 from smg_node.discovery.sighting import Sighting, View
 from smg_node.discovery.source import Show, SourceKind
 
@@ -89,7 +89,10 @@ class Registry:
     def calls_up(self, worker_id: str) -> bool:
         return worker_id in self.up
 
-    def put(self, kind: str, name: str, sighting: Sighting) -> None:
+    def release(self, kind: str, endpoint: str) -> None:
+        self.entries[endpoint] = replace(self.entries[endpoint], released=True)
+
+    def put(self, kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
         if sighting.endpoint in self.refuses:
             raise SmgError(ErrorKind.OVERLOADED, "the document is full")
         self.entries[sighting.endpoint] = Known(
@@ -100,6 +103,7 @@ class Registry:
             name,
             now_ms(),
             own=True,
+            keep=keep,
         )
 
     def drop(self, kind: str, endpoint: str) -> None:
@@ -126,6 +130,9 @@ class Reports:
     def of(self, kind: str, name: str) -> Mapping[str, Any]:
         return self.others
 
+    def contested(self, kind: str, name: str) -> bool:
+        return False
+
     def ranked(self, kind: str, name: str, nodes: Sequence[str]) -> Sequence[str]:
         return sorted(nodes)
 
@@ -138,7 +145,7 @@ class World:
         self.leaving = False
         self.writes: dict[tuple[str, str], int] = {}
         self.service = DiscoveryService(
-            sources,
+            [Plan(source, source) for source in sources],
             me="m",
             registry=self.registry,  # type: ignore[arg-type]  # it fits as far as it is used
             reports=self.reports,
@@ -224,7 +231,7 @@ async def test_one_that_is_set_aside_lets_others_watch_and_still_reports() -> No
 async def test_an_error_of_one_source_does_not_end_the_others(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smg_node.discovery.service.RESTART_S", 0.01)
+    monkeypatch.setattr("smg_node.discovery.source_keeper.RESTART_S", 0.01)
     broken, fine = Script(name="broken"), Script(name="fine")
     broken.failures = 2
     broken.say(View(seen("a"), whole_ms=now_ms()))
@@ -316,3 +323,44 @@ async def test_nothing_is_written_before_the_clusters_state_is_here() -> None:
         world.registry.entries.clear()
         world.registry.held = True
         await world.until(lambda: set(world.registry.entries) == {"a:1"})
+
+
+async def test_a_source_that_comes_is_watched_and_one_that_goes_is_reported_no_more() -> None:
+    chat, metal = Script(), Script("dns", "metal")
+    chat.say(View(seen("a"), whole_ms=now_ms()))
+    metal.say(View(seen("b"), whole_ms=now_ms()))
+    async with running() as world:
+        world.service.follow([Plan(chat, 1)])
+        await world.until(lambda: set(world.registry.entries) == {"a:1"})
+        world.service.follow([Plan(chat, 1), Plan(metal, 1)])
+        await world.until(lambda: set(world.registry.entries) == {"a:1", "b:1"})
+        assert chat.runs == 1
+        world.service.follow([Plan(metal, 1)])
+        assert set(world.reports.said) == {"dns/metal"}
+        await world.until(lambda: not chat.running)
+        assert [one.kind for one in world.service.states()] == ["dns"]
+        world.service.follow([])
+        await world.until(lambda: not metal.running)
+        assert world.reports.said == {}
+
+
+async def test_a_source_that_changed_is_asked_anew_and_reported_all_the_time() -> None:
+    before, after, last = Script(), Script(), Script()
+    before.say(View(seen("a", "b"), whole_ms=now_ms()))
+    after.say(View(seen("b", "c"), whole_ms=now_ms()))
+    last.say(View(seen("c"), whole_ms=now_ms()))
+    async with running() as world:
+        world.service.follow([Plan(before, "one")])
+        await world.until(lambda: set(world.registry.entries) == {"a:1", "b:1"})
+        world.service.follow([Plan(after, "one")])
+        assert not after.runs
+        world.service.follow([Plan(after, "two")])
+        assert set(world.reports.said) == {"kubernetes/chat"}
+        # Changed again before that one has begun.
+        world.service.follow([Plan(last, "three")])
+        await world.until(lambda: set(world.registry.entries) == {"c:1"})
+        assert not before.running
+        assert not after.running
+        world.service.confirm(0.0)
+        (state,) = world.service.states()
+        assert (state.writing, state.sightings) == (True, 1)

@@ -1,6 +1,7 @@
 """Source run: one source on one node, turn by turn on a clock that tests move."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,8 +39,11 @@ class Registry:
     def calls_up(self, worker_id: str) -> bool:
         return True
 
-    def put(self, kind: str, name: str, sighting: Sighting) -> None:
+    def put(self, kind: str, name: str, sighting: Sighting, *, keep: bool = False) -> None:
         self.said.append(f"{name} has {sighting.endpoint}")
+
+    def release(self, kind: str, endpoint: str) -> None:
+        self.entries[endpoint] = replace(self.entries[endpoint], released=True)
 
     def drop(self, kind: str, endpoint: str) -> None:
         self.said.append(f"{endpoint} is gone")
@@ -60,6 +64,9 @@ class Reports:
 
     def of(self, kind: str, name: str) -> Mapping[str, Any]:
         return self.by_name.get(name, {})
+
+    def contested(self, kind: str, name: str) -> bool:
+        return False
 
     def ranked(self, kind: str, name: str, nodes: Sequence[str]) -> Sequence[str]:
         return sorted(nodes)

@@ -7,17 +7,18 @@ from typing import Final
 import pytest
 
 from smg_node.access.roles import Roles
+from smg_node.cluster.discovery.discovery_service import ClusterSources
 from smg_node.cluster.issuers.access_service import ClusterAccess
 from smg_node.cluster.issuers.role_service import ClusterRoles
 from smg_node.core.access.permissions import BUILT_IN, PERMISSIONS
 from smg_node.http.openapi.document import document
-from smg_node.http.ports.discovery import DiscoveryView
 from smg_node.http.route_table import METRICS_ROUTES, ROUTES
 from support.access.issuers_of_test import IssuersOfTest
 from support.access.key_world import KeyWorld
 from support.http.history_routes import Here
 from support.http.http_node import Node, node
 from support.http.raw_http import ask
+from support.shared_sources import SharedSources, SourcesHere
 
 ROLES: Final[Mapping[str, str]] = {
     "user": "generate history models tools.use usage.own",
@@ -140,6 +141,8 @@ DELETE /workers/{id}
 POST /workers/{id}/drain
 POST /workers/{id}/undrain
 POST /workers/{id}/probe
+PUT /v1/cluster/discovery/{kind}/{name}
+DELETE /v1/cluster/discovery/{kind}/{name}
 [engines]
 GET /get_loads
 [members]
@@ -244,13 +247,6 @@ def test_the_document_says_of_each_route_what_it_needs() -> None:
         assert operation.get("x-smg-own-permission", "") == own
 
 
-class NoSources:
-    """Views of a cluster where nobody looks for workers."""
-
-    def view(self) -> DiscoveryView:
-        return DiscoveryView("node-a", [])
-
-
 @asynccontextmanager
 async def closed() -> AsyncIterator[tuple[Node, dict[str, str]]]:
     """A closed node, and a key of each role."""
@@ -261,7 +257,8 @@ async def closed() -> AsyncIterator[tuple[Node, dict[str, str]]]:
         served.parts.token_access = lambda: access
         roles = ClusterRoles(IssuersOfTest(world), world.states["node-a"].roles)
         served.parts.role_access = lambda: roles
-        served.parts.discovery = NoSources
+        sources = SharedSources("node-a").shared["node-a"]
+        served.parts.discovery = lambda: ClusterSources(SourcesHere(), sources)
         keys: dict[str, str] = {}
         for role in ("admin", *(name for name in ROLES if name != "admin")):
             wish = {"role": role, "tenant": "acme"}

@@ -19,6 +19,7 @@ from smg_node.cluster.providers.cache_sharing import CacheRows
 from smg_node.cluster.service_factory import listen
 from smg_node.cluster.settings.live_settings import LiveSettings
 from smg_node.cluster.usage.usage_factory import build_usage
+from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.frozen_settings import is_section, plain_settings
 from smg_node.config.schema.live_keys import LIVE
 from smg_node.config.schema.live_settings import LiveError, LiveKnob
@@ -45,6 +46,7 @@ from smg_node.telemetry.logs.logs import Logs
 from smg_node.telemetry.metrics.meters import Meters
 from smg_node.telemetry.traces.tracer import TraceOptions, Tracer
 from smg_node.wiring.base import Base
+from smg_node.wiring.discovery.live_discovery import LiveDiscovery
 from smg_node.wiring.fleet_parts import FleetService
 from smg_node.wiring.media_parts import LazyMedia
 from smg_node.wiring.serving_parts import build_admission, build_http_parts
@@ -52,6 +54,7 @@ from smg_node.wiring.state_cache import LazyStateCache
 from support.http.access_lines import LineList
 from support.http.fake_cluster import FakeCluster
 from support.rights.fake_rights import FakeRights, FakeRules
+from support.shared_sources import SharedSources
 from support.state.fake_shared_state import SharedWorld
 
 
@@ -148,6 +151,10 @@ class Wired:
         build_admission(self.live.own, self.base, self.live, FakeRules(), FakeRights())
         shared = SimpleNamespace(rights=self.rights, watch_held=self.rights.watch_held)
         listen(self.live.own, cast("Shared", shared), desks)
+        sources = cast("Shared", SimpleNamespace(discovery=SharedSources("a").definitions["a"]))
+        self.discovery = LiveDiscovery(
+            self.live.own, self.base, sources, cast("ClusterRegistry", None), is_leaving=bool
+        ).connect(self.parts, self.live)
 
     def loops(self) -> LoopParts:
         """What runs tools of this side."""
@@ -194,6 +201,7 @@ class Wired:
             "ratio": self.base.tracer._ratio,
             "loops": self._loops(),
             "exposed": self.parts.exposed_models(),
+            "discovery": self.discovery._settings.discovery.empty_confirm_s,
         }
 
     def _loops(self) -> object:

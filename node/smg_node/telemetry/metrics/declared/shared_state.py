@@ -105,7 +105,7 @@ STATE_METRICS: Final[tuple[Metric, ...]] = (
 DISCOVERY_SIGHTINGS = Metric(
     "smg_node_discovery_sightings",
     "gauge",
-    "Endpoints that a source shows this node now, `kubernetes/NAME`, `dns/NAME` or `file/…`.",
+    "Endpoints that a source shows this node now: `kubernetes/NAME`, `dns/NAME`, its own `file@NODE`, `command@NODE`.",
     ("source",),
     pulled=True,
 )
@@ -126,7 +126,7 @@ DISCOVERY_FAILING = Metric(
 DISCOVERY_WRITER = Metric(
     "smg_node_discovery_writer",
     "gauge",
-    "1 where this node writes what the source shows: one node of the cluster.",
+    "1 where this node writes what the source shows: one node of the cluster. Not of lists, which are each node's own.",
     ("source",),
     pulled=True,
 )
@@ -154,7 +154,8 @@ DISCOVERY_UNUSABLE = Metric(
 DISCOVERY_WRITES = Metric(
     "smg_node_discovery_writes_total",
     "counter",
-    "Workers that this node wrote into the cluster's state for a source: `add`, `change`, `flip` (ready or not) or `drop`.",
+    "Workers that this node wrote into the cluster's state for a source: `add`, `change`, `flip` (ready or not), "
+    "`release` (to another source that shows it) or `drop`.",
     ("source", "reason"),
 )
 DISCOVERY_METRICS: Final = (

@@ -119,3 +119,42 @@ def test_what_cannot_be_said_is_refused(nodes: Nodes, state: str, instance: str)
         _find(nodes, "a", state, instance)
     with pytest.raises(ValueError, match="url"):
         nodes["a"].find(W, "dns", WorkerSpec(url=""), name="metal")
+
+
+def test_what_becomes_of_it_without_its_source_is_said_and_changed(nodes: Nodes) -> None:
+    nodes["a"].find(W, "kubernetes", spec_at(), name="blue", keep=True, released=True)
+    found = nodes["b"].found(W, "kubernetes")
+    assert found is not None
+    assert (found.keep, found.released) == (True, True)
+    nodes["b"].find(W, "kubernetes", spec_at(), name="green")
+    found = nodes["a"].found(W, "kubernetes")
+    assert found is not None
+    assert (found.name, found.keep, found.released) == ("green", False, False)
+
+
+def test_what_one_source_let_go_of_is_nothing_of_another(nodes: Nodes) -> None:
+    """An older release takes it over, and passes on what it does not know."""
+    nodes["a"].find(W, "kubernetes", spec_at(), name="blue", released=True)
+    key = f"{W}/kubernetes"
+    held = nodes.world["a"].get(key)
+    assert held is not None
+    assert held.value is not None
+    taken = msgspec.msgpack.decode(held.value) | {"name": "green"}
+    nodes.world["a"].put(key, msgspec.msgpack.encode(taken))
+    found = nodes["a"].found(W, "kubernetes")
+    assert found is not None
+    assert (found.name, found.released) == ("green", False)
+
+
+@pytest.mark.parametrize("word", [1, "true", None, [], {"a": 1}])
+def test_any_other_word_for_it_means_nothing(nodes: Nodes, word: object) -> None:
+    _find(nodes, "a")
+    key = f"{W}/kubernetes"
+    held = nodes.world["a"].get(key)
+    assert held is not None
+    assert held.value is not None
+    strange = msgspec.msgpack.decode(held.value) | {"keep": word, "released": word}
+    nodes.world["a"].put(key, msgspec.msgpack.encode(strange))
+    found = nodes["a"].found(W, "kubernetes")
+    assert found is not None
+    assert (found.keep, found.released) == (False, False)

@@ -1,18 +1,19 @@
-"""`smg-admin discovery status` against the real route."""
+"""`smg-admin discovery` against the real routes."""
 
 import asyncio
 import json
+from pathlib import Path
 
-from smg_node.cluster.workers.discovery_views import ClusterDiscovery
+from smg_node.cluster.discovery.discovery_service import ClusterSources
 from support.http.admin_api import RunAdmin
 from support.http.http_node import node
-from support.shared_sources import SharedSources
+from support.shared_sources import SharedSources, SourcesHere
 
 
 async def test_operators_see_sources_who_watches_them_and_what_is_wrong(run: RunAdmin) -> None:
     sources = SharedSources("node-a", "node-b")
     async with node() as served:
-        served.parts.discovery = lambda: ClusterDiscovery(sources.shared["node-a"])
+        served.parts.discovery = lambda: ClusterSources(SourcesHere(), sources.shared["node-a"])
 
         async def command(*words: str) -> tuple[int, str, str]:
             where = ("--url", f"http://127.0.0.1:{served.port}", "discovery", "status")
@@ -45,3 +46,37 @@ async def test_operators_see_sources_who_watches_them_and_what_is_wrong(run: Run
         assert note in fine[2]
     assert plain["sources"][0]["members"][0]["sightings"] == 5
     assert (wrong[0], "403 pods list" in wrong[2], "failing" in wrong[1]) == (1, True, True)
+
+
+async def test_operators_define_and_remove_sources(run: RunAdmin, tmp_path: Path) -> None:
+    sources = SharedSources("node-a", "node-b")
+    here = SourcesHere(("kubernetes", "chat"), **{"dns/metal": "this release cannot read it"})
+    chat, wrong = tmp_path / "chat.yaml", tmp_path / "wrong.yaml"
+    chat.write_text("kubernetes:\n  chat: {selector: app=vllm, port: 50051}\n")
+    wrong.write_text("selector: app=vllm\nport: no port\n")
+    async with node() as served:
+        served.parts.discovery = lambda: ClusterSources(here, sources.shared["node-a"])
+
+        async def command(*words: str) -> tuple[int, str, str]:
+            where = ("--url", f"http://127.0.0.1:{served.port}")
+            return await asyncio.to_thread(run, *where, *words)
+
+        defined = await command("discovery", "define", "kubernetes/chat", "--file", str(chat))
+        status = await command("discovery", "status")
+        refused = await command("discovery", "define", "kubernetes/chat", "--file", str(wrong))
+        nowhere = await command("discovery", "define", "file/chat", "--file", str(chat))
+        stale = await command(
+            "discovery", "define", "kubernetes/chat", "--file", str(chat), "--if-version", "0"
+        )
+        removed = await command("discovery", "remove", "kubernetes/chat")
+        again = await command("discovery", "remove", "kubernetes/chat", "--if-version", "*")
+    assert (defined[0], "is defined, version" in defined[1]) == (0, True)
+    assert "cluster" in status[1]
+    assert "counts, and not this node's own settings" in status[2]
+    assert "dns/metal: the cluster's definition is not followed by node-a" in status[2]
+    assert (refused[0], "port: 'no port' is neither" in refused[2]) == (1, True)
+    assert "each node's own" in nowhere[2]
+    assert "changed by somebody else" in stale[2]
+    assert "is gone" in removed[1]
+    assert "this node's own settings define it" in removed[2]
+    assert (again[0], "defines no source kubernetes/chat" in again[2]) == (1, True)

@@ -247,3 +247,32 @@ async def test_one_that_nobody_has_judged_yet_is_not_taken_for_dead(world: Fleet
     world["n0"].shared.verdicts.publish(worker_id, up=False, reason="refused", ttl_ms=60_000)
     assert not found.calls_up(worker_id)
     assert found.called_down(KIND, "a:1")
+
+
+async def test_what_a_source_lets_go_of_stays_and_is_no_news_until_another_takes_it(
+    world: FleetWorld,
+) -> None:
+    clock = Clock()
+    mine, other = findings(world["n0"], clock), findings(world["n1"], clock)
+    mine.put(KIND, "blue", seen("grpc://a:1"), keep=True)
+    await world.until(lambda node: node.ready("a"))
+    before = world["n1"].worker("a")
+    heard = [one.known(KIND)["a:1"].heard_ms for one in (mine, other)]
+    clock.ms = 9_000
+    mine.release(KIND, "a:1")
+    mine.release(KIND, "nowhere:1")
+    for one in (mine, other):
+        known = one.known(KIND)["a:1"]
+        assert (known.owner, known.released, known.keep) == ("blue", True, True)
+        assert known.heard_ms in heard
+    other.put(KIND, "green", seen("grpc://a:1"))
+    known = mine.known(KIND)["a:1"]
+    assert (known.owner, known.released, known.keep, known.heard_ms) == (
+        "green",
+        False,
+        False,
+        9_000,
+    )
+    assert mine.dropped(KIND) == {}
+    await world.until(lambda node: node.ready("a"))
+    assert world["n1"].worker("a") is before

@@ -73,13 +73,16 @@ def test_nothing_is_told_where_there_is_nothing() -> None:
     assert view_of(SharedSources("a"), "a") == []
 
 
-def test_a_file_that_no_node_can_read_is_trouble() -> None:
+def test_a_file_that_its_node_cannot_read_is_trouble_whatever_others_read() -> None:
     sources = SharedSources("a", "b")
     failing = {"standing": "failing", "since_ms": 20_000, "trouble": "workers.yaml: it is empty"}
     for node in "ab":
         sources.reports[node].publish("file", "file", failing)
     sources.pass_time(200)
-    assert "answers no node" in views(sources, "a")["file/file"].trouble
+    assert "a, b: the list cannot be read" in views(sources, "a")["file/file"].trouble
+    sources.reports["b"].publish("file", "file", {"standing": "ok", "writing": True})
+    sources.pass_time(200)
+    assert views(sources, "b")["file/file"].trouble.startswith("a: the list")
 
     for node in "ab":
         sources.reports[node].publish("file", "file", {"standing": "ok", "writing": True})

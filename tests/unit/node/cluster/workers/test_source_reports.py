@@ -112,3 +112,19 @@ def test_what_makes_no_sense_is_passed_over() -> None:
         registers.set("d", "dns/metal", content, ttl_ms=1_000)
         cluster.pass_time(10)
         assert cluster.reports["b"].of("dns", "metal") == {}
+
+
+def test_a_source_is_contested_while_the_writer_of_another_one_wants_something() -> None:
+    cluster = Cluster("a", "b", "c")
+    wants = {"standing": "ok", "writing": True, "refused": 2}
+    cluster.reports["a"].publish("kubernetes", "blue", wants)
+    cluster.pass_time(200)
+    assert not cluster.reports["b"].contested("kubernetes", "blue")
+    assert cluster.reports["b"].contested("kubernetes", "green")
+    assert not cluster.reports["b"].contested("dns", "green")
+    cluster.reports["a"].publish("kubernetes", "blue", {**wants, "writing": False})
+    cluster.pass_time(200)
+    assert not cluster.reports["b"].contested("kubernetes", "green")
+    cluster.reports["a"].publish("kubernetes", "blue", {**wants, "refused": 0})
+    cluster.pass_time(200)
+    assert not cluster.reports["b"].contested("kubernetes", "green")

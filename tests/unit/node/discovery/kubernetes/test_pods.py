@@ -17,7 +17,7 @@ from smg_node.discovery.sighting import SightingState
 from support.kubernetes.pod_text import pod
 
 
-def read(said: dict[str, Any], **options: str) -> Reading:
+def read(said: dict[str, Any], **options: Any) -> Reading:
     chosen = KubernetesOptions(selector="app=vllm", **{"port": "50051", **options})
     return PodReader(chosen).read(read_pod(json.dumps(said).encode()))
 

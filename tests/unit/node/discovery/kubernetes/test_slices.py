@@ -54,7 +54,7 @@ def an_endpoint(ip: str, pod: str = "", **conditions: bool) -> dict[str, Any]:
     }
 
 
-def read(said: dict[str, Any], **options: str) -> Reading:
+def read(said: dict[str, Any], **options: Any) -> Reading:
     chosen = KubernetesOptions(service="vllm", **{"port": "50051", **options})
     return SliceReader(chosen).read(read_slice(json.dumps(said).encode()))
 
