@@ -67,6 +67,7 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
+    from smg_mesh.mesh import SeedFinder
     from smg_node.discovery.service import DiscoveryService
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
@@ -334,6 +335,11 @@ def _build_cluster(
     settings: Settings, base: Base, shared: Shared, farewell: Shutdown
 ) -> ClusterInterface:
     """Return this node's part in the cluster; it has not begun."""
+    finders: list[SeedFinder] = []
+    if settings.peer_pods[0]:
+        from smg_node.wiring.discovery.peers import build_peer_finder
+
+        finders.append(build_peer_finder(settings, base.clock))
     return build_cluster(
         settings,
         farewell,
@@ -342,6 +348,7 @@ def _build_cluster(
         clock=base.clock,
         rng=base.rng,
         meters=base.meters,
+        finders=finders,
     )
 
 

@@ -3,20 +3,14 @@
 The API server is scripted and real time passes; the engines are simulated, and all pods have this machine's address.
 """
 
-import asyncio
-import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pytest
 
-from smg_chaos.kubernetes.cluster import Cluster
-from smg_chaos.kubernetes.faults import Faults
-from smg_chaos.kubernetes.server import KubernetesServer
-from support.kubernetes.kube_client import KubeClient
+from support.kubernetes.server_thread import SPACE, ApiServer
 from support.processes.mesh_nodes import MeshNode, until
 from support.processes.mesh_trio import Trio, running_trio
 from support.processes.node_api import asked_all_the_time, call, ready_at, workers
@@ -24,83 +18,8 @@ from support.processes.simulated_engines import running_simulated
 
 pytestmark = pytest.mark.integration
 MODEL: Final = "sim"
-SPACE: Final = "serving"
 ENGINES: Final = 3
 ENGINE: Final = ("--model", MODEL, "--script", "endless", "--itl-ms", "2", "--slots", "1024")
-T = TypeVar("T")
-
-
-class ApiServer:
-    """A scripted API server in a thread of its own, which does one thing after the other, and who changes its pods."""
-
-    def __init__(self) -> None:
-        self.server = KubernetesServer(Cluster(), faults=Faults(bookmark_s=1.0))
-        self._work: asyncio.Queue[Callable[[], Coroutine[Any, Any, None]] | None] = asyncio.Queue()
-        self._loop: Future[asyncio.AbstractEventLoop] = Future()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-        self._thread.start()
-        self.port = self.do(lambda: self.server.listen("127.0.0.1", 0))
-        self.client = self.do(self._client)
-
-    async def _serve(self) -> None:
-        self._loop.set_result(asyncio.get_running_loop())
-        while (work := await self._work.get()) is not None:
-            await work()
-
-    async def _client(self) -> KubeClient:
-        return KubeClient(f"http://127.0.0.1:{self.port}")
-
-    def do(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Do something in its loop."""
-        done: Future[T] = Future()
-
-        async def answered() -> None:
-            try:
-                done.set_result(await work())
-            except Exception as error:
-                # A door: whoever asked in the other thread is told.
-                done.set_exception(error)
-
-        self._loop.result(30).call_soon_threadsafe(self._work.put_nowait, answered)
-        return done.result(30)
-
-    def pod(self, name: str, address: str, *, is_ready: bool = True) -> None:
-        """Make a pod whose engine is at that address."""
-        host, _, port = address.rpartition(":")
-        self.do(
-            lambda: self.client.pod(
-                name,
-                namespace=SPACE,
-                labels={"app": "vllm"},
-                ip=host,
-                is_ready=is_ready,
-                annotations={"smg.ai/worker-ports": port},
-            )
-        )
-
-    def ready(self, name: str, *, is_ready: bool) -> None:
-        """Let its kubelet say whether it is ready."""
-        self.do(lambda: self.client.runs(SPACE, name, ip="127.0.0.1", is_ready=is_ready))
-
-    def label(self, name: str, app: str) -> None:
-        """Change what it is selected by."""
-        self.do(lambda: self.client.mark(SPACE, name, labels={"app": app}))
-
-    def delete(self, name: str, grace_s: int = 0) -> None:
-        """End it."""
-        self.do(lambda: self.client.delete(SPACE, name, grace_s=grace_s))
-
-    @property
-    def watches(self) -> tuple[int, int]:
-        """How many watches are open, and how many were at once."""
-        return self.server.audit.watches, self.server.audit.most_watches
-
-    def close(self) -> None:
-        """End it."""
-        self.do(self.client.close)
-        self.do(self.server.close)
-        self._loop.result(30).call_soon_threadsafe(self._work.put_nowait, None)
-        self._thread.join(10)
 
 
 @dataclass
@@ -140,13 +59,9 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("pods")
     api = ApiServer()
-    (folder / "kube").write_text(
-        "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
-        f" clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{api.port}'}}}}],"
-        " users: [{name: u, user: {token: t}}]}"
-    )
+    kubeconfig = api.kubeconfig(folder / "kube")
     (folder / "node.yaml").write_text(
-        f"discovery:\n  kubeconfig: {folder / 'kube'}\n  empty_confirm_s: 4\n"
+        f"discovery:\n  kubeconfig: {kubeconfig}\n  empty_confirm_s: 4\n"
         f"  kubernetes:\n    chat: {{selector: app=vllm, namespace: {SPACE}, scheme: grpc}}\n"
     )
     flags = ("--workers.probe-interval-s", "0.3", "--config", str(folder / "node.yaml"))
