@@ -20,76 +20,11 @@ from urllib.parse import parse_qs, urlsplit
 import helm_sdkpy
 import kubernetes_validate
 import yaml
+from deploy_chart_values import CASES, REFUSED, RIGHTS
 
 _WATCH_S = 0.05
 _WATCHES = 400  # longer than Helm waits here
 VERSIONS = ("1.27", "1.37")
-CASES: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    "everything": {
-        "workers": ["grpc://vllm-0.vllm:50051", "grpc://vllm-1.vllm:50051?role=prefill"],
-        "config": {"routing": {"policy": "least_load"}},
-        "processes": 2,
-        "mesh": {"existingSecret": "mesh"},
-        "auth": {"existingSecret": "admin"},
-        "admin": {"socket": True},
-        "tls": {"existingSecret": "certificate", "host": "llm.example", "metrics": True},
-        "storage": {"existingSecret": "database"},
-        "autoscaling": {"enabled": True},
-        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
-        "networkPolicy": {
-            "httpFrom": [{"namespaceSelector": {}}],
-            "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
-        },
-        "podLabels": {"team": "serving"},
-        "podAnnotations": {"note": "yes"},
-        "extraEnv": [{"name": "SMG_TELEMETRY__LOG_LEVEL", "value": "debug"}],
-        "extraArgs": ["--policy=round_robin"],
-        "extraVolumes": [{"name": "more", "emptyDir": {}}],
-        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
-        "imagePullSecrets": [{"name": "registry"}],
-        "nodeSelector": {"pool": "cpu"},
-        "tolerations": [{"operator": "Exists"}],
-        "priorityClassName": "system-cluster-critical",
-        "persistence": {"storageClassName": "fast"},
-        "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
-    },
-    "workers found": {
-        "discovery": {
-            "kubernetes": {
-                "chat": {"selector": "app=vllm,tier in (chat)", "port": 50051, "scheme": "grpc"},
-                "batch": {"selector": "app=vllm", "namespace": "batch", "port": "grpc"},
-                "slices": {"service": "vllm", "namespace": "batch"},
-            }
-        },
-        "config": {"discovery": {"empty_confirm_s": 10}},
-        "networkPolicy": {
-            "egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}],
-            "apiServer": {"cidrs": ["10.96.0.1/32"], "ports": [6443]},
-        },
-    },
-    "workers found everywhere": {
-        "config": {"discovery": {"kubernetes": {"all": {"selector": "app", "namespace": "*"}}}},
-        "networkPolicy": {"egress": [{"to": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]},
-        "serviceAccount": {"create": False, "name": "ours"},
-    },
-    "one alone": {
-        "replicaCount": 1,
-        "mesh": {"insecure": True},
-        "storage": {"url": "postgresql://smg:secret@db/smg"},
-        "persistence": {"enabled": False},
-        "networkPolicy": {"enabled": False, "metricsFrom": []},
-        "podDisruptionBudget": {"enabled": False},
-        "serviceAccount": {"create": False},
-    },
-}
-REFUSED: dict[str, dict[str, Any]] = {
-    "an unknown name": {"replicas": 3},
-    "a number that is none": {"replicaCount": "three"},
-    "a source that selects nothing": {"discovery": {"kubernetes": {"chat": {"port": 50051}}}},
-    "a source twice": {"discovery": {"kubernetes": {"a": {"selector": "a", "service": "b"}}}},
-    "a word that means nothing": {"image": {"pullPolicy": "Sometimes"}},
-}
 KINDS = {
     "v1": ["ConfigMap", "Pod", "Secret", "Service", "ServiceAccount"],
     "apps/v1": ["StatefulSet"],
@@ -101,17 +36,6 @@ KINDS = {
     "rbac.authorization.k8s.io/v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
 }
 CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding")
-# By case: roles with their namespaces and what they are for, and whether the account's token is mounted.
-RIGHTS = {
-    "defaults": ([], False),
-    "everything": ([], False),
-    "workers found": (
-        [("Role", "batch", ["pods", "endpointslices"]), ("Role", "serving", ["pods"])],
-        True,
-    ),
-    "workers found everywhere": ([("ClusterRole", "", ["pods"])], True),
-    "one alone": ([], False),
-}
 
 
 def plural(kind: str) -> str:
@@ -228,7 +152,7 @@ class Api(BaseHTTPRequestHandler):
         return sent
 
     def do_POST(self) -> None:
-        """Create an object; a Job is done at once."""
+        """Create an object; a Job is done at once, and so is the pod of a test."""
         made = self.body()
         self.server.kept.append(json.loads(json.dumps(made)))
         made["metadata"] |= {
@@ -241,6 +165,8 @@ class Api(BaseHTTPRequestHandler):
                 "succeeded": 1,
                 "conditions": [{"type": "Complete", "status": "True"}],
             }
+        if made.get("kind") == "Pod":
+            made["status"] = {"phase": "Succeeded"}
         path = f"{urlsplit(self.path).path}/{made['metadata']['name']}"
         self.server.objects[path] = made
         self.answer(201, made)
@@ -305,7 +231,7 @@ def discovery(path: str) -> dict[str, Any] | None:
 
 
 async def install(chart: str, values: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what Helm creates for these values; helm_sdkpy's error says why it would not."""
+    """Return what Helm creates for these values, and then to test the release; helm_sdkpy's error says why it would not."""
     server = Recorder()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -317,6 +243,7 @@ async def install(chart: str, values: dict[str, Any]) -> list[dict[str, Any]]:
                 "gateway", chart, values=values, wait=False, timeout=20
             )
             await asyncio.wait_for(run, 60)
+            await asyncio.wait_for(helm_sdkpy.Test(config).run("gateway"), 60)
     finally:
         server.shutdown()
     return server.kept
@@ -365,6 +292,19 @@ def rights_of(made: list[dict[str, Any]]) -> tuple[list[tuple[str, str, list[str
     return sorted(roles), nodes["spec"]["template"]["spec"]["automountServiceAccountToken"]
 
 
+def tested_by(made: list[dict[str, Any]]) -> list[str]:
+    """Return what a release is tested with: a command of one pod, which needs no rights."""
+    (pod,) = (one for one in made if one["kind"] == "Pod")
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    (container,) = pod["spec"]["containers"]
+    command: list[str] = container["command"]
+    for policy in (one for one in made if one["kind"] == "NetworkPolicy"):
+        sources = policy["spec"]["ingress"][0].get("from")
+        labels = [one.get("podSelector", {}).get("matchLabels") for one in sources or ()]
+        assert sources is None or pod["metadata"]["labels"] in labels, "it is not let in"
+    return command
+
+
 async def main(chart: str, folder: Path) -> int:
     """Check every case, and leave what was rendered in `folder`, which there is; 1 if anything is wrong."""
     # Set before Python starts, because the library reads it as it is loaded: releases are not written to the server.
@@ -381,6 +321,12 @@ async def main(chart: str, folder: Path) -> int:
         (folder / f"{name.replace(' ', '-')}.yaml").write_text(yaml.safe_dump_all(made))
         for one in made:
             problems += [f"{name}: {problem}" for problem in wrong_with(one)]
+        scheme = "https" if "tls" in values else "http"
+        asked = ["smg-admin", f"--url={scheme}://gateway-smg-node:30000", "status"]
+        if [
+            word for word in tested_by(made) if "ca-file" not in word and "server-" not in word
+        ] != asked:
+            problems.append(f"{name}: it is tested with {tested_by(made)}")
         if rights_of(made) != RIGHTS[name]:
             problems.append(f"{name}: rights {rights_of(made)}, not {RIGHTS[name]}")
         print(f"{name}: {', '.join(one['kind'] for one in made)}")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from smg_mesh.config import MeshOptions
 from smg_mesh.io.assembly import Surface, assemble
 from smg_mesh.io.counters import Counters
+from smg_mesh.io.discovery.seed_finder import FindError, SeedFinder
 from smg_mesh.io.discovery.seed_search import parse_seeds
 from smg_mesh.io.errors import MeshError
 from smg_mesh.io.event_journal import Journal
@@ -51,12 +52,14 @@ __all__ = [
     "Address",
     "AskError",
     "EventKind",
+    "FindError",
     "KeyringReport",
     "MemberView",
     "Mesh",
     "MeshError",
     "MeshEvent",
     "MeshStatus",
+    "SeedFinder",
     "SeedView",
     "make_key",
 ]
@@ -79,7 +82,9 @@ class Mesh:
         wall_ms: Callable[[], int],
         monotonic_s: Callable[[], float],
         shared: "Shared | None" = None,
+        finders: Sequence[SeedFinder] = (),
     ) -> None:
+        """`finders` are asked for peers besides those to join, from `run` on, and closed when it ends."""
         self.superseded = asyncio.Event()
         """Set when another living process keeps this node's name: drain, and exit."""
         self.closed = is_closed(options)
@@ -89,6 +94,7 @@ class Mesh:
         self._wall_ms = wall_ms
         self._monotonic_s = monotonic_s
         self._shared = shared
+        self._finders = tuple(finders)
         self._counters = Counters()
         self._journal = Journal(wall_ms=wall_ms)
         self._answers: dict[str, Reply] = {}
@@ -119,6 +125,7 @@ class Mesh:
                 journal=self._journal,
                 superseded=self.superseded,
                 shared=self._shared,
+                finders=self._finders,
             )
         )
         for topic, reply in self._answers.items():

@@ -256,7 +256,7 @@ def _introduction(loaded: "Loaded") -> str:
     return "".join(JsonLines().format(one) + "\n" for one in records)
 
 
-def _import_wiring() -> "Callable[[Settings], Coroutine[Any, Any, int]]":
+def _import_wiring() -> "Callable[..., Coroutine[Any, Any, int]]":
     # gRPC's core writes lines of its own to stderr (every GOAWAY is one), between our JSON ones.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # The reference encoder would start a thread for every core; encoding in parallel is our business.
@@ -282,6 +282,8 @@ def _import_for_workers() -> None:
 
 
 def _serve(settings: "Settings") -> int:
+    from smg_node.process_end import EndGuard
+
     serve = _import_wiring()
     if settings.http.server == "aiohttp" or any(
         not worker.startswith("grpc") for worker in settings.workers.listed
@@ -291,11 +293,12 @@ def _serve(settings: "Settings") -> int:
         _import_for_workers()
     if settings.processes:
         return _serve_in_processes(settings)
-    return _loop(serve(settings))
+    return _loop(serve(settings, stopping=EndGuard().begin))
 
 
 def _serve_in_processes(settings: "Settings") -> int:
     """Return the exit code of this process, be it the supervisor or one that it forked."""
+    from smg_node.process_end import EndGuard
     from smg_node.process_memory import keep
     from smg_node.processes.listen_endpoints import listen_endpoints
     from smg_node.processes.supervisor import Supervisor
@@ -309,9 +312,10 @@ def _serve_in_processes(settings: "Settings") -> int:
         role = Supervisor(settings.processes, place, SystemClock().monotonic_s).run()
         if isinstance(role, int):
             return role
+        stopping = EndGuard().begin
         if role.kind == "data":
-            return _loop(serve_clients(settings, role))
-        return _loop(serve(settings, role))
+            return _loop(serve_clients(settings, role, stopping=stopping))
+        return _loop(serve(settings, role, stopping=stopping))
 
 
 def _loop(running: "Coroutine[Any, Any, int]") -> int:

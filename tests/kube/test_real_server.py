@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from smg_node.discovery.kubernetes.api_server import ApiServer
+from smg_node.discovery.kubernetes.api_server import ApiServer, access_reader
 from smg_node.discovery.kubernetes.options import KubernetesOptions
-from smg_node.discovery.kubernetes.source import access_reader
+from support.kubernetes.peer_contract import PEER_CONTRACT, PeerClause
 from support.kubernetes.real_stage import ControlPlane, RealStage, control_plane
 from support.kubernetes.running_source import READY, running
 from support.kubernetes.server_contract import SERVER_CONTRACT
@@ -49,6 +49,14 @@ async def test_the_server_is_as_the_scripted_one_says(clause: Clause, plane: Con
     await held(clause, plane)
 
 
+@pytest.mark.parametrize("clause", PEER_CONTRACT, ids=lambda clause: clause.__name__)
+@pytest.mark.asyncio
+async def test_peers_are_found_as_the_contract_says(
+    clause: PeerClause, plane: ControlPlane
+) -> None:
+    await held(clause, plane)
+
+
 @pytest.mark.parametrize("form", ["inline", "files"])
 @pytest.mark.asyncio
 async def test_a_kubeconfig_leads_to_the_server(
@@ -62,7 +70,7 @@ async def test_a_kubeconfig_leads_to_the_server(
         await asyncio.to_thread(write_kubeconfig, path, plane, namespace, form)
         options = KubernetesOptions("app=vllm", port="grpc", kubeconfig=str(path))
         await a_pod(stage, "vllm-0", "10.1.0.1")
-        async with running(ApiServer(access_reader(options)), options) as views:
+        async with running(ApiServer(access_reader(options.kubeconfig)), options) as views:
             await views.until_states({"10.1.0.1:50051": READY})
     finally:
         await stage.client.close()

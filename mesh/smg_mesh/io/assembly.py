@@ -16,6 +16,7 @@ from smg_mesh.io.discovery.advertise import advertised_address
 from smg_mesh.io.discovery.discovery_context import DiscoveryContext
 from smg_mesh.io.discovery.host_address import Place, numeric_host, parse_place
 from smg_mesh.io.discovery.resolver import ResolveError, Resolver
+from smg_mesh.io.discovery.seed_finder import SeedFinder
 from smg_mesh.io.discovery.seed_search import Seeds, parse_seeds
 from smg_mesh.io.driver import Driver, Step
 from smg_mesh.io.effect_listener import Listener
@@ -63,6 +64,7 @@ class Surface:
     journal: Journal
     superseded: asyncio.Event
     shared: Replicated | None = None
+    finders: Sequence[SeedFinder] = ()
 
     def now_ms(self) -> int:
         """Return the core's time."""
@@ -146,6 +148,7 @@ class _Wiring:
             ),
             rng=surface.rng,
             on_failure=self._seed_failed,
+            finders=surface.finders,
         )
         self._carrier = None if shared is None else self._made_carrier(shared)
 
@@ -158,7 +161,7 @@ class _Wiring:
             now_ms=self._surface.now_ms,
             step=self._step,
             nobody=lambda: self._ground.doors is None or not self._seeds.expected,
-            expect=_expected(self._surface.options),
+            expect=_expected(self._surface),
             post=self._post,
             conversations=self._conversations,
         )
@@ -274,9 +277,10 @@ class _Wiring:
         self._ground.memory.remember(living, gone=left)
 
 
-def _expected(options: MeshOptions) -> int:
+def _expected(surface: Surface) -> int:
     """Return how many nodes have to see each other before they are a cluster of their own."""
-    if not options.join:
+    options = surface.options
+    if not (options.join or surface.finders):
         return 1
     return options.expect or max(2, len(options.join) // 2 + 1)
 

@@ -58,7 +58,7 @@ class Parts:
         """Return how the search is going."""
         return tuple(
             SeedView(
-                seed=seed.place.text,
+                seed=seed.text,
                 addresses=tuple(map(str, seed.addresses)),
                 error=seed.error,
                 ourselves=seed.ourselves,

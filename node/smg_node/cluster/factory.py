@@ -2,7 +2,8 @@
 standalone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from smg_mesh.shared import Shared
 from smg_node.cluster.cluster_meters import watch_mesh, watch_state
@@ -16,6 +17,9 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.fleet.fleet import Fleet
 from smg_node.pipeline.placement.prefix_caches import Prefixes
 from smg_node.telemetry.metrics.meters import Meters
+
+if TYPE_CHECKING:
+    from smg_mesh.mesh import SeedFinder
 
 
 def build_shared(settings: Settings, *, clock: Clock, rng: Rng, meters: Meters) -> Shared:
@@ -43,8 +47,9 @@ def build_cluster(
     clock: Clock,
     rng: Rng,
     meters: Meters,
+    finders: Sequence["SeedFinder"] = (),
 ) -> ClusterInterface:
-    """Return this node's part; nothing is opened yet. It starts and stops `shared` as well."""
+    """Return this node's part; nothing is opened yet. It starts and stops `shared`, and asks `finders` for peers."""
     if not settings.mesh.enabled:
         return StandaloneNode(settings.name, farewell, clock, shared)
     # Imported here: a node alone does not hold the transport and the ciphers for peers it cannot have.
@@ -57,6 +62,7 @@ def build_cluster(
         wall_ms=clock.now_ms,
         monotonic_s=clock.monotonic_s,
         shared=shared,
+        finders=finders,
     )
     watch_mesh(meters, mesh)
     security = "in PLAIN TEXT" if settings.mesh.insecure else "encrypted"

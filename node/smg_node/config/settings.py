@@ -144,6 +144,13 @@ class Settings(BaseSettings):
         """Routing policies that installed packages bring; for the process that serves, which does not look."""
         return installed("smg.policy")
 
+    @property
+    def peer_pods(self) -> tuple[str, str]:
+        """Selector and namespace of the pods of this cluster's nodes; no selector where they are not looked for."""
+        if self.mesh.kubernetes_selector.strip():
+            return self.mesh.kubernetes_selector, self.mesh.kubernetes_namespace
+        return ",".join(self.discovery.pods.router_selector), self.discovery.pods.namespace
+
     @field_validator("name", mode="before")
     @classmethod
     def _name_or_host(cls, name: Any) -> Any:
@@ -169,6 +176,22 @@ class Settings(BaseSettings):
         if self.auth.certificates and not asked:
             raise ValueError(
                 "auth.certificates needs http.tls.client ask or require, or http.trusted_proxies"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _peers_are_selected_once(self) -> "Settings":
+        if not self.discovery.pods.router_selector:
+            return self
+        if self.mesh.kubernetes_selector.strip():
+            raise ValueError(
+                "mesh.kubernetes_selector and discovery.pods.router_selector (--router-selector) both say"
+                " which pods are peers; give one of them"
+            )
+        if not self.mesh.enabled:
+            raise ValueError(
+                "discovery.pods.router_selector (--router-selector) needs mesh.key_file (--mesh-key FILE), or"
+                " --insecure-mesh for plain text"
             )
         return self
 

@@ -22,6 +22,7 @@ from smg_node.core.ports import Clock, Rng
 from smg_node.core.prices.price_list import PriceBook
 from smg_node.http.ports.drain import OpenWork
 from smg_node.pipeline.relay.relay_context import ShadowPost
+from smg_node.process_threads import LeavableThreads, threads_max
 from smg_node.system_clock import SystemClock, system_rng
 from smg_node.telemetry.logs.access_log import AccessLog
 from smg_node.telemetry.logs.logs import Logs, open_logs
@@ -68,6 +69,7 @@ class Base:
 
 async def build_base(settings: Settings, stack: AsyncExitStack) -> Base:
     """Build the parts that everything else depends on; `stack` takes them down last."""
+    asyncio.get_running_loop().set_default_executor(LeavableThreads(threads_max()))
     telemetry = settings.telemetry
     logs, sink = open_logs(
         sys.stderr.buffer, line_format=telemetry.log_format, level=telemetry.log_level

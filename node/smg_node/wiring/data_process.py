@@ -94,8 +94,10 @@ class _Process:
     server: Server
 
 
-async def serve_clients(settings: Settings, role: Role) -> int:
-    """Serve as a data process until ordered to leave; return the exit code."""
+async def serve_clients(
+    settings: Settings, role: Role, *, stopping: Callable[[int], None] = lambda code: None
+) -> int:
+    """Serve as a data process until ordered to leave; return the exit code. `stopping` is told it when only the end is left."""
     # Every process has its own calls to choose workers for, so each follows what engines have cached.
     settings = with_values(settings, {("kv", "subscribers"): "all"})
     async with AsyncExitStack() as stack:
@@ -122,6 +124,7 @@ async def serve_clients(settings: Settings, role: Role) -> int:
         await process.server.drain()
         process.sender.send()
         uplink.tell(LAST, scraped(base.meters))
+        stopping(farewell.code)
     return farewell.code
 
 

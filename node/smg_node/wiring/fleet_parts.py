@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from smg_node.cluster.membership.cluster_interface import ReadinessReasons
+from smg_node.cluster.membership.cluster_interface import ClusterInterface, ReadinessReasons
+from smg_node.cluster.prefix_hints.prefix_sharing import PrefixSharing
 from smg_node.cluster.settings.model_views import parsers_view, picture_rules_views
 from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
@@ -35,6 +36,7 @@ from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.fleet.workers.engine_identity import resolved
 from smg_node.fleet.workers.pair_eligibility import useful
 from smg_node.fleet.workers.worker import Worker
+from smg_node.history.service.lazy_history import LazyHistory
 from smg_node.http.ports.node import (
     ClusterWorkerView,
     Health,
@@ -364,3 +366,18 @@ async def _load_rows(worker: Worker) -> list[dict[str, Any]]:
     except SmgError as error:
         return [{**told, "error": error.message}]
     return [{**told, **asdict(load)} for load in loads] or [told]
+
+
+def build_doubts(
+    cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
+) -> Callable[[], ReadinessReasons]:
+    """Return the reasons this node should not be sent work, or is not as it should be."""
+    others = cluster.doubts if sharing is None else sharing.after(cluster.doubts)
+
+    def all_of_them() -> ReadinessReasons:
+        said = others()
+        return ReadinessReasons(
+            (*said.reasons, *history.reasons()), (*said.degraded, *history.degraded())
+        )
+
+    return all_of_them

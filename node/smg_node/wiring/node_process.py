@@ -23,7 +23,7 @@ from smg_node import __version__
 from smg_node.cluster.factory import build_cluster, build_shared, build_sharing
 from smg_node.cluster.history_peers import HistoryPeers
 from smg_node.cluster.mcp.lazy_servers import LazyToolServers
-from smg_node.cluster.membership.cluster_interface import ClusterInterface, ReadinessReasons
+from smg_node.cluster.membership.cluster_interface import ClusterInterface
 from smg_node.cluster.membership.drain_status import Draining
 from smg_node.cluster.membership.node_duties import duties_of
 from smg_node.cluster.membership.shutdown import Shutdown
@@ -57,7 +57,7 @@ from smg_node.wiring.base import (
     signals,
 )
 from smg_node.wiring.discovery.live_discovery import LiveDiscovery
-from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
+from smg_node.wiring.fleet_parts import FleetService, build_doubts, build_fleet, build_prefixes
 from smg_node.wiring.mcp_parts import tool_servers
 from smg_node.wiring.provider_parts import build_providers, let_define
 from smg_node.wiring.serving_parts import (
@@ -68,6 +68,7 @@ from smg_node.wiring.serving_parts import (
 )
 
 if TYPE_CHECKING:
+    from smg_mesh.mesh import SeedFinder
     from smg_node.processes.control_process import Controlling
     from smg_node.processes.process_role import Role
 
@@ -94,10 +95,15 @@ class _Node:
     control: "Controlling | None"
 
 
-async def serve(settings: Settings, role: "Role | None" = None) -> int:
+async def serve(
+    settings: Settings,
+    role: "Role | None" = None,
+    *,
+    stopping: Callable[[int], None] = lambda code: None,
+) -> int:
     """Run a node until a signal, an operator or another process that keeps its name ends it; return the exit code.
 
-    With a `role` it is the control process of a node of several. OSError if a port is taken, SmgError if
+    With a `role` it is the control process of a node of several. `stopping` is told the code when only the end is left. OSError if a port is taken, SmgError if
     something it was told to start does not start.
     """
     async with AsyncExitStack() as stack:
@@ -132,6 +138,7 @@ async def serve(settings: Settings, role: "Role | None" = None) -> int:
             await _drain(settings, farewell, server, control)
             await cluster.say_goodbye()
         _log.info("drained; stopping")
+        stopping(farewell.code)
     return farewell.code
 
 
@@ -175,7 +182,7 @@ def _build(settings: Settings, base: Base, role: "Role | None") -> _Node:
     gossiped = (settings, shared, prefixes, fleet)
     sharing = build_sharing(*gossiped, monotonic_s=clock.monotonic_s, meters=base.meters)
     history = _build_history(settings, base, shared, HistoryPeers(cluster))
-    doubts = _doubts(cluster, sharing, history)
+    doubts = build_doubts(cluster, sharing, history)
     desk = FleetService(
         fleet,
         networks,
@@ -330,6 +337,11 @@ def _build_cluster(
     settings: Settings, base: Base, shared: Shared, farewell: Shutdown
 ) -> ClusterInterface:
     """Return this node's part in the cluster; it has not begun."""
+    finders: list[SeedFinder] = []
+    if settings.peer_pods[0]:
+        from smg_node.wiring.discovery.peers import build_peer_finder
+
+        finders.append(build_peer_finder(settings, base.clock))
     return build_cluster(
         settings,
         farewell,
@@ -338,22 +350,8 @@ def _build_cluster(
         clock=base.clock,
         rng=base.rng,
         meters=base.meters,
+        finders=finders,
     )
-
-
-def _doubts(
-    cluster: ClusterInterface, sharing: PrefixSharing | None, history: LazyHistory
-) -> Callable[[], ReadinessReasons]:
-    """Return the reasons this node should not be sent work, or is not as it should be."""
-    others = cluster.doubts if sharing is None else sharing.after(cluster.doubts)
-
-    def all_of_them() -> ReadinessReasons:
-        said = others()
-        return ReadinessReasons(
-            (*said.reasons, *history.reasons()), (*said.degraded, *history.degraded())
-        )
-
-    return all_of_them
 
 
 def _loops(node: _Node) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:

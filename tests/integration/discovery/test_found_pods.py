@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from support.kubernetes.api_thread import SPACE, ApiServer
+from support.kubernetes.server_thread import SPACE, ApiServer
 from support.processes.mesh_nodes import MeshNode, until
 from support.processes.mesh_trio import Trio, running_trio
 from support.processes.node_api import asked_all_the_time, call, ready_at, workers
@@ -59,9 +59,9 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("pods")
     api = ApiServer()
-    (folder / "kube").write_text(api.kubeconfig())
+    kubeconfig = api.kubeconfig(folder / "kube")
     (folder / "node.yaml").write_text(
-        f"discovery:\n  kubeconfig: {folder / 'kube'}\n  empty_confirm_s: 4\n"
+        f"discovery:\n  kubeconfig: {kubeconfig}\n  empty_confirm_s: 4\n"
         f"  kubernetes:\n    chat: {{selector: app=vllm, namespace: {SPACE}, scheme: grpc}}\n"
     )
     flags = ("--workers.probe-interval-s", "0.3", "--config", str(folder / "node.yaml"))

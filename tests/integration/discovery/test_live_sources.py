@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from support.kubernetes.api_thread import SPACE, ApiServer
+from support.kubernetes.server_thread import SPACE, ApiServer
 from support.processes.mesh_nodes import MeshNode, until
 from support.processes.mesh_trio import Trio, running_trio
 from support.processes.node_api import asked_all_the_time, call, ready_at, workers
@@ -73,7 +73,7 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     folder = tmp_path_factory.mktemp("live")
     api = ApiServer()
-    (folder / "kube").write_text(api.kubeconfig())
+    api.kubeconfig(folder / "kube")
     flags = (
         "--workers.probe-interval-s", "0.3",
         "--discovery.kubeconfig", str(folder / "kube"),

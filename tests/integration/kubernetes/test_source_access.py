@@ -8,10 +8,9 @@ from typing import Final
 import pytest
 
 from smg_chaos.kubernetes.server import KubernetesServer
-from smg_node.discovery.kubernetes.api_server import ApiServer
+from smg_node.discovery.kubernetes.api_server import ApiServer, access_reader
 from smg_node.discovery.kubernetes.kube_config import Access, AccessError
 from smg_node.discovery.kubernetes.options import KubernetesOptions
-from smg_node.discovery.kubernetes.source import access_reader
 from smg_node.discovery.kubernetes.watching import WatchTimes
 from support.http.certificate_authority import Authority
 from support.kubernetes.kube_client import MERGE
@@ -75,7 +74,9 @@ async def test_a_mounted_token_is_taken_anew_when_its_file_changes(
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
         options = KubernetesOptions("app=vllm", port="50051", kubeconfig=str(config))
         times = WatchTimes(watch_min_s=1, watch_max_s=1, early_ms=500)
-        async with running(ApiServer(access_reader(options)), options, times=times) as views:
+        async with running(
+            ApiServer(access_reader(options.kubeconfig)), options, times=times
+        ) as views:
             await views.until_states(ONE)
             # Both count while one watch that read the old file may still be on its way.
             for valid in (["first", "second"], ["second"]):

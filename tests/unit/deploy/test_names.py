@@ -120,6 +120,8 @@ def test_the_image_asks_how_it_is_with_the_command_that_was_tried() -> None:
     words = re.findall(r"^ +- (\S+)", command, re.MULTILINE)
     assert (words[0], words[-1]) == ("smg-admin", "status")
     assert any(word.startswith("--url=") for word in words)
+    # At the public port, which says so wherever operators come.
+    assert "admin" not in _of_chart("tests/ready.yaml").replace("smg-admin", "")
 
 
 def test_ports_are_those_that_a_node_listens_on() -> None:

@@ -41,7 +41,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def _failing(error: BaseException) -> Serve:
-    async def serve(settings: Settings) -> int:
+    async def serve(settings: Settings, **_: object) -> int:
         raise error
 
     return serve
@@ -115,7 +115,7 @@ def test_a_start_serves_the_settings_and_returns_their_code(
 ) -> None:
     served = []
 
-    async def serve(settings: Settings) -> int:
+    async def serve(settings: Settings, **_: object) -> int:
         served.append((settings, type(asyncio.get_running_loop()).__module__))
         return code
 
@@ -138,7 +138,7 @@ def test_without_uvloop_the_standard_loop_serves(
 ) -> None:
     loops = []
 
-    async def serve(settings: Settings) -> int:
+    async def serve(settings: Settings, **_: object) -> int:
         loops.append(type(asyncio.get_running_loop()).__module__)
         return 0
 
@@ -151,7 +151,7 @@ def test_without_uvloop_the_standard_loop_serves(
 def test_the_start_is_one_json_line_where_logs_are_json(
     install: Install, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def serve(settings: Settings) -> int:
+    async def serve(settings: Settings, **_: object) -> int:
         return 0
 
     install(serve)
@@ -173,7 +173,7 @@ def test_an_address_in_use_is_one_line(
     if loop == "asyncio":
         monkeypatch.setitem(sys.modules, "uvloop", None)
 
-    async def serve(settings: Settings) -> int:
+    async def serve(settings: Settings, **_: object) -> int:
         address = settings.http.listen
         async with asyncio.TaskGroup():
             await asyncio.get_running_loop().create_server(

@@ -86,10 +86,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 unix:/tmp/admin.sock
 {{- end }}
 
-{{/* How a program in a pod asks its own node. */}}
+{{/* How a program in a pod asks its own node for what operators may see. */}}
 {{- define "smg-node.ownUrl" -}}
+{{- $listen := dig "http" "admin_listen" "" .Values.config }}
 {{- if .Values.admin.socket -}}
 --url {{ include "smg-node.adminSocket" . }}
+{{- else if hasPrefix "unix:" $listen -}}
+--url {{ $listen }}
+{{- else if $listen -}}
+--url {{ ternary "https" "http" (dig "http" "admin_tls" false .Values.config) }}://{{ regexReplaceAll "^(0\\.0\\.0\\.0|\\[::\\])?:" $listen "127.0.0.1:" }}
 {{- else -}}
 --url {{ include "smg-node.scheme" . }}://127.0.0.1:{{ .Values.ports.http }}
 {{- if .Values.tls.existingSecret }} --ca-file /etc/smg-node/tls/{{ .Values.tls.certificateKey }}{{ with .Values.tls.host }} --server-name {{ . }}{{ end }}{{ end }}
@@ -100,6 +105,21 @@ unix:/tmp/admin.sock
 {{- define "smg-node.sources" -}}
 {{- $configured := dig "discovery" "kubernetes" dict .Values.config | default dict }}
 {{- merge (deepCopy .Values.discovery.kubernetes) $configured | toJson }}
+{{- end }}
+
+{{/* Whatever a node asks Kubernetes for, as JSON: sources by name, selections of pods by role, the pods of peers. */}}
+{{- define "smg-node.watched" -}}
+{{- $watched := include "smg-node.sources" . | fromJson }}
+{{- $pods := dig "discovery" "pods" dict .Values.config }}
+{{- if and $pods.enabled (ne ($pods.provider | default "kubernetes") "file") }}
+{{- $watched = set $watched "pods by flags of others" (dict "selector" "any" "namespace" ($pods.namespace | default "*")) }}
+{{- end }}
+{{- $mesh := .Values.config.mesh | default dict }}
+{{- if $mesh.kubernetes_selector }}
+{{- $peers := dict "selector" $mesh.kubernetes_selector "namespace" ($mesh.kubernetes_namespace | default "") }}
+{{- $watched = set $watched "peers of the mesh" $peers }}
+{{- end }}
+{{- toJson $watched }}
 {{- end }}
 
 {{/* The node's settings: `config`, and the sources below their name. */}}

@@ -12,7 +12,8 @@ While this node is alone or has exchanged with no peer, two things run side by s
 The answer to a HELLO makes a member, and the core opens an exchange with it: joined. Afterwards,
 every 30 s, the seeds are resolved again, and addresses that are no living member's are greeted and
 asked again, so that two islands that know one common name find each other. The peers of an earlier
-life act as seeds that are never resolved.
+life act as seeds that are never resolved. A finder is a seed whose addresses another system shows: it is
+asked where a name would be resolved, in rounds only, and the last addresses it showed count until the next.
 """
 
 import asyncio
@@ -23,7 +24,14 @@ from typing import Final, Protocol, TypeVar
 
 from smg_mesh.config import DEFAULT_PORT
 from smg_mesh.io.discovery.host_address import Place, parse_place
-from smg_mesh.io.discovery.resolver import LOOKUP_TIMEOUT_S, ResolveError, Resolver
+from smg_mesh.io.discovery.resolver import (
+    ADDRESSES_MAX,
+    LOOKUP_TIMEOUT_S,
+    Resolved,
+    ResolveError,
+    Resolver,
+)
+from smg_mesh.io.discovery.seed_finder import FindError, SeedFinder
 from smg_mesh.swim.effects import Rng
 from smg_mesh.swim.messages import Address
 
@@ -36,6 +44,8 @@ BACKOFF_MIN_S: Final = 0.5
 BACKOFF_MAX_S: Final = 10.0
 AGAIN_S: Final = 30.0
 OWN_MAX: Final = 64
+FIND_S: Final = 10.0
+"""A finder is given so long for an answer."""
 _FAILURE_CHARACTERS_MAX: Final = 200
 _FAILURES_REPORTED_MAX: Final = 8
 
@@ -74,14 +84,19 @@ class Surroundings(Protocol):
 
 @dataclass(slots=True)
 class Seed:
-    """One seed, and how its attempts go."""
+    """One seed, and how its attempts go. `source` is a name, an address, or what finds addresses."""
 
-    place: Place
+    source: Place | SeedFinder
     addresses: tuple[Address, ...] = ()
     error: str = ""
     """What went wrong last; empty when it answered, or was not asked yet."""
     ourselves: bool = False
     _reported: list[str] = field(default_factory=list, repr=False)
+
+    @property
+    def text(self) -> str:
+        """What operators know it by."""
+        return self.source.text
 
     def newly_failed(self, error: str) -> bool:
         """Note the failure; return whether it is of a kind not reported since it last answered."""
@@ -111,8 +126,11 @@ class Seeds:
         around: Surroundings,
         rng: Rng,
         on_failure: Callable[[str, str], None],
+        finders: Sequence[SeedFinder] = (),
     ) -> None:
-        self._seeds = {place.text: Seed(place) for place in places}
+        self._finders = tuple(finders)
+        sources: list[Place | SeedFinder] = [*places, *finders]
+        self._seeds = {source.text: Seed(source) for source in sources}
         self._old_peers = tuple(old_peers)
         self._resolver = resolver
         self._around = around
@@ -166,9 +184,13 @@ class Seeds:
 
     async def run(self) -> None:
         """Search until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._rounds())
-            group.create_task(self._greetings())
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._rounds())
+                group.create_task(self._greetings())
+        finally:
+            for finder in self._finders:
+                await finder.close()
 
     def _look_again(self) -> None:
         self._wake.set()
@@ -255,7 +277,8 @@ class Seeds:
         named = [address for seed in self.seeds for address in seed.addresses]
         everybody = dict.fromkeys([*named, *(self._old_peers if old_peers else ())])
         self._around.greet([address for address in everybody if self._absent(address)])
-        unresolved = [seed for seed in self.seeds if not seed.addresses]
+        names = [seed for seed in self.seeds if isinstance(seed.source, Place)]
+        unresolved = [seed for seed in names if not seed.addresses]
         if not unresolved:
             return
         async with asyncio.TaskGroup() as group:
@@ -287,19 +310,32 @@ class Seeds:
             seed.answered()
 
     async def _resolve(self, seed: Seed, *, timeout_s: float = LOOKUP_TIMEOUT_S) -> None:
+        source = seed.source
         try:
-            found = await self._resolver.resolve(seed.place, timeout_s=timeout_s)
-        except ResolveError as error:
+            if isinstance(source, Place):
+                found = await self._resolver.resolve(source, timeout_s=timeout_s)
+            else:
+                found = await _found(source)
+        except (ResolveError, FindError) as error:
             self._failed(seed, str(error))
             return
         seed.addresses = found.addresses
         self._look_at(seed)
-        if found.stale:
-            self._failed(seed, f"{seed.place.host}: {found.stale}; using its last known address")
+        if found.stale and isinstance(source, Place):
+            self._failed(seed, f"{source.host}: {found.stale}; using its last known address")
 
     def _failed(self, seed: Seed, error: str) -> None:
         if seed.newly_failed(error):
-            self._on_failure(seed.place.text, seed.error)
+            self._on_failure(seed.text, seed.error)
+
+
+async def _found(finder: SeedFinder) -> Resolved:
+    """Return what a finder shows; FindError says why it shows nothing."""
+    try:
+        async with asyncio.timeout(FIND_S):
+            return Resolved(tuple(await finder.find())[:ADDRESSES_MAX])
+    except TimeoutError:
+        raise FindError(f"no answer in {FIND_S:g} s") from None
 
 
 def parse_seeds(texts: Sequence[str]) -> list[Place]:

@@ -61,7 +61,7 @@ class PodSelectors(Section):
     )
     router_selector: tuple[str, ...] = words(
         (),
-        "Labels of peers' pods; refused: peers are found by mesh.join, which takes the name of a headless service.",
+        "Labels of the pods of this cluster's nodes: as mesh.kubernetes_selector, in this namespace.",
         most=32,
         metavar="KEY=VALUE",
         aliases=("--router-selector",),
@@ -103,7 +103,9 @@ class PodSelectors(Section):
         aliases=("--kv-engine-id-annotation",),
     )
 
-    @field_validator("selector", "prefill_selector", "decode_selector", "encode_selector")
+    @field_validator(
+        "selector", "prefill_selector", "decode_selector", "encode_selector", "router_selector"
+    )
     @classmethod
     def _pairs(cls, said: tuple[str, ...]) -> tuple[str, ...]:
         for pair in said:
@@ -126,18 +128,9 @@ class PodSelectors(Section):
     def _annotation(cls, said: str) -> str:
         return checked_annotation(said)
 
-    @field_validator("router_selector")
-    @classmethod
-    def _no_peers(cls, said: tuple[str, ...]) -> tuple[str, ...]:
-        if said:
-            raise ValueError(
-                "peers are not found by labels; give --join the name of a headless service, which shows them all"
-            )
-        return said
-
     @model_validator(mode="after")
     def _is_meant(self) -> "PodSelectors":
-        given = any(self.selections.values())
+        given = any(self.selections.values()) or bool(self.router_selector)
         if given and not self.enabled:
             raise ValueError("selectors of pods need --service-discovery (discovery.pods.enabled)")
         if given and self.provider == "file":

@@ -24,6 +24,7 @@ from smg_node.config.schema.declaration import (
     text,
     words,
 )
+from smg_node.config.sections.discovery_pods import checked_annotation, checked_namespace
 
 OF_PROFILE: Final = "of the profile"
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,63}", re.ASCII)
@@ -92,6 +93,26 @@ class MeshSection(Section):
         most=256,
         short="--join",
         metavar="HOST[:PORT]",
+    )
+    kubernetes_selector: str = text(
+        "",
+        "Label selector of the pods of this cluster's nodes, to find the others through besides those to join.",
+        most=1024,
+        metavar="SELECTOR",
+    )
+    kubernetes_namespace: str = text(
+        "",
+        "Where those pods are; `*` is everywhere, and needs a ClusterRole.",
+        most=63,
+        metavar="NAMESPACE",
+        shown="the pod's own",
+    )
+    kubernetes_port_annotation: str = text(
+        "sglang.ai/mesh-port",
+        "Annotation of such a pod that says the port of its mesh; without it that is this node's own.",
+        most=317,
+        metavar="KEY",
+        aliases=("--router-mesh-port-annotation",),
     )
     key_file: Path | None = place(
         None,
@@ -232,6 +253,16 @@ class MeshSection(Section):
     def _expand(cls, path: Path | None) -> Path | None:
         return path.expanduser() if path is not None else None
 
+    @field_validator("kubernetes_namespace")
+    @classmethod
+    def _namespace(cls, said: str) -> str:
+        return checked_namespace(said)
+
+    @field_validator("kubernetes_port_annotation")
+    @classmethod
+    def _annotation(cls, said: str) -> str:
+        return checked_annotation(said)
+
     @field_validator("label")
     @classmethod
     def _label(cls, label: str) -> str:
@@ -270,6 +301,11 @@ class MeshSection(Section):
             raise ValueError(
                 f"mesh.join needs mesh.key_file (--mesh-key FILE; {_MAKE_KEY}), or --insecure-mesh"
                 " for plain text"
+            )
+        if self.kubernetes_selector.strip() and not self.enabled:
+            raise ValueError(
+                f"mesh.kubernetes_selector needs mesh.key_file (--mesh-key FILE; {_MAKE_KEY}), or"
+                " --insecure-mesh for plain text"
             )
         if self.tls.given and self.key_file is None:
             raise ValueError(

@@ -1,13 +1,16 @@
-"""Name server of the DNS source: dnspython's own, but for two things.
+"""Name server of the DNS source: dnspython's own, but for three things.
 
 Long answers, which come by TCP, are read in a thread: one of 1,000 records takes 50 ms and more, in which the loop would do
 nothing else. And a referral, which only says who else might know (RFC 2308, 2.1 and 2.2), is no answer, so that the next
-server is asked; dnspython takes it for one that says "there is none".
+server is asked; dnspython takes it for one that says "there is none". And a cancellation is not lost: dnspython waits by
+`asyncio.wait_for`, which before Python 3.12 returns an answer that comes in the same moment as a cancellation and forgets
+that; the task would then never end.
 
 Imports dnspython: only the resolver imports this module, when it asks its first question.
 """
 
 import asyncio
+from collections.abc import Awaitable
 from struct import pack, unpack
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +37,7 @@ class NameServer(Do53Nameserver):
         if named["max_size"]:
             response = await self._by_tcp(request, named["timeout"])
         else:
-            response = await super().async_query(request, *given, **named)
+            response = await _ended_by_cancellation(super().async_query(request, *given, **named))
         zone = _referred(response)
         if zone:
             why = f"that others know {zone}, and does not ask them"
@@ -62,6 +65,18 @@ class NameServer(Do53Nameserver):
             return await reader.readexactly(length)
         finally:
             writer.close()
+
+
+async def _ended_by_cancellation(asking: "Awaitable[Message]") -> "Message":
+    """Return the answer; CancelledError also where it came while this task was cancelled."""
+    task = asyncio.current_task()
+    assert task is not None, "it is awaited by one"
+    before = task.cancelling()
+    try:
+        return await asking
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 def _referred(response: "Message") -> str:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 from smg_node.config.schema.problems import printable
+from smg_node.discovery.file.descendants import MARK, end_descendants, new_mark
 
 BYTES_MAX: Final = 16 << 20
 Signature: TypeAlias = tuple[int, int, int, int]
@@ -63,13 +64,17 @@ def read_file(path: str) -> Read:
 async def run_program(command: Sequence[str], *, timeout_s: float) -> bytes:
     """Return what a program prints; LookError if it cannot be run, fails, prints too much, or takes too long.
 
-    What it has started ends with it.
+    What it has started ends with it: its process group at once, and then whatever carries its mark.
     """
     loop = asyncio.get_running_loop()
-    program = _Program(loop.create_future())
+    program, mark = _Program(loop.create_future()), new_mark()
     try:
         transport, _ = await loop.subprocess_exec(
-            lambda: program, *command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True
+            lambda: program,
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            env={**os.environ, MARK: mark},
+            start_new_session=True,
         )
     except (OSError, ValueError) as error:
         raise LookError(f"it cannot be run: {_why(error)}") from None
@@ -83,6 +88,8 @@ async def run_program(command: Sequence[str], *, timeout_s: float) -> bytes:
         _end(transport.get_pid())
         transport.close()
         await program.gone()
+        # In a thread: on a machine with thousands of processes it takes tens of milliseconds.
+        await asyncio.to_thread(end_descendants, mark)
     status = transport.get_returncode()
     if status:
         raise LookError(f"it ended with {_status(status)}{_line(program.errors)}")

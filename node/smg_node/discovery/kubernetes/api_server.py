@@ -4,21 +4,44 @@ No proxy of the environment is used. Every request has its own deadline, set by 
 """
 
 import asyncio
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol
 
-from smg_node.discovery.kubernetes.kube_config import Access, AccessError, AccessFiles, tls_context
+from smg_node.discovery.kubernetes.kube_config import (
+    Access,
+    AccessError,
+    AccessFiles,
+    account_access,
+    file_access,
+    tls_context,
+)
+from smg_node.discovery.kubernetes.objects import read_status, shown
 from smg_node.engines.http.transport import HttpAnswer, HttpCall, HttpTransport
 from smg_node.engines.transport.transport import TransportError
 
+OK: Final = 200
 UNAUTHENTICATED: Final = 401
 CONNECT_S: Final = 5.0
 _KEPT_S: Final = 30.0
 """The pages of a list share a connection; a list and the next watch do too."""
 
 
+_REFUSAL_MAX_BYTES: Final = 65_536
+
+
 class AskFailedError(Exception):
     """Nothing was answered, and why, in words for operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What an API server said instead of what was asked, for operators, and after how many seconds it wants to be asked again."""
+
+    why: str
+    retry_after_s: int
 
 
 class Api(Protocol):
@@ -96,3 +119,47 @@ def _transport(access: Access) -> HttpTransport:
         trust=lambda: tls_context(access),
         kept_s=_KEPT_S,
     )
+
+
+def access_reader(kubeconfig: str) -> Callable[[], Access]:
+    """Return what reads how the API server is reached: by that file, or with none by the pod's own account."""
+    if kubeconfig:
+        return lambda: file_access(Path(kubeconfig))
+    return lambda: account_access(os.environ)
+
+
+async def read_body(answer: HttpAnswer, most_bytes: int) -> bytes:
+    """Return the body; AskFailedError if it is larger than that, TransportError if it was cut short."""
+    received = bytearray()
+    while piece := await answer.read():
+        received += piece
+        if len(received) > most_bytes:
+            raise AskFailedError(f"an answer of more than {most_bytes} bytes")
+    return bytes(received)
+
+
+async def refusal(answer: HttpAnswer, verb: str, place: str) -> Refusal:
+    """Return what an answer with another status than 200 says of a request to `verb` what is at `place`."""
+    status = read_status(await read_body(answer, _REFUSAL_MAX_BYTES))
+    said = shown(status.message) or "no reason given"
+    match answer.status:
+        case 401:
+            why = f"401: the API server does not know this node's token: {said}"
+        case 403:
+            why = f"403: no right to {verb} {place}: {said}"
+        case code:
+            why = f"{code}: {verb} of {place}: {said}"
+    in_body_s = status.details.retry_after_seconds if status.details else 0
+    return Refusal(why, max(in_body_s, _retry_after_s(answer)))
+
+
+def failure(error: AskFailedError | TransportError) -> str:
+    """Return why nothing was answered, in words for operators."""
+    return error.message if isinstance(error, TransportError) else str(error)
+
+
+def _retry_after_s(answer: HttpAnswer) -> int:
+    for name, value in answer.headers:
+        if name == "retry-after" and value.isascii() and value.isdigit() and len(value) <= 9:
+            return int(value)
+    return 0

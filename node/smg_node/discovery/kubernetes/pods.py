@@ -68,7 +68,7 @@ class _PodOnce:
     def read(self) -> Reading:
         created = self._pod.metadata.creation_timestamp or ""
         is_leaving = self._pod.metadata.deletion_timestamp is not None
-        if self._pod.status.phase in _ENDED:
+        if has_ended(self._pod):
             return Reading(created=created, ends=True)
         address = self._address()
         sightings = tuple(self._sightings(address)) if address else ()
@@ -81,14 +81,10 @@ class _PodOnce:
 
     def _address(self) -> str:
         """Return the pod's first address, empty as long as it has none."""
-        listed = self._pod.status.pod_ips or ()
-        text = self._pod.status.pod_ip or (listed[0].ip if listed else "")
-        if not text:
-            return ""
         try:
-            return str(ip_address(text))
-        except ValueError:
-            self._wrong.append(f"its address {shown(text)[:60]!r} is none")
+            return pod_address(self._pod)
+        except ValueError as error:
+            self._wrong.append(str(error))
             return ""
 
     def _sightings(self, address: str) -> Iterator[Sighting]:
@@ -110,10 +106,7 @@ class _PodOnce:
     def _state(self) -> SightingState:
         if self._pod.metadata.deletion_timestamp is not None:
             return SightingState.LEAVING
-        conditions = self._pod.status.conditions or ()
-        is_ready = any(one.type == "Ready" and one.status == "True" for one in conditions)
-        runs = self._pod.status.phase == "Running"
-        return SightingState.READY if runs and is_ready else SightingState.UNREADY
+        return SightingState.READY if is_ready(self._pod) else SightingState.UNREADY
 
     def _ports(self) -> tuple[int, ...]:
         """Return the ports of the annotation, or the configured one; none where neither can be used."""
@@ -216,6 +209,28 @@ class _PodOnce:
             f"its {what} is not printable text of at most {VALUE_MAX_CHARACTERS} characters"
         )
         return False
+
+
+def pod_address(pod: Pod) -> str:
+    """Return a pod's first address, empty as long as it has none; ValueError where that is no address."""
+    listed = pod.status.pod_ips or ()
+    text = pod.status.pod_ip or (listed[0].ip if listed else "")
+    try:
+        return str(ip_address(text)) if text else ""
+    except ValueError:
+        raise ValueError(f"its address {shown(text)[:60]!r} is none") from None
+
+
+def has_ended(pod: Pod) -> bool:
+    """Return whether nothing runs in a pod any more: it keeps its address for a while."""
+    return pod.status.phase in _ENDED
+
+
+def is_ready(pod: Pod) -> bool:
+    """Return whether a pod runs and says that it is ready."""
+    conditions = pod.status.conditions or ()
+    says_so = any(one.type == "Ready" and one.status == "True" for one in conditions)
+    return says_so and pod.status.phase == "Running"
 
 
 def port_list(text: str) -> tuple[int, ...]:

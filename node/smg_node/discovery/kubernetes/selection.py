@@ -17,13 +17,12 @@ _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Objects:
     """What is asked for. `root` is the path of its API group; `selector` is in the server's own syntax, unescaped."""
 
     root: str
     resource: str
     selector: str
-    read: ReadObject
 
     def list_path(self, namespace: str, more: str) -> str:
         """Return the path of a page: the first one if `more` is empty, as new as the store itself."""
@@ -45,6 +44,13 @@ class Selection:
     def _path(self, namespace: str) -> str:
         inside = "" if namespace == EVERYWHERE else f"/namespaces/{quote(namespace, safe='')}"
         return f"{self.root}{inside}/{self.resource}?labelSelector={quote(self.selector, safe='')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Objects):
+    """What a source asks for, and how it is read."""
+
+    read: ReadObject
 
 
 def selection_of(options: KubernetesOptions) -> Selection:

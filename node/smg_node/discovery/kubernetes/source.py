@@ -1,15 +1,20 @@
 """Kubernetes source: lists and watches pods or endpoints at an API server, and shows what they are as workers."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from smg_node.core.ports import Rng
-from smg_node.discovery.kubernetes.api_server import Api, ApiServer, AskFailedError
-from smg_node.discovery.kubernetes.kube_config import Access, account_access, file_access
-from smg_node.discovery.kubernetes.objects import read_status, shown
+from smg_node.discovery.kubernetes.api_server import (
+    OK,
+    Api,
+    ApiServer,
+    AskFailedError,
+    access_reader,
+    failure,
+    read_body,
+    refusal,
+)
 from smg_node.discovery.kubernetes.options import KubernetesOptions
 from smg_node.discovery.kubernetes.selection import Selection, selection_of
 from smg_node.discovery.kubernetes.watching import (
@@ -27,9 +32,6 @@ from smg_node.engines.transport.transport import TransportError
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 """Sleeps for so many seconds."""
-
-_REFUSAL_MAX_BYTES: Final = 65_536
-_OK: Final = 200
 
 
 class KubernetesSource:
@@ -55,7 +57,7 @@ class KubernetesSource:
         self._monotonic_s = monotonic_s
         self._rng = rng
         self._sleep = sleep
-        self._open_api = api or (lambda: ApiServer(access_reader(options)))
+        self._open_api = api or (lambda: ApiServer(access_reader(options.kubeconfig)))
         self._times = times or WatchTimes()
         self._counts = WatchCounts()
 
@@ -127,16 +129,16 @@ class _Talk:
                 namespace = await self._in_namespace()
                 answer = await self._api.get(self._selection.list_path(namespace, step.more))
                 try:
-                    if answer.status != _OK:
+                    if answer.status != OK:
                         await self._refused("list", namespace, answer)
                         return
-                    body = await _body(answer, step.room_bytes)
+                    body = await read_body(answer, step.room_bytes)
                 finally:
                     answer.close()
         except TimeoutError:
             self._failed(f"the list of {self._selection.resource} did not come in time")
         except (AskFailedError, TransportError) as error:
-            self._failed(_words(error))
+            self._failed(failure(error))
         else:
             for _ in self._machine.take_page(body, self.now_ms()):
                 await asyncio.sleep(0)
@@ -149,7 +151,7 @@ class _Talk:
                 namespace = await self._in_namespace()
                 path = self._selection.watch_path(namespace, step.version, step.timeout_s)
                 answer = await self._api.get(path)
-                if answer.status != _OK:
+                if answer.status != OK:
                     try:
                         await self._refused("watch", namespace, answer)
                     finally:
@@ -158,7 +160,7 @@ class _Talk:
         except TimeoutError:
             self._failed(f"the watch of {self._selection.resource} was not answered in time")
         except (AskFailedError, TransportError) as error:
-            self._failed(_words(error))
+            self._failed(failure(error))
         else:
             try:
                 await self._read(answer)
@@ -193,17 +195,8 @@ class _Talk:
         return self._namespace or (await self._api.access()).namespace
 
     async def _refused(self, verb: str, namespace: str, answer: HttpAnswer) -> None:
-        status = read_status(await _body(answer, _REFUSAL_MAX_BYTES))
-        said = shown(status.message) or "no reason given"
-        match answer.status:
-            case 401:
-                why = f"401: the API server does not know this node's token: {said}"
-            case 403:
-                why = f"403: no right to {verb} {self._selection.place(namespace)}: {said}"
-            case code:
-                why = f"{code}: {verb} of {self._selection.place(namespace)}: {said}"
-        in_body_s = status.details.retry_after_seconds if status.details else 0
-        self._failed(why, retry_after_s=max(in_body_s, _retry_after_s(answer)))
+        refused = await refusal(answer, verb, self._selection.place(namespace))
+        self._failed(refused.why, retry_after_s=refused.retry_after_s)
 
     def _failed(self, why: str, *, retry_after_s: int = 0) -> None:
         self._machine.failed(why, self.now_ms(), retry_after_s=retry_after_s)
@@ -214,31 +207,3 @@ class _Talk:
         if view != self._shown:
             self._shown = view
             self._show(view)
-
-
-def access_reader(options: KubernetesOptions) -> Callable[[], Access]:
-    """Return what reads how the API server of the options is reached: their kubeconfig, or the pod's own account."""
-    if options.kubeconfig:
-        return lambda: file_access(Path(options.kubeconfig))
-    return lambda: account_access(os.environ)
-
-
-async def _body(answer: HttpAnswer, most_bytes: int) -> bytes:
-    """Return the body; AskFailedError if it is larger than that, TransportError if it was cut short."""
-    received = bytearray()
-    while piece := await answer.read():
-        received += piece
-        if len(received) > most_bytes:
-            raise AskFailedError(f"an answer of more than {most_bytes} bytes")
-    return bytes(received)
-
-
-def _retry_after_s(answer: HttpAnswer) -> int:
-    for name, value in answer.headers:
-        if name == "retry-after" and value.isascii() and value.isdigit() and len(value) <= 9:
-            return int(value)
-    return 0
-
-
-def _words(error: AskFailedError | TransportError) -> str:
-    return error.message if isinstance(error, TransportError) else str(error)

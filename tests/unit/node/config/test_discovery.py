@@ -31,9 +31,13 @@ discovery:
 """
 
 
-def _loaded(*argv: str, environ: dict[str, str] | None = None) -> Discovery:
+def _settings(*argv: str, environ: dict[str, str] | None = None) -> Settings:
     asked = parse_flags(argv, _SCHEMA)
-    return load_settings(asked, environ or {}, _SCHEMA).settings.discovery
+    return load_settings(asked, environ or {}, _SCHEMA).settings
+
+
+def _loaded(*argv: str, environ: dict[str, str] | None = None) -> Discovery:
+    return _settings(*argv, environ=environ).discovery
 
 
 def _refusal(*argv: str) -> str:
@@ -87,6 +91,24 @@ def test_flags_of_other_gateways_name_selections_of_pods() -> None:
     assert (said.connector_annotation, said.engine_id_annotation) == ("a/b", "c/d")
 
 
+def test_peers_are_selected_by_our_settings_or_by_flags_of_other_gateways() -> None:
+    ours = _settings(
+        *("--insecure-mesh", "--mesh.kubernetes-selector", "app in (node)"),
+        *("--mesh.kubernetes-namespace", "gateways"),
+    )
+    theirs = _settings(
+        *("--insecure-mesh", "--service-discovery", "--router-selector", "app=smg", "tier=gw"),
+        *("--router-mesh-port-annotation", "x/port"),
+    )
+
+    assert _settings().peer_pods[0] == ""
+    assert ours.peer_pods == ("app in (node)", "gateways")
+    assert ours.mesh.kubernetes_port_annotation == "sglang.ai/mesh-port"
+    assert theirs.peer_pods == ("app=smg,tier=gw", "*")
+    assert theirs.mesh.kubernetes_port_annotation == "x/port"
+    assert not theirs.discovery.configured
+
+
 @pytest.mark.parametrize(
     ("flag", "said", "why"),
     [
@@ -121,7 +143,19 @@ def test_the_provider_file_asks_no_api_server() -> None:
         (("--service-discovery",), "needs --selector"),
         (("--selector", "app=x"), "need --service-discovery"),
         (("--service-discovery", "--selector", "app"), "no label such as"),
-        (("--router-selector", "app=x"), "give --join the name of a headless service"),
+        (("--router-selector", "app=x"), "need --service-discovery"),
+        (("--service-discovery", "--router-selector", "app"), "no label such as"),
+        (("--service-discovery", "--router-selector", "app=x"), "--insecure-mesh for plain text"),
+        (("--mesh.kubernetes-selector", "app=x"), "mesh.kubernetes_selector needs mesh.key_file"),
+        (
+            (
+                *("--insecure-mesh", "--service-discovery", "--router-selector", "app=x"),
+                *("--mesh.kubernetes-selector", "app=y"),
+            ),
+            "give one of them",
+        ),
+        (("--router-mesh-port-annotation", "a b"), "no key of an annotation"),
+        (("--mesh.kubernetes-namespace", "A b"), "no name of a namespace"),
         (("--discovery.kubernetes.Chat.selector", "a"), "no name of a source"),
         (("--discovery-file", "/x", "--discovery.command", "y"), "cannot both be given"),
     ],

@@ -1,5 +1,6 @@
 """The door to name servers, in front of servers on the loopback that say what they like."""
 
+import asyncio
 import socket
 from collections.abc import Sequence
 from random import Random
@@ -9,6 +10,7 @@ import dns.message
 import dns.rcode
 import dns.rrset
 import pytest
+from dns._asyncio_backend import _DatagramProtocol
 
 from smg_node.discovery.dns.answers import Addresses, Answer, RecordKind, UnansweredError
 from smg_node.discovery.dns.resolver import DnsResolver
@@ -182,3 +184,38 @@ async def test_any_bytes_are_an_answer_or_that_error() -> None:
             except UnansweredError:
                 outcomes["not"] += 1
     assert min(outcomes.values()) > 0, outcomes
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_who_is_cancelled_while_an_answer_comes_ends(
+    turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, asking = asyncio.get_running_loop(), list[asyncio.Task[object]]()
+    came = asyncio.Event()
+
+    def cancel(left: int) -> None:
+        if left:
+            loop.call_soon(cancel, left - 1)
+        else:
+            asking[0].cancel()
+            came.set()
+
+    take = _DatagramProtocol.datagram_received
+
+    def received(self: _DatagramProtocol, data: bytes, address: object) -> None:
+        take(self, data, address)  # type: ignore[no-untyped-call]  # the library's
+        cancel(turns)
+
+    monkeypatch.setattr(_DatagramProtocol, "datagram_received", received)
+
+    async def ask_for_ever(door: DnsResolver) -> None:
+        while True:
+            await door.ask(NAME, "A")
+            await asyncio.sleep(3600)
+
+    with dns_server(saying("h.example. 5 A 10.0.0.1")) as server:
+        door = DnsResolver([str(server.address)], timeout_s=20.0, server_timeout_s=20.0)
+        asking.append(loop.create_task(ask_for_ever(door)))
+        await came.wait()
+        await asyncio.wait(asking, timeout=10.0)
+        assert asking[0].cancelled(), f"it goes on {turns} turns of the loop later"

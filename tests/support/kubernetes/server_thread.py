@@ -1,9 +1,10 @@
-"""API server in a thread of its own, for tests that are not asynchronous: scripted, and its pods are changed by calls."""
+"""The scripted API server in a thread of its own, for tests that wait for processes."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from smg_chaos.kubernetes.cluster import Cluster
@@ -52,17 +53,37 @@ class ApiServer:
 
     def pod(self, name: str, address: str, *, is_ready: bool = True, **labels: str) -> None:
         """Make a pod whose engine is at that address; `app` is vllm."""
+        labels = {"app": "vllm", **labels}
+        self._pod(name, labels, address, "smg.ai/worker-ports", is_ready=is_ready)
+
+    def peer(self, name: str, address: str) -> None:
+        """Make the pod of a node whose mesh is at that address; it is not ready."""
+        labels = {"app": "smg-node"}
+        self._pod(name, labels, address, "sglang.ai/mesh-port", is_ready=False)
+
+    def _pod(
+        self, name: str, labels: dict[str, str], address: str, annotation: str, *, is_ready: bool
+    ) -> None:
         host, _, port = address.rpartition(":")
         self.do(
             lambda: self.client.pod(
                 name,
                 namespace=SPACE,
-                labels={"app": "vllm", **labels},
+                labels=labels,
                 ip=host,
                 is_ready=is_ready,
-                annotations={"smg.ai/worker-ports": port},
+                annotations={annotation: port},
             )
         )
+
+    def kubeconfig(self, path: Path) -> Path:
+        """Write a file that leads to it; return its path."""
+        path.write_text(
+            "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
+            f" clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.port}'}}}}],"
+            " users: [{name: u, user: {token: t}}]}"
+        )
+        return path
 
     def ready(self, name: str, *, is_ready: bool) -> None:
         """Let its kubelet say whether it is ready."""
@@ -71,14 +92,6 @@ class ApiServer:
     def label(self, name: str, **labels: str) -> None:
         """Change what it is selected by."""
         self.do(lambda: self.client.mark(SPACE, name, labels=labels))
-
-    def kubeconfig(self) -> str:
-        """Return a file that says how it is reached."""
-        return (
-            "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
-            f" clusters: [{{name: c, cluster: {{server: 'http://127.0.0.1:{self.port}'}}}}],"
-            " users: [{name: u, user: {token: t}}]}"
-        )
 
     def delete(self, name: str, grace_s: int = 0) -> None:
         """End it."""
