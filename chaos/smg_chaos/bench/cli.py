@@ -242,12 +242,7 @@ def bench(
             clients=clients,
             rate_per_s=rate,
             streams=tuple(streams or (64, 256)),
-            tools=ToolLoad(
-                streams=tuple(streams or _TOOLS.streams),
-                step_ms=step_ms,
-                runs_per_s=runs_per_s,
-                result_bytes=result_bytes,
-            ),
+            tools=ToolLoad(tuple(streams or _TOOLS.streams), step_ms, runs_per_s, result_bytes),
             crowds=FlashLoad(tuple(crowd or ()), kept),
             client_processes=client_processes,
             tokenizer=tokenizer,
