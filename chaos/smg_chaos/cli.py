@@ -33,6 +33,10 @@ _COMMANDS: Final = {
         "smg_chaos.bench.provider_memory",
         "Measure what vendors' definitions take of a node's memory.",
     ),
+    "process-memory": (
+        "smg_chaos.bench.process_memory",
+        "Measure what each process of a node takes of memory.",
+    ),
     "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),

@@ -261,6 +261,9 @@ def _import_wiring() -> "Callable[..., Coroutine[Any, Any, int]]":
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # The reference encoder would start a thread for every core; encoding in parallel is our business.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # The fast encoder as well, with 16 MB of words in each: beside the memory, two of them took 1.5 times the CPU time
+    # of one for a text of a megabyte, and twice the time by the clock.
+    os.environ.setdefault("FASTOKENS_BPE_THREADS", "1")
 
     from smg_node.wiring.node_process import serve
 
@@ -302,14 +305,25 @@ def _serve_in_processes(settings: "Settings") -> int:
     from smg_node.process_memory import keep
     from smg_node.processes.listen_endpoints import listen_endpoints
     from smg_node.processes.supervisor import Supervisor
+    from smg_node.processes.template_process import adopt_orphans, noted_of, serve_template
     from smg_node.system_clock import SystemClock
     from smg_node.wiring.data_process import serve_clients
     from smg_node.wiring.node_process import serve
 
     _import_for_workers()
     keep()
+    noted = noted_of(settings) if settings.processes > 1 and adopt_orphans() else None
+    if noted is not None:
+        noted.begin()
     with listen_endpoints(settings.data_dir, settings.name, settings.http.listen) as place:
-        role = Supervisor(settings.processes, place, SystemClock().monotonic_s).run()
+        role = Supervisor(
+            settings.processes,
+            place,
+            SystemClock().monotonic_s,
+            noted=noted.names if noted is not None else None,
+        ).run()
+        if not isinstance(role, int) and role.kind == "template":
+            role = serve_template(settings, role)
         if isinstance(role, int):
             return role
         stopping = EndGuard().begin

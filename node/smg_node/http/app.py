@@ -171,6 +171,11 @@ class Server:
         return bound(self._public)
 
     @property
+    def listening(self) -> bool:
+        """Whether clients can connect, or could."""
+        return self._public is not None
+
+    @property
     def metrics_address(self) -> Address | None:
         """Address of the metrics, or None without a port for them."""
         return None if self._metrics is None else bound(self._metrics)
@@ -261,6 +266,10 @@ class Server:
         """Make the drain wait for this work too, and cut it with the requests."""
         self._app.inflight.outliving = outliving
         outliving.changed = self._changed.set
+
+    def skip_settling(self) -> None:
+        """Let a drain that has not begun close the listeners at once: other processes answer on the same port."""
+        self._app.drain.retune(settle_s=0.0, grace_s=self._options.grace_s)
 
     def hurry(self) -> None:
         """Cut what is left now, in a drain in progress or in the next one."""

@@ -24,7 +24,14 @@ from smg_node.processes.limit_leases.lease_messages import ASK, WORD
 from smg_node.processes.limit_leases.lease_server_loop import LendingRights
 from smg_node.processes.process_role import LEAVING, UP, Role, is_alive
 from smg_node.processes.replication.rate_relay import RateRelay
-from smg_node.processes.replication.state_messages import DRAIN, SERVING, Node, Serving, read
+from smg_node.processes.replication.state_messages import (
+    DRAIN,
+    REPLACED,
+    SERVING,
+    Node,
+    Serving,
+    read,
+)
 from smg_node.processes.replication.state_publisher import Publishing
 from smg_node.processes.reports.approval_query import ApprovalQuery
 from smg_node.processes.reports.journey_query import FIND, Journeys
@@ -54,6 +61,8 @@ class Controlling:
         self._aside: Callable[[], bool] = bool
         self._leaving = False
         self._lost = 0
+        self._replaced: Final[set[str]] = set()
+        """Those that will end, and will not have been lost."""
         self._changed: Final = asyncio.Event()
         self._serving: dict[str, Serving] = {}
         self.elsewhere: Final = Trusting()
@@ -84,6 +93,7 @@ class Controlling:
         bus.on(ASK, self._lending.hear)
         bus.on(LAST, self._scrape.heard)
         bus.on(SERVING, self._hear_serving)
+        bus.on(REPLACED, lambda process, _nothing: self._replaced.add(process))
         bus.opened(self._opened)
         bus.closed(lambda process: self._lending.closed(process, gone=False))
         bus.closed(self._closed)
@@ -180,8 +190,9 @@ class Controlling:
         if self._leaving:
             self.bus.tell(process, DRAIN, b"")
 
-    def _count_lost(self, _process: str) -> None:
-        self._lost += not self._leaving
+    def _count_lost(self, process: str) -> None:
+        self._lost += not self._leaving and process not in self._replaced
+        self._replaced.discard(process)
 
     def _closed(self, process: str) -> None:
         self._serving.pop(process, None)

@@ -25,6 +25,7 @@ def listen_endpoints(data_dir: Path, node: str, address: Address) -> Iterator[Pl
 
     The socket that holds the port does not listen: it keeps others away, and a port that the system chose.
     """
+    owner = os.getpid()
     folder = data_dir / "processes" / node
     passing = len(os.fsencode(folder)) > _PATH_BYTES_MAX
     if passing:
@@ -35,7 +36,8 @@ def listen_endpoints(data_dir: Path, node: str, address: Address) -> Iterator[Pl
         with _held(address) as found:
             yield Place(folder, found)
     finally:
-        if passing:
+        # Processes forked inside end inside; the folder is that of the first one.
+        if passing and os.getpid() == owner:
             rmtree(folder, ignore_errors=True)
 
 

@@ -2,25 +2,35 @@
 
 supervisor ──▶ LEAVE      as good as a signal; the second one hurries
            ──▶ (end)      the supervisor is gone
+           ──▶ YIELD      another one has its place, and is up: leave, without a word to balancers
+           ──▶ ALONE      no template will have what was asked for
 process    ──▶ UP         the start has succeeded: it is replaced if it ends without LEAVING
            ──▶ LEAVING    it ends for good, and everything with it
+           ──▶ SHARE      it needs a vocabulary that it noted, and may be replaced for one that has it
 """
 
 import asyncio
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from smg_node.config.address import Address
+
+if TYPE_CHECKING:
+    # Comes with the first model.
+    from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 
 LEAVE: Final = b"T"
 UP: Final = b"U"
 LEAVING: Final = b"L"
+SHARE: Final = b"S"
+YIELD: Final = b"Y"
+ALONE: Final = b"N"
 
-Kind = Literal["control", "data"]
+Kind = Literal["control", "data", "template"]
 
 
 class Orders:
@@ -30,6 +40,16 @@ class Orders:
         self._line: Final = line
         self.orphaned = False
         """Whether the supervisor is gone."""
+        self._others: Final[dict[bytes, Callable[[], None]]] = {}
+
+    @property
+    def line(self) -> socket.socket:
+        """This process's end."""
+        return self._line
+
+    def on(self, word: bytes, heard: Callable[[], None]) -> None:
+        """Call `heard` for each such word, once `listen` was called."""
+        self._others[word] = heard
 
     def listen(self, leave: Callable[[], None]) -> None:
         """Call `leave` for each order to leave, and when the supervisor is gone."""
@@ -57,6 +77,9 @@ class Orders:
             leave()
         for _ in range(heard.count(LEAVE)):
             leave()
+        for word, called in self._others.items():
+            if word in heard:
+                called()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +105,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Role:
     """Role of this process. `living` are the data processes that it finds; `after` is how its
-    predecessor ended.
+    predecessor ended; `read` are the vocabularies that its template has read, by their `proof_key`; `keys`, of a
+    template, those it is to read.
     """
 
     kind: Kind
@@ -91,6 +115,8 @@ class Role:
     place: Place
     living: tuple[str, ...] = ()
     after: str = ""
+    read: "dict[str, LoadedTokenizer]" = field(default_factory=dict)
+    keys: frozenset[str] = frozenset()
 
 
 def is_alive(name: str) -> bool:

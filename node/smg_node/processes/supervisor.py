@@ -9,6 +9,10 @@ any time, takes milliseconds, and what it has is shared by all. `run` returns in
 forked one with what that is to be, in the supervisor with an exit code, when the control process
 has ended for good.
 
+With two data processes or more, those that need a large vocabulary are forked from a template process that has read it
+(`template_process`): one that asks is replaced by such a fork as soon as that is up, and until a template that a start
+begins with is ready, no data process is forked. Where there cannot be a template, or one died, each reads for itself.
+
 A signal for the node comes here, and is passed on to the control process, which makes all of them
 drain and leave. A process that ends without LEAVING is replaced at once; one that keeps dying is
 replaced after growing pauses. A control process that never came up ends the node: then something is
@@ -25,12 +29,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from smg_node.processes.process_role import LEAVE, LEAVING, UP, Kind, Orders, Place, Role
+from smg_node.processes.process_role import (
+    ALONE,
+    LEAVE,
+    LEAVING,
+    SHARE,
+    UP,
+    YIELD,
+    Kind,
+    Orders,
+    Place,
+    Role,
+)
+from smg_node.processes.template_line import Birth, Template, template_pair
 
 PAUSE_FIRST_S: Final = 0.1
 PAUSE_MAX_S: Final = 10.0
 STEADY_S: Final = 10.0
 """Whoever lived this long is replaced at once."""
+HELD_S: Final = 15.0
+"""So long a start waits for its template before it goes on without."""
 FAREWELL_S: Final = 3.0
 """When the control process has ended, so long data processes may take to do the same."""
 _FAILED: Final = 1
@@ -44,8 +62,16 @@ class _Child:
     name: str
     line: socket.socket
     born_s: float
+    template: Template | None
+    """What it was forked from, None for the supervisor."""
     up: bool = False
     leaving: bool = False
+    asks: bool = False
+    """Whether it waits for a template that has what it noted."""
+    replaced: bool = False
+    """Whether another one has its post already, or will have."""
+    told: bool = False
+    """Whether it knows that."""
 
 
 @dataclass(slots=True)
@@ -61,8 +87,23 @@ class _Post:
 class Supervisor:
     """Supervisor of one node. `data` is how many data processes there are to be."""
 
-    def __init__(self, data: int, place: Place, monotonic_s: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        data: int,
+        place: Place,
+        monotonic_s: Callable[[], float],
+        *,
+        noted: Callable[[], frozenset[str]] | None = None,
+    ) -> None:
+        """`noted` returns the keys of the vocabularies that data processes need; None where there are no templates."""
         self._place: Final = place
+        self._noted = noted
+        self._template: Template | None = None
+        """What data processes are forked from."""
+        self._coming: Template | None = None
+        """What takes its place when it is ready."""
+        self._held_until_s = 0.0
+        """Until then the first data processes wait for the first template."""
         self._now_s: Final = monotonic_s
         self._posts: Final = [_Post(number, 0.0) for number in range(data + 1)]
         self._children: dict[int, _Child] = {}
@@ -81,8 +122,13 @@ class Supervisor:
         signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         for number in (*_SIGNALS, signal.SIGCHLD):
             signal.signal(number, self._signalled)
+        if self._noted is not None and (keys := self._noted()):
+            self._held_until_s = self._now_s() + HELD_S
+            role = self._begin_template(keys)
+            if role is not None:
+                return role
         while True:
-            role = self._fill()
+            role = self._fill() or self._answer()
             if role is not None:
                 return role
             self._wait()
@@ -97,8 +143,10 @@ class Supervisor:
         """Fork missing processes; in a forked one return its role."""
         if self._ends_s is not None or self._signals:
             return None
-        taken = {child.number for child in self._children.values()}
+        taken = {child.number for child in self._children.values() if not child.replaced}
         for post in self._posts:
+            if post.number and self._now_s() < self._held_until_s:
+                continue
             if post.number not in taken and post.due_s <= self._now_s():
                 role = self._fork(post)
                 if role is not None:
@@ -109,17 +157,30 @@ class Supervisor:
         kind: Kind = "data" if post.number else "control"
         living = tuple(child.name for child in self._children.values() if child.kind == "data")
         ours, theirs = socket.socketpair()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        pid = os.fork()
-        if pid == 0:
-            name = f"{post.number}-{os.getpid()}"
-            self._become_child(ours)
-            return Role(kind, name, Orders(theirs), self._place, living, post.after)
+        template = self._template if kind == "data" else None
+        pid = None
+        if template is not None:
+            pid = template.fork(Birth(post.number, living, post.after), theirs)
+            if pid is None:
+                # It is dead or as good as dead; what it may have forked finds its line closed.
+                self._without_template()
+                for one in (ours, theirs):
+                    one.close()
+                ours, theirs = socket.socketpair()
+                template = None
+        if pid is None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            pid = os.fork()
+            if pid == 0:
+                name = f"{post.number}-{os.getpid()}"
+                self._become_child(ours)
+                return Role(kind, name, Orders(theirs), self._place, living, post.after)
         theirs.close()
         ours.setblocking(False)
         name = f"{post.number}-{pid}"
-        self._children[pid] = _Child(kind, post.number, name, ours, self._now_s())
+        child = _Child(kind, post.number, name, ours, self._now_s(), template)
+        self._children[pid] = child
         return None
 
     def _become_child(self, ours: socket.socket) -> None:
@@ -131,9 +192,65 @@ class Supervisor:
             # A terminal and a service manager send theirs to all processes, and the supervisor passes them on.
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for one in (ours, self._woken, self._waker, *(c.line for c in self._children.values())):
+        templates = [one.line for one in (self._template, self._coming) if one is not None]
+        lines = [child.line for child in self._children.values()]
+        for one in (ours, self._woken, self._waker, *templates, *lines):
             one.close()
         self._children.clear()
+
+    # ── Templates ────────────────────────────────────────────────────────────
+
+    def _begin_template(self, keys: frozenset[str]) -> Role | None:
+        """Fork a process that reads these; in that one return its role."""
+        ours, theirs = template_pair()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid == 0:
+            self._become_child(ours)
+            return Role(
+                "template", f"template-{os.getpid()}", Orders(theirs), self._place, keys=keys
+            )
+        theirs.close()
+        self._coming = Template(pid, ours, keys)
+        return None
+
+    def _answer(self) -> Role | None:
+        """Give those that ask what there is, or begin what there is to be; in a process forked for that return its role."""
+        asking = [child for child in self._children.values() if child.asks]
+        if not asking or self._coming is not None or self._signals or self._ends_s is not None:
+            return None
+        noted = self._noted() if self._noted is not None else frozenset()
+        template = self._template
+        if noted and (template is None or not noted <= template.keys):
+            return self._begin_template(noted)
+        for child in asking:
+            child.asks = False
+            if template is None or child.template is template:
+                _say(child.line, ALONE)
+            else:
+                child.replaced = True
+        return self._fill()
+
+    def _hear_template(self) -> None:
+        """Fork from the coming template once it is ready."""
+        coming = self._coming
+        if coming is None:
+            return
+        coming.hear()
+        if coming.ready:
+            if self._template is not None:
+                self._template.end()
+            self._template, self._coming = coming, None
+            self._held_until_s = 0.0
+
+    def _without_template(self) -> None:
+        """Go on without, for good: what kills one template would kill the next."""
+        for one in (self._template, self._coming):
+            if one is not None:
+                one.end()
+        self._template = self._coming = self._noted = None
+        self._held_until_s = 0.0
 
     # ── Waiting ──────────────────────────────────────────────────────────────
 
@@ -155,11 +272,13 @@ class Supervisor:
         now_s = self._now_s()
         taken = {child.number for child in self._children.values()}
         due_s = [post.due_s for post in self._posts if post.number not in taken]
+        due_s = [max(one, self._held_until_s) for one in due_s]
         ends_s = [self._ends_s] if self._ends_s is not None else due_s
         first_s = min(ends_s, default=float("inf"))
         timeout_s = None if first_s == float("inf") else max(0.0, first_s - now_s)
         lines = [child.line for child in self._children.values() if not child.leaving]
-        select.select([self._woken, *lines], [], [], timeout_s)
+        coming = [] if self._coming is None else [self._coming.line]
+        select.select([self._woken, *coming, *lines], [], [], timeout_s)
 
     def _pass_on(self) -> None:
         """Drain the wake-up pipe, and read what the processes reported."""
@@ -170,7 +289,14 @@ class Supervisor:
             heard = _heard(child.line)
             child.up = child.up or UP in heard
             child.leaving = child.leaving or LEAVING in heard
+            child.asks = child.asks or SHARE in heard
             self._ever_up = self._ever_up or (child.up and child.kind == "control")
+        self._hear_template()
+        up = {child.number for child in self._children.values() if child.up and not child.replaced}
+        for child in self._children.values():
+            if child.replaced and not child.told and child.number in up:
+                child.told = True
+                _say(child.line, YIELD)
 
     # ── Those that ended ─────────────────────────────────────────────────────
 
@@ -179,6 +305,10 @@ class Supervisor:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 return
+            for template in (self._template, self._coming):
+                if template is not None and template.pid == pid:
+                    template.reaped = True
+                    self._without_template()
             child = self._children.pop(pid, None)
             if child is not None:
                 self._buried(child, os.waitstatus_to_exitcode(status))
@@ -194,6 +324,8 @@ class Supervisor:
                 if not other.leaving:
                     _say(other.line, LEAVE)
             return
+        if child.replaced:
+            return
         post = self._posts[child.number]
         now_s = self._now_s()
         if leaving:
@@ -208,6 +340,7 @@ class Supervisor:
 
     def _end(self) -> int:
         """End all processes of the node, and return its exit code."""
+        self._without_template()
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
         for pid, child in self._children.items():

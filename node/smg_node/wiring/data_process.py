@@ -33,6 +33,7 @@ from smg_node.cluster.workers.sticky_sessions import Sessions
 from smg_node.cluster.workers.worker_registry import ClusterRegistry
 from smg_node.config.frozen_settings import Settings, with_values
 from smg_node.fleet.fleet import Fleet
+from smg_node.fleet.vocabularies.shared_vocabularies import SharedVocabularies
 from smg_node.fleet.workers.allowed_networks import Networks
 from smg_node.http.app import Server
 from smg_node.http.forwarding.control_proxy import Forwarding
@@ -45,10 +46,10 @@ from smg_node.processes.control_only import ABSENT
 from smg_node.processes.ipc.data_uplink import Uplink
 from smg_node.processes.limit_leases.lease_client_loop import LeasedRights
 from smg_node.processes.limit_leases.lease_messages import ASK, WORD
-from smg_node.processes.process_role import LEAVING, UP, Role
+from smg_node.processes.process_role import ALONE, LEAVING, SHARE, UP, YIELD, Role
 from smg_node.processes.replication.model_load_results import tell_findings
 from smg_node.processes.replication.node_copy import NodeCopy, why_not_ready
-from smg_node.processes.replication.state_messages import DRAIN, SERVING, Serving, write
+from smg_node.processes.replication.state_messages import DRAIN, REPLACED, SERVING, Serving, write
 from smg_node.processes.replication.wanted_keys import wanted_keys
 from smg_node.processes.reports.journey_query import FIND, journeys_reply
 from smg_node.processes.reports.metric_series import LAST, SCRAPE
@@ -56,6 +57,7 @@ from smg_node.processes.reports.metrics_scrape import scraped
 from smg_node.processes.reports.open_work_query import OPEN_WORK, open_work_reply
 from smg_node.processes.reports.usage_messages import USED
 from smg_node.processes.reports.usage_sender import UsageSender
+from smg_node.processes.template_process import noted_of
 from smg_node.telemetry.metrics.loop_lag import LoopLag
 from smg_node.wiring.base import Base, build_base, running
 from smg_node.wiring.fleet_parts import FleetService, build_fleet, build_prefixes
@@ -136,10 +138,11 @@ def _build(
     networks = Networks(settings.workers.allowed_networks)
     providers = build_providers(settings, base, copy)
     servers = tool_servers(settings, base, copy)
+    shared = _build_shared(settings, role, uplink, farewell, lambda: _serves(fleet, providers))
     fleet = build_fleet(
         settings,
         open_engine=engine_opener(settings, networks, base.meters, providers),
-        parts=model_parts(settings, base),
+        parts=model_parts(settings, base, shared),
         clock=clock,
         rng=base.rng,
     )
@@ -252,6 +255,48 @@ def _answer(uplink: Uplink, base: Base, journal: Journal, server: Server) -> Non
     uplink.answer(SCRAPE, scrape)
     uplink.answer(FIND, find)
     uplink.answer(OPEN_WORK, work)
+
+
+def _build_shared(
+    settings: Settings,
+    role: Role,
+    uplink: Uplink,
+    farewell: Shutdown,
+    serves: Callable[[], bool],
+) -> SharedVocabularies | None:
+    """Return what this process has of its template, if it may have one; it leaves when another one has its place."""
+    if settings.processes < 2:
+        return None
+    loop, orders = asyncio.get_running_loop(), role.orders
+
+    def serves_nothing() -> bool:
+        server = farewell.server
+        return not serves() or server is None or not server.listening
+
+    def ask() -> None:
+        loop.call_soon_threadsafe(orders.say, SHARE)
+
+    def replaced() -> None:
+        shared.replace()
+        uplink.tell(REPLACED, b"")
+        if farewell.server is not None:
+            farewell.server.skip_settling()
+        farewell.leave("another process has this one's place, and shares its vocabularies")
+
+    shared = SharedVocabularies(
+        role.read,
+        noted_of(settings),
+        ask=ask,
+        serves_nothing=serves_nothing,
+    )
+    orders.on(ALONE, shared.alone)
+    orders.on(YIELD, replaced)
+    return shared
+
+
+def _serves(fleet: Fleet, providers: ProviderFleet) -> bool:
+    """Return whether there is a model here that requests can be for."""
+    return bool(fleet.models.all() or fleet.models.all_relayed() or providers.targets)
 
 
 def _listen(role: Role, uplink: Uplink, farewell: Shutdown) -> None:

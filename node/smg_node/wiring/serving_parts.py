@@ -79,6 +79,7 @@ from smg_node.wiring.tool_loops import Pool, loop_parts
 
 if TYPE_CHECKING:
     from smg_node.fleet.models.model_assembly import Assembly
+    from smg_node.fleet.vocabularies.shared_vocabularies import SharedVocabularies
     from smg_node.mcp.tool_servers import ToolServers
 
 
@@ -128,8 +129,10 @@ def engine_options(settings: Settings) -> EngineOptions:
 # ── Models ───────────────────────────────────────────────────────────────────
 
 
-def model_parts(settings: Settings, base: Base) -> ModelParts:
-    """Return how models are put together; all of them share one L0."""
+def model_parts(
+    settings: Settings, base: Base, shared: "SharedVocabularies | None" = None
+) -> ModelParts:
+    """Return how models are put together; all of them share one L0. `shared` has what was read before this process was."""
     tokens, templates = settings.tokens, settings.templates
     l0 = ExactCache(
         ExactLimits(tokens.l0_entries, tokens.l0_max_bytes), seed=base.rng.getrandbits(64)
@@ -155,7 +158,9 @@ def model_parts(settings: Settings, base: Base) -> ModelParts:
         keep()
         proofs = KeptProofs(settings.data_dir / "proofs")
         monotonic_s = base.clock.monotonic_s
-        return Assembly(options, l0=l0, rng=base.rng, monotonic_s=monotonic_s, proofs=proofs)
+        return Assembly(
+            options, l0=l0, rng=base.rng, monotonic_s=monotonic_s, proofs=proofs, shared=shared
+        )
 
     return ModelParts(
         load=lambda bundle: assembly().load(bundle),

@@ -37,6 +37,16 @@ class Memory:
     peak: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    """Memory of one process in bytes; `own` is what it has written and no other process has."""
+
+    pid: int
+    rss: int
+    pss: int
+    own: int
+
+
 def _stat(pid: int, proc: Path) -> list[str] | None:
     """Return the fields behind the command's name, or None if there is no such process."""
     try:
@@ -131,6 +141,17 @@ def memory_of(pid: int, proc: Path = PROC) -> Memory:
         pss += rollup.get("Pss", status.get("VmRSS", 0))
         peak += status.get("VmHWM", 0)
     return Memory(rss, pss, max(pss, peak - (rss - pss)))
+
+
+def memory_by_process(pid: int, proc: Path = PROC) -> list[ProcessMemory]:
+    """Return the memory of each process of a tree, in order of their ids; without those that cannot be read."""
+    found = []
+    for one in tree_of(pid, proc):
+        rollup = _sizes(proc / str(one) / "smaps_rollup")
+        if rollup:
+            sizes = (rollup.get(name, 0) for name in ("Rss", "Pss", "Private_Dirty"))
+            found.append(ProcessMemory(one, *sizes))
+    return found
 
 
 def _sizes(path: Path) -> dict[str, int]:

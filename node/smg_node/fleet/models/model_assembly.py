@@ -14,6 +14,7 @@ from smg_node.core.tokenizer_bundle import TokenizerBundle
 from smg_node.fleet.models.format_recognition import Recognition
 from smg_node.fleet.models.model_registry import RendererRequest
 from smg_node.fleet.models.served_model import bundle_config, bundle_response_template
+from smg_node.fleet.vocabularies.shared_vocabularies import SharedVocabularies
 from smg_node.parsers.selection.recognition import Clues
 from smg_node.process_memory import trim
 from smg_node.prompts.analysis.template_selection import find_templates
@@ -45,7 +46,8 @@ class AssemblyOptions:
 class Assembly:
     """Builds the parts of models; every method may take seconds and belongs in a thread.
 
-    All models share `l0`; `rng` seeds the names of what is kept for each; `proofs` spare later processes most of reading.
+    All models share `l0`; `rng` seeds the names of what is kept for each; `proofs` spare later processes most of reading,
+    and `shared` all of it where a template process has read the files.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class Assembly:
         rng: Rng,
         monotonic_s: Callable[[], float],
         proofs: Proofs | None = None,
+        shared: SharedVocabularies | None = None,
     ) -> None:
         self._proofs = proofs
+        self._shared = shared
         self._options = options
         self._l0 = l0
         self._rng = rng
@@ -73,7 +77,8 @@ class Assembly:
 
     def load(self, bundle: TokenizerBundle) -> LoadedTokenizer:
         """Return the tokenizer of `bundle`; every failure is an SmgError."""
-        return load(bundle, encoder=self._options.encoder, trim=trim, proofs=self._proofs)
+        found = self._shared.find(bundle) if self._shared is not None else None
+        return found or load(bundle, encoder=self._options.encoder, trim=trim, proofs=self._proofs)
 
     def encoder(self, tokenizer: LoadedTokenizer) -> CachedEncoder:
         """Return `tokenizer` with the caches in front that its vocabulary allows."""

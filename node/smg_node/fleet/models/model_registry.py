@@ -24,6 +24,7 @@ from smg_node.fleet.models.model_options import Labels, ModelSettings
 from smg_node.fleet.models.one_shot_thread import in_own_thread
 from smg_node.fleet.models.served_model import AnyModel, RelayedModel, ServedModel, bundle_context
 from smg_node.fleet.models.tokenizer_bundles import bundle_from_path
+from smg_node.fleet.vocabularies.replacement import REPLACED_CODE
 from smg_node.process_memory import trim
 
 if TYPE_CHECKING:
@@ -271,7 +272,8 @@ class Models:
             try:
                 reading = await in_own_thread(lambda: self._read(name, bundle, settings, labels))
             except SmgError as error:
-                self._note(Finding.of_error(name, digest, error))
+                if error.code != REPLACED_CODE:
+                    self._note(Finding.of_error(name, digest, error))
                 raise
             self._note(Finding(name, digest, reading.tokenizer.vocabulary))
             self._quicken(name, reading)

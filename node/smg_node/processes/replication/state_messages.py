@@ -20,6 +20,8 @@ SESSION_ROWS: Final = "sessions.rows"
 SERVING: Final = "process.serving"
 DRAIN: Final = "process.drain"
 DRAINED: Final = "process.drained"
+REPLACED: Final = "process.replaced"
+"""Says that it ends because another one has its place."""
 
 NAMESPACES: Final = ("workers", "settings", "limits", "keys", "providers", "access")
 """What of the replicated state data processes hold."""

@@ -1,4 +1,5 @@
 import errno
+import os
 import socket
 from pathlib import Path
 
@@ -46,3 +47,20 @@ def test_sockets_have_names_that_the_system_takes_wherever_the_data_lies(tmp_pat
     assert not folder.exists()
     with listen_endpoints(tmp_path, "n" * 10, Address("127.0.0.1", 0)) as place:
         assert place.folder.exists()
+
+
+def test_a_process_forked_inside_leaves_the_folder_to_the_others(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    context = listen_endpoints(deep, "n1", Address("127.0.0.1", 0))
+    place = context.__enter__()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            context.__exit__(None, None, None)
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    assert place.folder.exists()
+    context.__exit__(None, None, None)
+    assert not place.folder.exists()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 PROGRAM = """
@@ -106,3 +107,130 @@ def test_a_control_process_that_never_comes_up_ends_the_node_with_its_exit_code(
         words = [nursery.line() for _ in range(5)]
         assert ["over", "3"] in words
         assert nursery.process.wait(10) == 3
+
+
+SHARING = """
+import os, sys, time
+from pathlib import Path
+from smg_node.config.address import Address
+from smg_node.processes.process_role import LEAVING, SHARE, UP, Place
+from smg_node.processes.supervisor import Supervisor
+from smg_node.processes.template_line import READY
+from smg_node.processes.template_process import _forks, adopt_orphans
+
+notes = Path(sys.argv[1])
+assert adopt_orphans()
+noted = lambda: frozenset(os.listdir(notes))
+place = Place(Path("/"), Address("127.0.0.1", 1))
+role = Supervisor(2, place, time.monotonic, noted=noted).run()
+if not isinstance(role, int) and role.kind == "template":
+    os.write(1, ("template %d %s\\n" % (os.getpid(), ",".join(sorted(role.keys)))).encode())
+    if "torn" in sys.argv:
+        sys.exit(1)
+    role.orders.line.send(READY)
+    role = _forks(role, role.orders.line, dict.fromkeys(role.keys))
+if isinstance(role, int):
+    os.write(1, b"over %d\\n" % role)
+    sys.exit(role)
+# Who asks says so before it is known to be up, so that what is replaced is what asked.
+if role.kind == "data" and "one" not in role.read and "asks" in sys.argv:
+    if "notes" in sys.argv:
+        (notes / "one").touch()
+    role.orders.say(SHARE)
+role.orders.say(UP)
+said = " ".join([role.kind, str(os.getpid()), role.name, ",".join(role.read) or "-"])
+os.write(1, said.encode() + b"\\n")
+try:
+    heard = role.orders.line.recv(1)
+except OSError:
+    heard = b""
+role.orders.say(LEAVING)
+os.write(1, b"leaves %d %b\\n" % (os.getpid(), heard or b"orphan"))
+if heard == b"N":
+    role.orders.line.recv(1)
+sys.exit(0)
+"""
+
+
+@contextmanager
+def sharing(notes: Path, *words: str) -> Iterator[Family]:
+    command = [sys.executable, "-c", SHARING, str(notes), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield Family(process, process.stdout)
+        finally:
+            process.kill()
+
+
+def test_data_processes_are_forked_from_a_template_where_something_was_noted(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path) as nursery:
+        born = nursery.born(4)
+        assert [one[0] for one in born] == ["control", "data", "data", "template"]
+        assert [one[3] for one in born[1:3]] == ["one", "one"]
+        os.kill(int(born[1][1]), signal.SIGKILL)
+        [again] = nursery.born(1)
+        assert again[::3] == ["data", "one"], "and those that take a place as well"
+        assert again[2].split("-") == [born[1][2].split("-")[0], again[1]]
+
+
+def test_without_notes_there_is_no_template(tmp_path: Path) -> None:
+    with sharing(tmp_path) as nursery:
+        assert [one[0] for one in nursery.born(3)] == ["control", "data", "data"]
+
+
+def test_those_that_ask_are_replaced_by_forks_of_a_template_that_has_it(tmp_path: Path) -> None:
+    with sharing(tmp_path, "asks", "notes") as nursery:
+        words = nursery.born(8)
+        assert [one[0] for one in words] == [
+            *("control", "data", "data", "data", "data", "leaves", "leaves", "template")
+        ]
+        posts = [(one[2].split("-")[0], one[3]) for one in words if one[0] == "data"]
+        assert sorted(posts) == [("1", "-"), ("1", "one"), ("2", "-"), ("2", "one")]
+        asked = {one[1] for one in words if one[0] == "data" and one[3] == "-"}
+        assert {one[1] for one in words if one[0] == "leaves"} == asked
+        assert [one[2] for one in words if one[0] == "leaves"] == ["Y", "Y"]
+
+
+def test_who_asks_for_what_its_own_template_could_not_read_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    with sharing(tmp_path, "asks") as nursery:
+        words = nursery.born(6)
+        assert [one[0] for one in words] == [
+            *("control", "data", "data", "leaves", "leaves", "template")
+        ]
+        assert [one[2] for one in words if one[0] == "leaves"] == ["N", "N"]
+
+
+def test_a_template_that_ends_costs_the_sharing_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path, "torn") as nursery:
+        born = nursery.born(4)
+        assert [one[0] for one in born] == ["control", "data", "data", "template"]
+        assert [one[3] for one in born[1:3]] == ["-", "-"], "forked by the supervisor"
+
+
+def test_a_template_that_is_killed_later_is_not_missed(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path) as nursery:
+        _, one, two, template = nursery.born(4)
+        os.kill(int(template[1]), signal.SIGKILL)
+        born = []
+        for dead in (one, two):
+            os.kill(int(dead[1]), signal.SIGKILL)
+            born += nursery.born(1)
+        assert [again[0] for again in born] == ["data", "data"]
+        assert born[1][3] == "-", "the supervisor's own"
+
+
+def test_a_node_that_leaves_takes_its_template_with_it(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with sharing(tmp_path) as nursery:
+        *_, template = nursery.born(4)
+        nursery.process.send_signal(signal.SIGTERM)
+        assert sorted(nursery.line()[0] for _ in range(4)) == ["leaves", "leaves", "leaves", "over"]
+        assert nursery.process.wait(10) == 0
+        assert not Path(f"/proc/{template[1]}").exists()

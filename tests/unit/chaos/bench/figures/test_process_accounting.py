@@ -7,7 +7,9 @@ import pytest
 from smg_chaos.bench.figures.process_accounting import (
     AccountingError,
     Memory,
+    ProcessMemory,
     cpu_s,
+    memory_by_process,
     memory_of,
     tree_cpu_s,
     tree_of,
@@ -122,3 +124,15 @@ def test_the_real_kernel_counts_this_very_process() -> None:
         pass
     assert tree_cpu_s(pid) - before >= 0.05
     assert memory_of(pid).rss > 1024 * 1024
+
+
+def test_each_process_of_a_tree_has_its_own_memory(proc: Path) -> None:
+    for pid, parent, own in ((10, 1, 5), (11, 10, 7)):
+        process(proc, pid, parent=parent)
+        lines = f"x\nRss:  50 kB\nPss:  20 kB\nPrivate_Clean: 9 kB\nPrivate_Dirty: {own} kB\n"
+        (proc / str(pid) / "smaps_rollup").write_text(lines)
+    process(proc, 12, parent=10)  # It ended just now: nothing is told of its memory.
+    assert memory_by_process(10, proc) == [
+        ProcessMemory(10, rss=50 * 1024, pss=20 * 1024, own=5 * 1024),
+        ProcessMemory(11, rss=50 * 1024, pss=20 * 1024, own=7 * 1024),
+    ]

@@ -18,6 +18,7 @@ from smg_node.fleet.models.load_result import Finding
 from smg_node.fleet.models.model_options import ModelSettings
 from smg_node.fleet.models.model_registry import vocabulary_digest
 from smg_node.fleet.models.served_model import ServedModel
+from smg_node.fleet.vocabularies.replacement import REPLACED_CODE
 from smg_node.fleet.workers.worker import Status
 from smg_node.tokens.loaded_tokenizer import LoadedTokenizer
 from support.engines.fake_engine import FakeEngine
@@ -219,6 +220,22 @@ async def test_who_reads_at_once_says_what_became_of_it_once(tmp_path: Path) -> 
         await until(lambda: all(worker.routable for worker in fleet.workers()))
     assert [(one.message, one.vocabulary) for one in heard] == [(BROKEN, 0), ("", 258)]
     assert list(fleet.models.findings()) == heard[1:]
+
+
+async def test_that_this_process_is_replaced_says_nothing_of_the_files(tmp_path: Path) -> None:
+    calls, heard = [0], list[Finding]()
+
+    def load(bundle: TokenizerBundle) -> LoadedTokenizer:
+        calls[0] += 1
+        if calls[0] < 3:
+            raise SmgError(ErrorKind.OVERLOADED, "another has it", code=REPLACED_CODE)
+        return bytewise(bundle)
+
+    fleet = fleet_of({"a": FakeEngine()}, tmp_path, load=load)
+    fleet.models.watch(heard.append)
+    async with running(fleet, ["a"]):
+        await until(lambda: all(worker.routable for worker in fleet.workers()))
+    assert [(one.message, one.vocabulary) for one in heard] == [("", 258)]
 
 
 @pytest.mark.parametrize("files", [{}, {"a": b""}, {"tokenizer.json": b"{}" * 9999, "b/c": b"\0"}])
