@@ -33,6 +33,7 @@ _COMMANDS: Final = {
         "smg_chaos.bench.provider_memory",
         "Measure what vendors' definitions take of a node's memory.",
     ),
+    "resting": ("smg_chaos.bench.resting", "Measure what nodes with nothing to do cost."),
     "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),
