@@ -37,6 +37,7 @@ _COMMANDS: Final = {
         "smg_chaos.bench.process_memory",
         "Measure what each process of a node takes of memory.",
     ),
+    "resting": ("smg_chaos.bench.resting", "Measure what nodes with nothing to do cost."),
     "history": ("smg_chaos.history.cli", "Measure what a remembered response costs."),
     "gameday": ("smg_chaos.gameday.cli", "Hurt real clusters in a lab of namespaces."),
     "simulate": ("smg_chaos.simulate.cli", "Simulate a whole cluster on virtual time."),

@@ -141,7 +141,12 @@ class Shared:
         self.tool_sessions: Final = ToolSessions(self._replica.table("tool_sessions"))
         self.load: Final = LoadView(self.registers, name)
         self.verdicts: Final = Verdicts(self.registers, name)
-        self.running: Final = Running(self.registers, name)
+        self.running: Final = Running(
+            self.registers,
+            name,
+            living=lambda: len(self.living()),
+            refuted=lambda: 0 if self._gossip is None else self._gossip.incarnation,
+        )
         self.rates: Final = VendorRates(self.registers, name, wall_ms=wall_ms)
         self.hints: Final = Hints(options, now_ms=self._now_ms, counters=self._counters)
         self.rights: Final = self._made_rights(data_dir)

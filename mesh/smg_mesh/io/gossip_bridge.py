@@ -63,6 +63,11 @@ class GossipBridge:
         self._forgotten: dict[str, None] = {}
         conversations.on(TOPIC, self._hear_hints)
 
+    @property
+    def incarnation(self) -> int:
+        """How often this life had to speak up."""
+        return self._swim.incarnation
+
     def known(self) -> Sequence[str]:
         """Return the names of all members there is a row of."""
         return [member.name for member in self._swim.members()]

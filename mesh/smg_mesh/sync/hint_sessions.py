@@ -35,6 +35,8 @@ CALLS_PER_S_MAX: Final = 100
 """To all peers together: a call costs 0.3 ms of both ends. Among many peers each is called less often."""
 AGAIN_MS: Final = 250
 AGAIN_MS_MAX: Final = 30_000
+REST_MAX_MS: Final = 900_000
+"""Without anything to wait for."""
 WAITING_MAX: Final = 64
 """Messages to one peer that wait for the next call; the newest are kept."""
 
@@ -143,6 +145,25 @@ class HintSessions:
             peer.calling = True
             found.append((name, letter))
         return found
+
+    def rests_until_ms(self, now_ms: int) -> int | None:
+        """Return when `due` will have something to say if nothing happens before, `REST_MAX_MS` from now at the latest.
+
+        None: already, or at any time. It costs a look at every peer, as `due` does.
+        """
+        rests_ms = now_ms + REST_MAX_MS
+        if not self._begun:
+            return rests_ms
+        if not self.reader.at_rest:
+            return None
+        for name, peer in self._peers.items():
+            if peer.calling:
+                continue
+            due_ms = None if peer.waiting else self.stream.rests_until_ms(name)
+            if due_ms is None:
+                return None
+            rests_ms = min(rests_ms, max(due_ms, peer.next_ms))
+        return rests_ms if rests_ms > now_ms else None
 
     def answered(self, name: str, answer: bytes, now_ms: int) -> bytes | None:
         """Take a peer's answer; return with what to call it again at once, None if the call is over."""

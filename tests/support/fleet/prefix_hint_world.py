@@ -87,6 +87,10 @@ class Names:
         self.version = 0
         self.names = list(workers)
         self.followed: set[str] = set()
+        self.watchers: list[Callable[[], None]] = []
+
+    def watch(self, changed: Callable[[], None]) -> None:
+        self.watchers.append(changed)
 
     def workers(self) -> Sequence[Named]:
         return [Named(name) for name in sorted(self.names)]
@@ -98,6 +102,8 @@ class Names:
         """Have these workers from now on."""
         self.names = list(workers)
         self.version += 1
+        for changed in self.watchers:
+            changed()
 
 
 class SharingNode:

@@ -26,6 +26,7 @@ class Gossip:
 
     def __init__(self, *, nobody: bool = False) -> None:
         self.seals = Keyring([RingKey(bytes(32))], "test")
+        self.incarnation = 0
         self.wishes: list[SpreadRumor | OpenExchanges | DigestIs] = []
         self.events: list[tuple[str, str, Mapping[str, str | int]]] = []
         self._nobody = nobody

@@ -7,8 +7,10 @@ ms, and a process's own time as well where its clock may not be read.
 """
 
 import os
+import re
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,7 @@ _OWN_TIMES: Final = slice(11, 13)
 _CHILDREN_TIMES: Final = slice(13, 15)
 _SCHEDULED: Final = 2
 """In the number of a process's clock: what the scheduler counts."""
+_SWITCHES: Final = re.compile(r"^voluntary_ctxt_switches:\s*(\d+)$", re.M)
 
 
 class AccountingError(Exception):
@@ -125,6 +128,17 @@ def tree_scheduled_s(pid: int, proc: Path = PROC) -> float:
             except (OSError, IndexError, ValueError):
                 continue  # the thread has ended
     return total_ns / 1e9
+
+
+def tree_switches(pid: int, proc: Path = PROC) -> int:
+    """Return how often all living threads of a tree have gone to sleep, which is how often they were woken up."""
+    switches = 0
+    for one in tree_of(pid, proc):
+        for task in sorted((proc / str(one) / "task").glob("*/status")):
+            with suppress(OSError):  # the thread has ended
+                found = _SWITCHES.search(task.read_text(errors="replace"))
+                switches += 0 if found is None else int(found[1])
+    return switches
 
 
 def memory_of(pid: int, proc: Path = PROC) -> Memory:

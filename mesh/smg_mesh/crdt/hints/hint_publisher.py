@@ -226,6 +226,15 @@ class HintStream:
             messages.append(self._page(known, now_ms))
         return messages
 
+    def rests_until_ms(self, peer: str) -> int | None:
+        """Return when a peer's next digests are due; None if it has something to be told before."""
+        known = self._peers.get(peer)
+        if known is None or known.next < self._next:
+            return None
+        if known.idle and known.version != self._version:
+            return None
+        return known.digests_due_ms
+
     def hear(self, peer: str, message: bytes, *, now_ms: int) -> Sequence[bytes]:
         """Answer what a peer asks; HintError for bytes that ask nothing."""
         return self.take(peer, decode_word(message), now_ms=now_ms)

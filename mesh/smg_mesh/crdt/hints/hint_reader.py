@@ -181,6 +181,11 @@ class HintReader:
         for known in self._owners.values():
             known.doubtful, known.told, known.asked_ms = True, False, None
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is asked, fetched, or to be asked of any publisher."""
+        return not any(known.doubtful or known.differing for known in self._owners.values())
+
     def arrived(self, owner: str) -> bool:
         """Return whether a publisher has told its digests, and all that it had was fetched once, or tried to."""
         known = self._owners.get(owner)

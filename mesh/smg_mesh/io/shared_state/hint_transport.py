@@ -13,6 +13,7 @@ them is kept from the rest of the mesh.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, Protocol, TypeVar
 
 from smg_mesh.config import StateOptions
@@ -31,9 +32,8 @@ CALLS_MAX: Final = 8
 CALL_S: Final = 5.0
 TICK_S: Final = 0.1
 REST_S: Final = 0.25
-"""Between two looks when the last one found nothing to say."""
-ALONE_S: Final = 1.0
-"""The same while nobody else lives."""
+"""Between two looks when the last one found nothing to say, but something may be due at any time. Where nothing is,
+there is no look: four wake-ups a second were half of what an idle node cost."""
 _FAULTS_LOGGED_MAX: Final = 20
 
 _log: Final = logging.getLogger("smg_mesh.hints")
@@ -66,6 +66,8 @@ class Hints:
         self._met: str | None = None
         self._calls = 0
         self._faults = 0
+        self._stirred: Final = asyncio.Event()
+        """Something happened that a peer may have to be called for."""
 
     # ── Whoever has the index ────────────────────────────────────────────────
 
@@ -97,36 +99,43 @@ class Hints:
         """Say that a subject has a hash that it had not."""
         if self._talk is not None:
             self._talk.stream.add(subject, block_hash)
+            self._stirred.set()
 
     def remove(self, subject: str, block_hash: int) -> None:
         """Say that a subject lost a hash that it had."""
         if self._talk is not None:
             self._talk.stream.remove(subject, block_hash)
+            self._stirred.set()
 
     def clear(self, subject: str, *, perhaps: bool = False) -> None:
         """Say that a subject has nothing any more; or has it `perhaps`, because this node hears it no more."""
         if self._talk is not None:
             self._talk.stream.clear(subject, perhaps=perhaps)
+            self._stirred.set()
 
     def mention(self, subject: str, hashes: Iterable[int]) -> None:
         """Say that a subject may have these; no account is kept of it."""
         if self._talk is not None:
             self._talk.stream.mention(subject, hashes)
+            self._stirred.set()
 
     def keep_quiet(self, *, quiet: bool) -> None:
         """Tell nothing but what is mentioned, until told otherwise."""
         if self._talk is not None:
             self._talk.stream.keep_quiet(quiet=quiet)
+            self._stirred.set()
 
     def forget(self, subject: str) -> None:
         """Drop what all peers said of a subject; if still wanted, it comes again by digests."""
         if self._talk is not None:
             self._talk.reader.forget_subject(subject)
+            self._stirred.set()
 
     def look_again(self) -> None:
         """Ask all peers what they have: other things are wanted than before."""
         if self._talk is not None:
             self._talk.reader.doubt()
+            self._stirred.set()
 
     def missing(self) -> Sequence[str]:
         """Return the living peers that answer and whose hints are not all here yet, as of a first look."""
@@ -168,12 +177,14 @@ class Hints:
         """Begin this node's life."""
         if self._talk is not None:
             self._talk.begin(boot)
+            self._stirred.set()
 
     def set_peers(self, living: Mapping[str, int]) -> None:
         """Learn which others live, and in which life."""
         talk = self._talk
         if talk is not None:
             self._guarded(lambda: talk.set_peers(living), None)
+            self._stirred.set()
 
     def met(self, peer: str) -> None:
         """Learn of a peer that is about to be known as living."""
@@ -185,6 +196,7 @@ class Hints:
         if talk is None:
             raise HintError("this node has no index")
         self._counters.add("hint_call", "served")
+        self._stirred.set()
         return self._guarded(lambda: talk.hear(caller, letter, self._now_ms()), b"\x90")
 
     async def run(self) -> None:
@@ -198,7 +210,24 @@ class Hints:
                 for name, letter in calls:
                     self._calls += 1
                     group.create_task(self._call(talk, postman, name, letter))
-                await asyncio.sleep(TICK_S if calls else REST_S if talk.peers() else ALONE_S)
+                if calls:
+                    await asyncio.sleep(TICK_S)
+                else:
+                    await self._rest(talk)
+
+    async def _rest(self, talk: HintSessions) -> None:
+        """Wait until something may be due: for what happens, or for the next digests."""
+        self._stirred.clear()
+        now_ms = self._now_ms()
+        until_ms = self._guarded(lambda: talk.rests_until_ms(now_ms), None)
+        if until_ms is None:
+            await asyncio.sleep(REST_S)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout((until_ms - now_ms) / 1000):
+                await self._stirred.wait()
+            # Whatever comes together with it goes into the same letter.
+            await asyncio.sleep(TICK_S)
 
     def _due(self, talk: HintSessions) -> Sequence[tuple[str, bytes]]:
         calls_max = CALLS_MAX - self._calls
@@ -213,6 +242,7 @@ class Hints:
                 following = await self._one(talk, postman, name, following)
         finally:
             self._calls -= 1
+            self._stirred.set()
 
     async def _one(
         self, talk: HintSessions, postman: LetterSender, name: str, letter: bytes

@@ -26,6 +26,11 @@ class Gossip(Protocol):
         """How many nodes have to see each other before they take themselves for a cluster; 1 for a node alone."""
         ...
 
+    @property
+    def incarnation(self) -> int:
+        """How often this node had to speak up against what was said of it."""
+        ...
+
     def send_letter(self, name: str, content: bytes) -> None:
         """Send a datagram to a member, by its name, or lose it."""
         ...

@@ -129,6 +129,10 @@ class FollowingFleet(Protocol):
 
     version: int
 
+    def watch(self, changed: Callable[[], None]) -> None:
+        """Call `changed` whenever `version` grows."""
+        ...
+
     def workers(self) -> Iterable[Known]:
         """Return all workers."""
         ...

@@ -38,6 +38,8 @@ YOUNG_S: Final = 600.0
 SETTLED_S: Final = 30.0
 """Whom a node meets so soon after its own start is not newer than itself, unless that one has missed something."""
 TICK_S: Final = 1.0
+REST_S: Final = 60.0
+"""Between two looks while there are no workers; one that comes ends the rest."""
 
 
 class PrefixSharing:
@@ -173,10 +175,11 @@ class PrefixSharing:
     # ── Time ─────────────────────────────────────────────────────────────────
 
     async def run(self) -> None:
-        """Take in what waits, and check members and workers each second, until cancelled."""
+        """Take in what waits, and check members and workers, each second while there are workers, until cancelled."""
+        self._fleet.watch(self._work.set)
         while True:
             self.look_around()
-            next_s = self._monotonic_s() + TICK_S
+            next_s = self._monotonic_s() + (REST_S if self._at_rest else TICK_S)
             while self._monotonic_s() < next_s:
                 if self._queue.work():
                     await asyncio.sleep(0)
@@ -187,6 +190,15 @@ class PrefixSharing:
                         await self._work.wait()
                 except TimeoutError:
                     break
+                if not self._at_rest:
+                    next_s = min(next_s, self._monotonic_s() + TICK_S)
+
+    @property
+    def _at_rest(self) -> bool:
+        """Whether there is nothing of which anything could be known, told or asked."""
+        arrived = self._arrived or self._first is None
+        known = self._known or self._orphans or self._fleet.version != self._version
+        return arrived and not known
 
     @property
     def waiting(self) -> int:

@@ -1,6 +1,7 @@
 """Nodes that tell each other hints: whom they call, when, and what becomes of calls that fail."""
 
 from itertools import pairwise
+from random import Random
 
 import msgspec
 import pytest
@@ -20,6 +21,8 @@ from smg_mesh.sync.hint_sessions import (
     CALLS_PER_S_MAX,
     LETTER_BYTES_MAX,
     MESSAGES_MAX,
+    REST_MAX_MS,
+    HintSessions,
 )
 from support.state.hint_world import DictStore, HintNet, HintNode
 
@@ -53,6 +56,91 @@ def test_who_comes_late_fetches_a_hundred_thousand_in_calls_that_follow_each_oth
     net.run(300)
     assert net.agree()
     assert net.nodes["c"].talk.reader.fetched == 4
+
+
+class Restful(HintNet):
+    """Nodes that are looked at only when they say that something may be due, and checked all the time."""
+
+    def __init__(self, *names: str, seed: int = 0) -> None:
+        super().__init__(*names, seed=seed)
+        self.rested = 0
+        self.looked = 0
+
+    def turn(self, *, step_ms: int = 100) -> None:
+        self.now_ms += step_ms
+        for node in list(self.nodes.values()):
+            rests_ms = node.talk.rests_until_ms(self.now_ms)
+            calls = node.talk.due(self.now_ms, calls_max=8)
+            if rests_ms is None:
+                self.looked += 1
+            else:
+                assert rests_ms > self.now_ms
+                assert not calls
+                self.rested += 1
+            for name, letter in calls:
+                self._call(node, name, letter)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_is_ever_due_to_a_node_at_rest(seed: int) -> None:
+    """`rests_until_ms` is checked against `due` while hints come, go and get lost, peers come, die and hear nothing."""
+    rng = Random(seed)
+    net = Restful("a", "b", "c", seed=seed)
+    for turn in range(1_500):
+        node = rng.choice(list(net.nodes.values()))
+        what = rng.randrange(60)
+        subject, hashes = rng.choice(("w1", "w2")), [rng.randrange(200) for _ in range(5)]
+        if what == 0:
+            node.add(subject, *hashes)
+        elif what == 1:
+            node.remove(subject, *hashes)
+        elif what == 2:
+            node.talk.stream.mention(subject, hashes)
+        elif what == 3:
+            node.talk.stream.keep_quiet(quiet=rng.random() < 0.5)
+        elif what == 4:
+            node.talk.reader.doubt()
+        elif what == 5:
+            node.talk.reader.forget_subject(subject)
+        elif what == 6 and len(net.nodes) > 2:
+            del net.nodes[node.name]
+            net.meet()
+        elif what == 7 and len(net.nodes) < 5:
+            net.nodes[f"n{turn}"] = HintNode(f"n{turn}", turn + 2)
+            net.meet()
+        elif what == 8:
+            net.loss = rng.choice((0.0, 0.0, 0.3, 0.9))
+        elif what == 9:
+            net.cut = {node.name} if rng.random() < 0.5 else set()
+        net.turn()
+    assert net.rested > 0
+    assert net.looked > 0
+
+
+def test_at_rest_there_is_no_look_for_minutes() -> None:
+    net = Restful("a", "b", "c")
+    net.nodes["a"].add("w1", 1)
+    net.run(30_000)
+    before = net.looked
+    net.run(600_000)
+    assert net.looked == before
+    now_ms = net.now_ms
+    soonest = min(node.talk.rests_until_ms(now_ms) or now_ms for node in net.nodes.values())
+    assert soonest - now_ms > 60_000
+    net.nodes["b"].add("w1", 2)
+    assert net.nodes["b"].talk.rests_until_ms(now_ms) is None
+    net.turn()
+    assert net.agree()
+
+
+def test_a_node_without_peers_or_before_its_life_rests() -> None:
+    talk = HintSessions(DictStore(), contents=lambda _: (), wanted=lambda *_: True)
+    assert talk.rests_until_ms(5) == 5 + REST_MAX_MS
+    talk.begin(1)
+    talk.stream.add("w1", 1)
+    assert talk.rests_until_ms(5) == 5 + REST_MAX_MS
+    talk.set_peers({"b": 1})
+    assert talk.rests_until_ms(5) is None
 
 
 def test_nodes_at_rest_call_each_other_every_quarter_of_an_hour() -> None:

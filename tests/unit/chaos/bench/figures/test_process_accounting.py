@@ -14,6 +14,7 @@ from smg_chaos.bench.figures.process_accounting import (
     tree_cpu_s,
     tree_of,
     tree_scheduled_s,
+    tree_switches,
 )
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -80,6 +81,18 @@ def test_the_nanoseconds_of_all_threads_of_a_tree_are_added_up(proc: Path) -> No
         (folder / "schedstat").write_text(f"{ns} 77 9\n")
     (proc / "11" / "task" / "13").mkdir()  # a thread that has just ended
     assert tree_scheduled_s(10, proc) == pytest.approx(0.00123)
+
+
+def test_the_wake_ups_of_all_threads_of_a_tree_are_added_up(proc: Path) -> None:
+    process(proc, 10, parent=1)
+    process(proc, 11, parent=10)
+    for pid, task, times in ((10, 10, 100), (10, 12, 20), (11, 11, 3)):
+        folder = proc / str(pid) / "task" / str(task)
+        folder.mkdir(parents=True)
+        text = f"Name:\tn\nvoluntary_ctxt_switches:\t{times}\nnonvoluntary_ctxt_switches:\t9\n"
+        (folder / "status").write_text(text)
+    (proc / "11" / "task" / "13").mkdir()  # a thread that has just ended
+    assert tree_switches(10, proc) == 123
 
 
 def test_nothing_is_lost_or_counted_twice_when_a_child_ends(proc: Path) -> None:

@@ -10,7 +10,12 @@ import pytest
 from smg_mesh.config import StateOptions
 from smg_mesh.crdt.hints.hint_messages import HintError
 from smg_mesh.io.counters import Counters
-from smg_mesh.io.shared_state.hint_transport import CALLS_MAX, Hints, NotDeliveredError
+from smg_mesh.io.shared_state.hint_transport import (
+    CALLS_MAX,
+    REST_S,
+    Hints,
+    NotDeliveredError,
+)
 from support.state.hint_world import DictStore
 
 NOTHING = msgspec.msgpack.encode([])
@@ -45,13 +50,17 @@ class Post:
 class Side:
     """One node's hints."""
 
-    def __init__(self, name: str, store: DictStore | None = None) -> None:
+    def __init__(
+        self, name: str, store: DictStore | None = None, *, digest_ms: int = 5_000
+    ) -> None:
         self.name = name
         self.store = store or DictStore()
         self.own: dict[str, list[int]] = {}
         self.counters = Counters()
         self.now_ms = 1_000
-        self.hints = Hints(StateOptions(), now_ms=self._time, counters=self.counters)
+        self.hints = Hints(
+            StateOptions(hint_digest_ms=digest_ms), now_ms=self._time, counters=self.counters
+        )
         self.hints.connect(
             self.store, contents=lambda subject: self.own.get(subject, ()), wanted=lambda *_: True
         )
@@ -106,6 +115,34 @@ async def test_what_one_has_the_other_holds_and_nothing_is_missing_then() -> Non
     told, heard = a.hints.figures(), b.hints.figures()
     assert (told["told"], heard["heard"], heard["fetched"], heard["refused"]) == (1, 1, 1, 0)
     assert told["sent_bytes"] > 0
+
+
+async def test_at_rest_nothing_wakes_it_and_a_change_does() -> None:
+    a, b = Side("a", digest_ms=100), Side("b", digest_ms=100)
+    a.add("w1", 1)
+    met(a, b)
+    async with running(a, b), asyncio.timeout(60):
+        await until(lambda: b.store.of("a") == {"w1": {1}})
+        looks = (-1, -1)
+        while looks != (a.now_ms, b.now_ms):
+            looks = (a.now_ms, b.now_ms)
+            await asyncio.sleep(3 * REST_S)
+        a.add("w1", 2)
+        await until(lambda: b.store.of("a") == {"w1": {1, 2}})
+        b.hints.look_again()
+        await until(lambda: b.hints.missing() == [])
+
+
+async def test_alone_it_rests_until_a_peer_comes() -> None:
+    a, b = Side("a"), Side("b")
+    met(a, b)
+    a.hints.set_peers({})
+    a.hints.mention("w1", [1])
+    async with running(a):
+        await asyncio.sleep(0)
+        a.hints.set_peers({"b": 2})
+        a.hints.mention("w1", [2])
+        await until(lambda: b.store.mentioned == [("a", "w1", (2,))])
 
 
 async def test_a_peer_that_cannot_be_reached_is_not_waited_for() -> None:

@@ -1,13 +1,15 @@
 """What nodes know of engines' caches from each other."""
 
-import asyncio
-from itertools import pairwise
-
 import pytest
 from prometheus_client import CollectorRegistry
 
 from smg_node.cluster.membership.cluster_interface import ReadinessReasons
-from smg_node.cluster.prefix_hints.prefix_sharing import ARRIVE_MAX_S, NOT_HERE, SETTLED_S, YOUNG_S
+from smg_node.cluster.prefix_hints.prefix_sharing import (
+    ARRIVE_MAX_S,
+    NOT_HERE,
+    SETTLED_S,
+    YOUNG_S,
+)
 from smg_node.routing.kv_index.prefix_index import ASSUMED_S
 from smg_node.telemetry.metrics.meters import Meters
 from support.fleet.prefix_hint_world import SharingNode, SharingWorld
@@ -359,28 +361,6 @@ def test_everything_is_counted() -> None:
     assert (hearer["hints_total tell"], hearer["hints_total untell"]) == (10, 1)
     assert hearer["told_workers"] == 1
     assert 0 <= hearer[f"stale_seconds {source}"] < 2
-
-
-# ── Its loop ─────────────────────────────────────────────────────────────────
-
-
-async def test_its_loop_takes_in_much_by_and_by_and_lets_others_have_their_turns() -> None:
-    world = SharingWorld("a", "b", "c", "d")
-    world.run(1)
-    node = world["d"]
-    node.sharing.replace("a", "w1", range(40_000))
-    turns: list[float] = []
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(node.sharing.run())
-        async with asyncio.timeout(20):
-            while node.knows("w1", 39_999) == 0.0:
-                turns.append(node.sharing.waiting)
-                await asyncio.sleep(0)
-            node.sharing.add("a", "w1", [77_777])
-            assert node.knows("w1", 77_777) == 1.0
-        running.cancel()
-    assert len(turns) > 10
-    assert all(before >= after for before, after in pairwise(turns))
 
 
 @pytest.mark.parametrize("owner", ["b", "nobody"])
