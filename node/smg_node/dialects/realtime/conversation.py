@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from smg_node.core.cooperative_steps import whole
-from smg_node.core.errors import ErrorKind, SmgError, invalid
+from smg_node.core.errors import SmgError, invalid
 from smg_node.core.json_cursor import quoted
 from smg_node.dialects.realtime.items import Item
 from smg_node.dialects.responses.items.item_document import ItemDoc
@@ -49,11 +49,11 @@ class Conversation:
 
     def check_room(self, item: Item | None = None) -> None:
         """Raise INVALID_REQUEST `conversation_too_long` if there is no room for this item, or for any."""
-        size = 1 if item is None else item.size
+        size, where = (1, None) if item is None else (item.size, "item")
         if len(self._order) >= self._items_max:
-            raise _full(f"{self._items_max} items")
+            raise _full(f"{self._items_max} items", where)
         if self._bytes + size > self._bytes_max:
-            raise _full(f"{self._bytes_max} bytes of items")
+            raise _full(f"{self._bytes_max} bytes of items", where)
 
     def add(self, item: Item, *, after: str | None, writer: str = "") -> str | None:
         """Put an item behind `after` (`root`: at the front, None: at the end), and return the id of its predecessor.
@@ -187,10 +187,6 @@ def not_found(item_id: str, where: str) -> SmgError:
     return invalid(f"there is no item {quoted(item_id)}", where, "item_not_found")
 
 
-def _full(what: str) -> SmgError:
-    return SmgError(
-        ErrorKind.INVALID_REQUEST,
-        f"a conversation may have at most {what}: delete some, or begin a new session",
-        where="item",
-        code="conversation_too_long",
-    )
+def _full(what: str, where: str | None) -> SmgError:
+    why = f"a conversation may have at most {what}: delete some, or begin a new session"
+    return invalid(why, where, "conversation_too_long")
